@@ -1,0 +1,2 @@
+//! Flash translation layers.
+pub mod settings;

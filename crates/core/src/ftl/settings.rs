@@ -1,0 +1,101 @@
+//! What a flash translation layer can be told. Each layer documents which of these it uses.
+
+use crate::nand::part::ReadMode;
+use crate::units::Nanos;
+
+/// How garbage collection picks the block to clean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VictimPolicy {
+    /// The fewest valid subpages; the block closed first among ties.
+    Greedy,
+    /// The block closed first.
+    Fifo,
+    /// The fewest valid subpages among `choices` blocks drawn at random.
+    DChoices {
+        /// Blocks drawn.
+        choices: u32,
+    },
+    /// The largest age x (1 - u) / 2u, u the share of valid subpages (Rosenblum and Ousterhout 1992).
+    CostBenefit,
+}
+
+/// Where a host write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Allocation {
+    /// The plane that the logical address names (modulo the number of planes; channels vary fastest).
+    Static,
+    /// The next plane in turn; channels vary fastest.
+    RoundRobin,
+    /// The plane whose die has the fewest operations waiting, the next in turn among ties.
+    LeastLoaded,
+}
+
+/// How erases are kept even.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WearLeveling {
+    /// Not at all: free blocks are used in the order in which they were erased.
+    None,
+    /// The free block with the fewest erases is used next.
+    Dynamic,
+    /// As dynamic; and the block with the fewest erases is moved when the spread exceeds the threshold.
+    Static,
+}
+
+/// How writes are told hot from cold where more than one host stream exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Classifier {
+    /// Everything is hot: one host stream.
+    None,
+    /// Requests of 64 KiB and more are cold (LLH paper, Sec. 5).
+    Size,
+    /// Addresses written again while still in a table of recent writes are hot.
+    Recency,
+}
+
+/// A number of blocks, absolute or as a share of a plane's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BlockCount {
+    /// So many blocks.
+    Blocks(u32),
+    /// This share of the blocks of a plane.
+    Share(f64),
+}
+
+impl BlockCount {
+    /// The count for a plane of `blocks` blocks, rounded down.
+    pub fn of(self, blocks: u32) -> u32 {
+        match self {
+            BlockCount::Blocks(n) => n,
+            BlockCount::Share(share) => (f64::from(blocks) * share) as u32,
+        }
+    }
+}
+
+/// Settings of a translation layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FtlSettings {
+    /// Name in the registry.
+    pub name: String,
+    /// Victim policy of garbage collection.
+    pub victim: VictimPolicy,
+    /// Garbage collection starts when a plane has no more free blocks than this.
+    pub gc_start: BlockCount,
+    /// Garbage collection stops when a plane has more free blocks than this.
+    pub gc_stop: BlockCount,
+    /// Whether the drive collects garbage, down to `gc_stop`, while the host is idle.
+    pub gc_background: bool,
+    /// How long the host must have been idle before that.
+    pub gc_idle: Nanos,
+    /// Write streams with blocks of their own: 1 = all together; 2 = host, moved; 3 = hot, cold, moved.
+    pub streams: u32,
+    /// How hot is told from cold.
+    pub classifier: Classifier,
+    /// Where a host write goes.
+    pub allocation: Allocation,
+    /// How erases are kept even.
+    pub wear_leveling: WearLeveling,
+    /// Spread of erases that static wear levelling allows.
+    pub wear_threshold: u32,
+    /// Read command.
+    pub read: ReadMode,
+}

@@ -1,0 +1,89 @@
+//! Shape of a drive and arithmetic on its addresses.
+//!
+//! A physical page number counts pages block by block, blocks plane by plane, so that a block is a contiguous range of pages
+//! and a plane a contiguous range of blocks. Planes are numbered so that consecutive planes lie on different channels:
+//! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that going
+//! round the planes visits channels first, then chips, dies and planes ("CWDP" of Hu et al. 2011).
+
+/// How many of each there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Channels of the drive.
+    pub channels: u32,
+    /// Chips on each channel.
+    pub chips_per_channel: u32,
+    /// Dies in each chip.
+    pub dies_per_chip: u32,
+    /// Planes in each die.
+    pub planes_per_die: u32,
+    /// Blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Subpages in each page.
+    pub subpages_per_page: u32,
+    /// Bytes of a subpage.
+    pub subpage_bytes: u32,
+}
+
+impl Geometry {
+    /// Dies of the drive.
+    #[inline]
+    pub fn dies(&self) -> u32 {
+        self.channels * self.chips_per_channel * self.dies_per_chip
+    }
+
+    /// Planes of the drive.
+    #[inline]
+    pub fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die
+    }
+
+    /// Blocks of the drive.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        self.planes() * self.blocks_per_plane
+    }
+
+    /// Physical pages of the drive.
+    #[inline]
+    pub fn pages(&self) -> u64 {
+        u64::from(self.blocks()) * u64::from(self.pages_per_block)
+    }
+
+    /// Physical subpages of the drive.
+    #[inline]
+    pub fn subpages(&self) -> u64 {
+        self.pages() * u64::from(self.subpages_per_page)
+    }
+
+    /// Subpages of a block.
+    #[inline]
+    pub fn subpages_per_block(&self) -> u32 {
+        self.pages_per_block * self.subpages_per_page
+    }
+
+    /// Bytes of a page.
+    #[inline]
+    pub fn page_bytes(&self) -> u32 {
+        self.subpage_bytes * self.subpages_per_page
+    }
+
+    /// The plane that `block` lies in.
+    #[inline]
+    pub fn plane_of_block(&self, block: u32) -> u32 {
+        block / self.blocks_per_plane
+    }
+
+    /// The die that `plane` lies in. Die numbers run over channels first.
+    #[inline]
+    pub fn die_of_plane(&self, plane: u32) -> u32 {
+        plane % self.dies()
+    }
+
+    /// The channel that `die` hangs on.
+    #[inline]
+    pub fn channel_of_die(&self, die: u32) -> u32 {
+        die % self.channels
+    }
+}

@@ -1,0 +1,4 @@
+//! The host side: requests, workloads, traces.
+
+pub mod request;
+pub mod settings;

@@ -1,0 +1,74 @@
+//! What a host asks of the drive, and where requests come from.
+//!
+//! A request addresses 512-byte sectors at any alignment. Nothing here knows the drive behind it.
+
+use crate::error::Result;
+use crate::units::Nanos;
+
+/// Bytes of a sector, the unit in which hosts address the drive.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Return the data last written.
+    Read,
+    /// Replace the data.
+    Write,
+    /// Forget the data: a later read returns zeros.
+    Trim,
+    /// Make every write acknowledged so far durable.
+    Flush,
+}
+
+/// One request of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Arrival since the start of the workload, in nanoseconds; ignored by a closed loop.
+    pub arrival: Nanos,
+    /// What it does.
+    pub kind: RequestKind,
+    /// First 512-byte sector (0 for a flush).
+    pub sector: u64,
+    /// How many sectors (0 for a flush, else > 0).
+    pub sectors: u32,
+    /// Which file or stream the workload says this belongs to; 0 where it says nothing.
+    pub stream: u32,
+}
+
+/// When requests are given to the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At their arrival times, however many are then outstanding.
+    Open,
+    /// As soon as fewer than `depth` are outstanding.
+    Closed {
+        /// Requests kept outstanding.
+        depth: u32,
+    },
+}
+
+/// A stream of requests in order of arrival: a generator or a trace reader.
+pub trait Source: Send {
+    /// The next request, or `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Input`](crate::error::Error::Input) with file and line where a trace is malformed.
+    fn next_request(&mut self) -> Result<Option<Request>>;
+
+    /// Where the last request came from, for error messages (`FILE:LINE`, or the name of the generator).
+    fn place(&self) -> String;
+
+    /// How the workload wants to be driven when the user does not say.
+    fn arrivals(&self) -> Arrivals;
+
+    /// How many requests there will be in all, where that is known without reading them.
+    fn expected_requests(&self) -> Option<u64> {
+        None
+    }
+
+    /// Malformed lines skipped so far on the user's wish.
+    fn skipped_lines(&self) -> u64 {
+        0
+    }
+}

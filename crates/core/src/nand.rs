@@ -1,0 +1,3 @@
+//! Flash: the only thing that changes cells.
+pub mod faults;
+pub mod part;

@@ -1,0 +1,3 @@
+//! When flash operations happen: the event engine with its queues and resources.
+
+pub mod settings;
