@@ -1,4 +1,5 @@
-//! The host side: requests, workloads, traces.
+//! The host side: requests, workloads, traces, and the host's own view of its data.
 
 pub mod request;
 pub mod settings;
+pub mod shadow;
