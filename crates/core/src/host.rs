@@ -1,4 +1,10 @@
-//! The host side: requests, workloads, traces.
+//! The host side: what a workload is and where its requests come from.
+//!
+//! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in
+//! [fio's language](fio). Nothing here knows the drive behind it, and nothing opens files.
 
+pub mod fio;
+pub mod fuzzing;
 pub mod request;
 pub mod settings;
+pub mod trace;
