@@ -53,6 +53,7 @@ pub struct Recorder {
     window: Nanos,
     windows: Vec<Window>,
     sampled: FlashTotals,
+    next_sample: Nanos,
 }
 
 impl Recorder {
@@ -67,6 +68,7 @@ impl Recorder {
             window: FIRST_WINDOW,
             windows: Vec::new(),
             sampled: totals,
+            next_sample: start + FIRST_WINDOW,
         }
     }
 
@@ -99,9 +101,10 @@ impl Recorder {
         self.window *= 2;
     }
 
-    /// Time that a window lasts: how often [`Self::sample`] should be called.
-    pub fn window(&self) -> Nanos {
-        self.window
+    /// From when on [`Self::sample`] should be called again.
+    #[inline]
+    pub fn next_sample(&self) -> Nanos {
+        self.next_sample
     }
 
     /// Books what flash has done since the last sample to the window of `now`.
@@ -109,6 +112,7 @@ impl Recorder {
         let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
         let window = self.window_at(now);
         window.flash = add(window.flash, done);
+        self.next_sample = now + self.window;
     }
 
     /// The time series.

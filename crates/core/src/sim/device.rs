@@ -54,7 +54,6 @@ pub struct Device {
     waiting: VecDeque<u32>,
     subpage_bytes: u64,
     unit_sectors: u64,
-    transferred_subpages: u64,
 }
 
 impl Device {
@@ -74,7 +73,6 @@ impl Device {
             waiting: VecDeque::new(),
             subpage_bytes,
             unit_sectors,
-            transferred_subpages: 0,
         }
     }
 
@@ -272,9 +270,18 @@ impl Device {
         Ok(true)
     }
 
-    /// Subpages that crossed the host link so far.
-    pub fn transferred_subpages(&self) -> u64 {
-        self.transferred_subpages
+    /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.
+    ///
+    /// # Errors
+    /// What flash says; [`Error::Device`] where even that lets nothing go on.
+    pub fn push_out(&mut self) -> Result<()> {
+        self.io.now = self.engine.now();
+        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.settle(0);
+        if self.next_time().is_none() {
+            return Err(Error::Device(format!("{} requests wait for nothing: the write buffer is stuck", self.outstanding)));
+        }
+        Ok(())
     }
 }
 
