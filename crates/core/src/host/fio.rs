@@ -17,6 +17,7 @@
 
 mod distribution;
 mod keys;
+mod pattern;
 mod quantity;
 mod region;
 mod scatter;
@@ -25,6 +26,7 @@ mod spec;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
+pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
-pub use spec::{FioSpec, Pacing, Pattern, SizeShare};
+pub use spec::{FioSpec, Pacing, SizeShare};
