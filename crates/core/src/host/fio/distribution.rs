@@ -3,8 +3,8 @@
 //! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
 //! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start
 //! of the region. Pareto is fio's: rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a
-//! share `h` of the blocks. Normal has its mean in the middle rank and a deviation in percent of all ranks; draws beyond
-//! the ends are drawn again.
+//! share `h` of the blocks. Normal has its mean in the middle rank and a deviation in percent of all ranks; draws
+//! beyond the ends are drawn again.
 
 use std::fmt;
 
