@@ -42,7 +42,7 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
 
 #[test]
 fn mutated_traces_do_not_panic() {
-    const ROUNDS: u64 = 60;
+    const ROUNDS: u64 = 300;
     for (at, (_, sample)) in SAMPLES.iter().enumerate() {
         for round in 0..ROUNDS {
             let mut rng = Rng::new(round, at as u64);

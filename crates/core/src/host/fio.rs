@@ -2,7 +2,7 @@
 //! `rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95`.
 //!
 //! Keys are separated by commas. A value may hold commas itself (`bs=4k,8k,4k`): what follows a comma and neither
-//! starts with a letter nor holds `=` continues the value before it. The keys stand in [`keys`], with their meaning.
+//! starts with a letter nor holds `=` continues the value before it. [`keys`](keys()) lists the keys.
 //!
 //! As in fio: reads, writes and trims of a sequential mix each keep their own position; a skewed distribution is shared
 //! by them; `zipf` and `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite`
@@ -17,6 +17,7 @@
 
 mod distribution;
 mod keys;
+mod pattern;
 mod quantity;
 mod region;
 mod scatter;
@@ -25,6 +26,12 @@ mod spec;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
+pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
-pub use spec::{FioSpec, Pacing, Pattern, SizeShare};
+pub use spec::{FioSpec, Pacing, SizeShare};
+
+/// Every key with what its value may be, for listings.
+pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    keys::KEYS.iter().map(|key| (key.name, key.expected))
+}

@@ -41,7 +41,8 @@ pub const SAMPLES: &[(&str, &str)] = &[
     ),
     (
         "fiu",
-        "467651 2522 kjournald 64 8 W 6 0 98b9cb7e1dd888f9\n1000467651 2522 my own process 128 16 R 6 0 c0ac18a3def2e055\n\
+        "467651 2522 kjournald 64 8 W 6 0 98b9cb7e1dd888f9\n\
+         1000467651 2522 my own process 128 16 R 6 0 c0ac18a3def2e055\n\
          3000467651 2522 kjournald 8 8 W 6 0 d757c88af198dcb6\n",
     ),
     ("mqsim", "938513000 4 64 8 0\n1938513000 3 128 16 1\n3938513000 4 8 8 0\n"),
@@ -51,7 +52,8 @@ pub const SAMPLES: &[(&str, &str)] = &[
 
 /// Small valid specifications of generated workloads.
 pub const SPECS: &[&str] = &[
-    "rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95,rwmixread=30,bssplit=4k/50:16k/50,rate_iops=20000",
+    "rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95,rwmixread=30,\
+     bssplit=4k/50:16k/50,rate_iops=20000",
     "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
     "rw=trimwrite,bs=64k,io_size=1GiB",
     "rw=randread,random_distribution=hotspot:20/80,ba=8k,randseed=7",

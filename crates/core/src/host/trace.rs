@@ -1,8 +1,8 @@
 //! Trace files as workloads: which formats exist, how one is recognised, and the entry point [`open_trace`].
 //!
-//! A format is recognised by content, never by name: the first 64 KiB after decompression are offered to every format of
-//! [`FORMATS`], and the one that reads most lines as its records wins (the earlier in the list when equal). Each format
-//! is one file below `trace/` and one line of [`FORMATS`].
+//! A format is recognised by content, never by name: the first 64 KiB after decompression are offered to every format
+//! of [`FORMATS`], and the one that reads most lines as its records wins (the earlier in the list when equal). Each
+//! format is one file below `trace/` and one line of [`FORMATS`].
 //!
 //! What holds for every format:
 //! - Plain, gzip and zstd data, told apart by their first bytes, are streamed in constant memory; a line has at most
@@ -12,7 +12,7 @@
 //!   a larger step back is an error.
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file share one address space
 //!   and are told apart by [`Request::stream`](crate::host::request::Request::stream) only.
-//! - Empty requests, requests beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
+//! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
 //! - A last line without line end is read as it is: whether a number at its end was cut cannot be seen.
 //!
 //! Ignored everywhere: response times, process names, content hashes.
@@ -48,7 +48,7 @@ use lines::LineReader;
 /// trace of the test set that needs it (Tencent, 1 s clock) needs exactly this much.
 pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
 
-/// Largest request that is believed.
+/// Largest read or write that is believed; a trim may have up to 2^32 - 1 sectors.
 pub const MAX_REQUEST_BYTES: u64 = GIB;
 
 /// Every trace format, in the order in which ties of recognition are decided.
@@ -123,7 +123,7 @@ struct Opened {
 pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
     let forced = options.format.as_deref().map(find_forced).transpose()?;
     let mut lines = LineReader::new(input::decompress(input, name)?, name);
-    let head = lines.read_head()?;
+    let head = lines.read_head();
     if head.bytes.is_empty() && head.whole {
         return Err(
             lines.failure_or(Error::input(name, "the file is empty; expected a trace with at least one request"))

@@ -1,10 +1,10 @@
 //! Where random requests go: fio's `random_distribution`.
 //!
 //! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
-//! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start of
-//! the region. Pareto is fio's: rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share
-//! `h` of the blocks. Normal has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the
-//! ends are drawn again.
+//! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start
+//! of the region. Pareto is fio's: rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a
+//! share `h` of the blocks. Normal has its mean in the middle rank and a deviation in percent of all ranks; draws
+//! beyond the ends are drawn again.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ pub enum Distribution {
 }
 
 /// What may be written for a distribution.
-pub const EXPECTED: &str = "random, zipf:THETA (0 < THETA <= 100), pareto:H (0 < H < 1), normal:DEVIATION (0 < percent <= 100), \
-     zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+pub const EXPECTED: &str = "random, zipf:THETA (0 < THETA <= 100), pareto:H (0 < H < 1), \
+     normal:DEVIATION (0 < percent <= 100), zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for

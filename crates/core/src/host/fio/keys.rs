@@ -1,8 +1,9 @@
 //! The keys of a specification: a table of names, what each expects, and how it is set.
 
 use super::distribution::{self, Distribution};
+use super::pattern::Pattern;
 use super::quantity::{Amount, amount, count, size};
-use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, Pattern, SizeShare, place};
+use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
 use crate::error::{Error, Result};
 use crate::host::request::SECTOR_BYTES;
 use crate::host::trace::MAX_REQUEST_BYTES;
@@ -41,7 +42,7 @@ pub const KEYS: &[Key] = &[
     key(
         "bssplit",
         &[],
-        "SIZE/PERCENT:SIZE/PERCENT adding up to 100, as in 4k/50:16k/50, and up to three of them with commas (reads, writes, trims)",
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/50; up to three with commas (reads, writes, trims)",
         set_splits,
     ),
     key(
@@ -156,11 +157,11 @@ fn percent(text: &str) -> Option<u32> {
 }
 
 fn block(text: &str) -> Option<u64> {
-    size(text).filter(|&bytes| bytes > 0 && bytes <= MAX_REQUEST_BYTES && bytes % SECTOR_BYTES == 0)
+    size(text).filter(|&bytes| bytes > 0 && bytes <= MAX_REQUEST_BYTES && bytes.is_multiple_of(SECTOR_BYTES))
 }
 
 fn whole_sectors(text: &str) -> Option<Amount> {
-    amount(text).filter(|amount| !matches!(amount, Amount::Bytes(bytes) if bytes % SECTOR_BYTES != 0))
+    amount(text).filter(|amount| !matches!(amount, Amount::Bytes(bytes) if !bytes.is_multiple_of(SECTOR_BYTES)))
 }
 
 fn is_zero(amount: Amount) -> bool {

@@ -41,7 +41,7 @@ impl fmt::Display for Amount {
 /// Bytes with the largest unit that leaves a whole number.
 pub fn size_text(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
-    let unit = units.iter().find(|(unit, _)| bytes >= *unit && bytes % *unit == 0);
+    let unit = units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or(bytes.to_string(), |(unit, name)| format!("{}{name}", bytes / unit))
 }
 

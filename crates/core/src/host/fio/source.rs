@@ -229,7 +229,7 @@ impl Flushes {
     fn count_write(&mut self) {
         if let Some(every) = self.every {
             self.writes += 1;
-            self.due = self.writes % every == 0;
+            self.due = self.writes.is_multiple_of(every);
         }
     }
 }

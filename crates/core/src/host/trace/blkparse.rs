@@ -1,4 +1,5 @@
-//! Default text output of blkparse(1): `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
+//! Default text output of blkparse(1):
+//! `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
 //!
 //! A request passes several actions. One is chosen for the whole file so that none counts twice: issue to the device
 //! (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are passed over; so

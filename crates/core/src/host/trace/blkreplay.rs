@@ -1,9 +1,10 @@
 //! Load files of blkreplay (Schoebel-Theuer, 1&1): text of any kind, then `seconds ; sector ; sectors ; op ; delay ;
 //! duration`.
 //!
-//! Every line before the first that reads as a request is header. The operation is blktrace's: its letters tell reads
-//! (read-ahead, `RA`, among them), writes, discards and flushes as in [`blkparse`](super::blkparse). The two replay
-//! times must be there and are ignored. Stacked devices log a request twice; such repetitions are kept.
+//! Lines before the first request are header unless they start with a number and hold a semicolon. The operation is
+//! blktrace's: its letters tell reads (read-ahead, `RA`, among them), writes, discards and flushes as in
+//! [`blkparse`](super::blkparse). The two replay times must be there and are ignored. Stacked devices log a request
+//! twice; such repetitions are kept.
 
 use super::blkparse::kind_of_letters;
 use super::fields::{Fields, Parse};
@@ -34,8 +35,9 @@ impl LineFormat for Blkreplay {
         }
     }
 
-    fn is_header(&self, _line: &[u8]) -> bool {
-        true
+    fn is_header(&self, line: &[u8]) -> bool {
+        let starts_number = line.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
+        !(starts_number && line.contains(&b';'))
     }
 }
 

@@ -164,13 +164,15 @@ fn number_with_care(field: &[u8], column: &str) -> Parse<u64> {
 #[inline]
 pub fn decimal(field: &[u8], column: &str, scale: u32) -> Parse<u64> {
     let field = field.trim_ascii();
+    if field.starts_with(b"-") {
+        return Err(Fault::column(column, "a number that is not negative", field));
+    }
     let Some(point) = field.iter().position(|&byte| byte == b'.') else {
         return scaled(number(field, column)?, 0, field, column, scale);
     };
     let (whole, decimals) = (&field[..point], &field[point + 1..]);
     if whole.is_empty() || !decimals.iter().all(u8::is_ascii_digit) {
-        let expected = if field[0] == b'-' { "a number that is not negative" } else { "a decimal number" };
-        return Err(Fault::column(column, expected, field));
+        return Err(Fault::column(column, "a decimal number", field));
     }
     let kept = &decimals[..decimals.len().min(scale as usize)];
     let fraction = kept.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));

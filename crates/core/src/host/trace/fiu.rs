@@ -5,8 +5,8 @@
 //! is ignored, as is the process; everything belongs to stream 0.
 //!
 //! Some copies went through tar carelessly: its headers and padding stand between the lines. Up to the last NUL byte of
-//! a line everything is taken for such noise; in a file that starts with a tar header, so are the lines before the
-//! first request.
+//! a line everything is taken for such noise, in a file that starts with a tar header; before the first request, so are
+//! lines with an equals sign (the attributes of a PAX header).
 
 use super::fields::{Fault, Parse, decimal, number, quoted};
 use super::head::Head;
@@ -47,8 +47,8 @@ impl LineFormat for Fiu {
         Record::of_sectors(time, kind, number(sector, "sector")?, number(sectors, "sectors")?, 0)
     }
 
-    fn is_header(&self, _line: &[u8]) -> bool {
-        self.in_tar
+    fn is_header(&self, line: &[u8]) -> bool {
+        self.in_tar && (line.contains(&0) || line.contains(&b'='))
     }
 }
 
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn tar_noise_is_only_tolerated_in_a_tar() {
         let mut tar = Fiu { in_tar: true };
-        assert!(matches!(tar.parse(b"x ustar\0\0\0467651 2522 k 8 8 W 6 0 98b9cb"), Ok(Parsed::Record(_))));
+        assert!(matches!(tar.parse(b"x ustar\0\0\x00467651 2522 k 8 8 W 6 0 98b9cb"), Ok(Parsed::Record(_))));
         assert_eq!(tar.parse(b"\0\0\0"), Ok(Parsed::Skip));
-        assert!(Fiu::default().parse(b"\0\0\0467651 2522 k 8 8 W 6 0 98b9cb").is_err());
+        assert!(Fiu::default().parse(b"\0\0\x00467651 2522 k 8 8 W 6 0 98b9cb").is_err());
     }
 }

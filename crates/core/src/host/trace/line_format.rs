@@ -72,8 +72,8 @@ impl Record {
     /// A request for whole sectors.
     #[inline]
     pub fn of_sectors(time: Nanos, kind: RequestKind, sector: u64, sectors: u64, stream: u64) -> Parse<Parsed> {
-        if sectors == 0 || sectors > MAX_REQUEST_BYTES / SECTOR_BYTES {
-            return Err(wrong_size(sectors, "sectors", MAX_REQUEST_BYTES / SECTOR_BYTES));
+        if sectors == 0 || sectors > most_sectors(kind) {
+            return Err(wrong_size(sectors, "sectors", most_sectors(kind)));
         }
         if sector > SECTOR_LIMIT - sectors {
             return Err(Fault::new(format!("address: expected it below 2^63 bytes, found sector {sector}")));
@@ -87,16 +87,25 @@ impl Record {
     /// A request for bytes: the sectors it touches.
     #[inline]
     pub fn of_bytes(time: Nanos, kind: RequestKind, offset: u64, bytes: u64, stream: u64) -> Parse<Parsed> {
-        if bytes == 0 || bytes > MAX_REQUEST_BYTES {
-            return Err(wrong_size(bytes, "bytes", MAX_REQUEST_BYTES));
+        let most = most_sectors(kind);
+        if bytes == 0 || bytes > most * SECTOR_BYTES {
+            return Err(wrong_size(bytes, "bytes", most * SECTOR_BYTES));
         }
         if offset > (1 << 63) - bytes {
             return Err(Fault::new(format!("address: expected it below 2^63 bytes, found byte {offset}")));
         }
         let sector = offset / SECTOR_BYTES;
         let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
-        let most = MAX_REQUEST_BYTES / SECTOR_BYTES;
+        // At the limit, widening to whole sectors may add one too many.
         Record::of_sectors(time, kind, sector, sectors.min(most), stream)
+    }
+}
+
+#[inline]
+fn most_sectors(kind: RequestKind) -> u64 {
+    match kind {
+        RequestKind::Trim => u64::from(u32::MAX),
+        _ => MAX_REQUEST_BYTES / SECTOR_BYTES,
     }
 }
 

@@ -18,10 +18,7 @@ pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
         skipped: 0,
         finished: false,
     };
-    // What the head says was checked when the file was opened; failures of reading it come with the first request.
-    if let Ok(head) = source.opened.lines.read_head() {
-        source.format.prepare(&head);
-    }
+    source.format.prepare(&source.opened.lines.read_head());
     Box::new(source)
 }
 
@@ -114,7 +111,7 @@ impl<F: LineFormat> LineSource<F> {
             None => format!("read as {}", F::NAME),
         };
         let shown = if step == Step::TooLong { String::new() } else { format!(" in {}", quoted(line)) };
-        let what = format!("{}{cut}{shown}; the file is {reading}, {}", fault.what, F::ABOUT);
+        let what = format!("{}{shown}{cut}; the file is {reading}, {}", fault.what, F::ABOUT);
         Err(Error::input(self.place(), what))
     }
 

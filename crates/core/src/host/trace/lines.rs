@@ -62,7 +62,7 @@ impl LineReader {
     }
 
     /// Reads the first bytes without consuming them; only before the first [`advance`](Self::advance).
-    pub fn read_head(&mut self) -> Result<Head<'_>> {
+    pub fn read_head(&mut self) -> Head<'_> {
         while !self.ended && self.unread.len() < HEAD_BYTES + BYTE_ORDER_MARK.len() {
             self.fill();
         }
@@ -72,7 +72,7 @@ impl LineReader {
         }
         let bytes = &self.buffer[self.unread.clone()];
         let whole = self.ended && self.failure.is_none() && bytes.len() <= HEAD_BYTES;
-        Ok(Head { bytes: &bytes[..bytes.len().min(HEAD_BYTES)], whole: whole || bytes.is_empty() })
+        Head { bytes: &bytes[..bytes.len().min(HEAD_BYTES)], whole: whole || bytes.is_empty() }
     }
 
     /// Why reading stopped early, if it did, else `other`.
@@ -112,11 +112,6 @@ impl LineReader {
     pub fn line(&self) -> &[u8] {
         let line = &self.buffer[self.line.clone()];
         line.strip_suffix(b"\r").unwrap_or(line)
-    }
-
-    /// The number of the line last reached, from 1.
-    pub fn number(&self) -> u64 {
-        self.number
     }
 
     /// `FILE:LINE` of the line last reached.
@@ -237,11 +232,11 @@ mod tests {
         assert_eq!(lines.advance(), Ok(Step::TooLong));
         assert_eq!(lines.place(), "t:2");
         assert_eq!(lines.advance(), Ok(whole));
-        assert_eq!((lines.line(), lines.number()), (&b"b"[..], 3));
+        assert_eq!((lines.line(), lines.number), (&b"b"[..], 3));
         assert_eq!(lines.advance(), Ok(whole));
         assert_eq!(lines.line(), b"");
         assert_eq!(lines.advance(), Ok(Step::Line { unterminated: true }));
-        assert_eq!((lines.line(), lines.number()), (&b"c"[..], 5));
+        assert_eq!((lines.line(), lines.number), (&b"c"[..], 5));
         assert_eq!(lines.advance(), Ok(Step::End));
         assert_eq!(lines.advance(), Ok(Step::End));
     }

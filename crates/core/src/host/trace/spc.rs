@@ -1,9 +1,9 @@
-//! Traces of the Storage Performance Council ("SPC Trace File Format Specification", revision 1.0.1, 2002), the format
-//! of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
+//! Traces of the Storage Performance Council ("SPC Trace File Format Specification", revision 1.0.1, 2002), the
+//! format of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
 //!
-//! The block size, which the specification leaves to the trace's description, is 512 bytes as in the UMass traces; sizes
-//! are widened to whole blocks. The application-specific unit becomes the stream. Its addresses start at 0; all units
-//! share one space here, as they do in most published uses of these traces. Blanks around fields are legal.
+//! The block size, which the specification leaves to the trace's description, is 512 bytes as in the UMass traces;
+//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Its addresses start at 0; all
+//! units share one space here, as they do in most published uses of these traces. Blanks around fields are legal.
 
 use super::fields::{Fields, Parse};
 use super::line_format::{LineFormat, Parsed, Record, kind_of_letter};

@@ -56,7 +56,7 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
         let (_, sample) = SAMPLES.iter().find(|(name, _)| *name == format.name).expect(format.name);
         for bytes in [sample.as_bytes().to_vec(), gzip(sample.as_bytes()), zstd(sample.as_bytes())] {
             let mut lines = LineReader::new(input::decompress(Box::new(Cursor::new(bytes.clone())), "t").unwrap(), "t");
-            let (found, _) = recognise(&lines.read_head().unwrap()).expect(format.name);
+            let (found, _) = recognise(&lines.read_head()).expect(format.name);
             assert_eq!(found.name, format.name);
             let read = good(&bytes).into_iter().map(|r| (r.arrival, r.kind, r.sector, r.sectors)).collect::<Vec<_>>();
             assert_eq!(read, sample_requests(1), "{}", format.name);
@@ -148,6 +148,22 @@ fn what_is_no_trace_is_named() {
     let (place, what) = wrong(b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n");
     assert_eq!(place, "t");
     assert!(what.contains("no request"), "{what}");
+}
+
+#[test]
+fn headers_are_no_excuse_for_bad_records() {
+    let blkreplay = b"Some words; more\n-0.5 ; 64 ; 8 ; W ; 0.0 ; 0.0\n1 ; 64 ; 8 ; W ; 0.0 ; 0.0\n";
+    let (place, what) = wrong(blkreplay);
+    assert_eq!(place, "t:2");
+    assert!(what.contains("found \"-0.5\"") && what.contains("blkreplay by line 3"), "{what}");
+    assert_eq!(wrong(b"1,h,0,Wrote,0,512,1\n2,h,0,Write,0,512,1\n").0, "t:1");
+}
+
+#[test]
+fn trims_may_be_larger_than_other_requests() {
+    let two_gib = |kind: &str| format!(" 8,0 1 1 0.5 7  D {kind} 0 + 4194304 [x]\n 8,0 1 1 0.5 7  D R 0 + 8 [x]\n");
+    assert_eq!(good(two_gib("D").as_bytes())[0].sectors, 4_194_304);
+    assert!(wrong(two_gib("W").as_bytes()).1.contains("size: expected 1 to 2097152 sectors"));
 }
 
 #[test]
