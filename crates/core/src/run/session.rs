@@ -177,7 +177,9 @@ impl<'a> Session<'a> {
 
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
-        self.device.io.timed = self.options.fidelity == Fidelity::Timed;
+        if self.options.fidelity == Fidelity::Timed {
+            self.device.start_timing()?;
+        }
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {

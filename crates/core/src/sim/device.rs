@@ -107,7 +107,21 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
-        self.serve_verified(command, verifier)
+        self.serve_verified(command, verifier)?;
+        self.io.buffer_taken = 0;
+        Ok(())
+    }
+
+    /// From now on operations are timed. What open pages hold is programmed first, so that nothing that is timed later
+    /// began before.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn start_timing(&mut self) -> Result<()> {
+        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.io.buffer_taken = 0;
+        self.io.timed = true;
+        Ok(())
     }
 
     #[inline]

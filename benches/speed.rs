@@ -1,0 +1,184 @@
+//! Simulated requests a second of the cases that the project promises, on one core, with what the memory system allows.
+//!
+//! `make bench` runs it. Each case runs `ROUNDS` times; the best and the median are printed, and the best of a
+//! loop of dependent random accesses over the same footprint, which bounds what any simulator of this design can reach.
+
+use palimpsest_core::config;
+use palimpsest_core::error::{Error, Result};
+use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::rng::Rng;
+use palimpsest_core::run::precondition::Precondition;
+use palimpsest_core::run::{Fidelity, Options, Phase, Warmup, run};
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+const ROUNDS: usize = 3;
+
+struct Case {
+    name: &'static str,
+    ftl: &'static str,
+    page: &'static str,
+    spec: &'static str,
+    precondition: &'static str,
+    fidelity: Fidelity,
+    goal: f64,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "timed random reads",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randread,bs=4k,n=3e6,iodepth=32",
+        precondition: "fill:100%",
+        fidelity: Fidelity::Timed,
+        goal: 3e6,
+    },
+    Case {
+        name: "timed random reads, subpages",
+        ftl: "subpage",
+        page: "16KiB",
+        spec: "rw=randread,bs=4k,n=3e6,iodepth=32",
+        precondition: "fill:100%",
+        fidelity: Fidelity::Timed,
+        goal: 3e6,
+    },
+    Case {
+        name: "timed random writes without GC",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=1e6,iodepth=32",
+        precondition: "none",
+        fidelity: Fidelity::Timed,
+        goal: 2e6,
+    },
+    Case {
+        name: "timed random writes without GC, subpages",
+        ftl: "subpage",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=3e6,iodepth=32",
+        precondition: "none",
+        fidelity: Fidelity::Timed,
+        goal: 2e6,
+    },
+    Case {
+        name: "timed steady random writes, OP 28 %",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=3e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "timed steady random writes, subpages",
+        ftl: "subpage",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=3e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
+        name: "counted steady random writes, OP 28 %",
+        ftl: "page",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,n=1e7",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted steady random writes, subpages",
+        ftl: "subpage",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=1e7",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+];
+
+/// Requests a second, and the write amplification.
+fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
+    let page_kib: u64 = case.page.trim_end_matches("KiB").parse().expect("a size in KiB");
+    // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block.
+    let blocks = ((16u64 << 20) as f64 * 1.28 / (page_kib * 256 * 64) as f64).round() as u64;
+    let set = |key: &str, value: &str| format!("{key}={value}");
+    let overrides = [
+        set("part.page_size", case.page),
+        set("part.subpage_size", "4KiB"),
+        set("part.pages_per_block", "256"),
+        set("ssd.channels", "8"),
+        set("ssd.chips_per_channel", "4"),
+        set("ssd.dies_per_chip", "1"),
+        set("ssd.planes_per_die", "2"),
+        set("ssd.blocks_per_plane", &blocks.to_string()),
+        set("ssd.over_provisioning", "28%"),
+    ];
+    let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
+    let resolved = config::resolve("default", Some(case.ftl), &overrides, &no_files)?;
+    let options = Options {
+        workload: case.name.into(),
+        precondition: Precondition::parse(case.precondition)?,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: case.fidelity,
+        payload: Payload::None,
+        seed: 1,
+    };
+    let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
+    let mut begin = Instant::now();
+    let mut measuring = false;
+    let mut end = begin;
+    let outcome = run(&resolved, &mut source, &options, &mut |progress| {
+        end = Instant::now();
+        if progress.phase == Phase::Run && !measuring {
+            (measuring, begin) = (true, end);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let requests = outcome.summary.requests.read + outcome.summary.requests.write;
+    Ok((requests as f64 / (end - begin).as_secs_f64(), outcome.summary.write_amplification))
+}
+
+/// Dependent random accesses a second over `bytes`.
+fn pointer_chase(bytes: usize) -> f64 {
+    let length = bytes / 8;
+    let mut next: Vec<u64> = (0..length as u64).collect();
+    let mut rng = Rng::new(1, 1);
+    for index in (1..length).rev() {
+        next.swap(index, rng.below(index as u64) as usize);
+    }
+    let steps = 5_000_000u64;
+    let begin = Instant::now();
+    let mut place = 0;
+    for _ in 0..steps {
+        place = next[place as usize];
+    }
+    black_box(place);
+    steps as f64 / begin.elapsed().as_secs_f64()
+}
+
+fn main() {
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    println!("{:<42} {:>10} {:>10} {:>8} {:>7}", "case (16 GiB drive, one core)", "best/s", "median/s", "goal/s", "WA");
+    for case in CASES.iter().filter(|case| only.as_deref().is_none_or(|only| case.name.contains(only))) {
+        let mut rates: Vec<(f64, Option<f64>)> = Vec::new();
+        for _ in 0..ROUNDS {
+            match measure(case) {
+                Ok(rate) => rates.push(rate),
+                Err(error) => return eprintln!("error: {error}"),
+            }
+        }
+        rates.sort_by(|one, two| one.0.total_cmp(&two.0));
+        let (best, median, amplification) = (rates[ROUNDS - 1].0, rates[ROUNDS / 2].0, rates[0].1);
+        let amplification = amplification.map_or("-".into(), |value| format!("{value:.3}"));
+        println!("{:<42} {best:>10.3e} {median:>10.3e} {:>8.0e} {amplification:>7}", case.name, case.goal);
+    }
+    for mebibytes in [16, 40, 64] {
+        println!("{:<42} {:>10.3e}", format!("dependent random accesses, {mebibytes} MiB"), pointer_chase(mebibytes << 20));
+    }
+}
