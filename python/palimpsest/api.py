@@ -95,7 +95,11 @@ class Ssd:
         return f"Ssd({', '.join(parts)})"
 
     def run(
-        self, workload: str | Path = _DEFAULT.workload, *, progress: Progress | None = None, **settings: Unpack[Settings]
+        self,
+        workload: str | Path = _DEFAULT.workload,
+        *,
+        progress: Progress | None = None,
+        **settings: Unpack[Settings],
     ) -> Result:
         """Runs a workload on a new drive of this kind; see `palimpsest.run`."""
         return run(workload, ssd=self, progress=progress, **settings)
@@ -177,7 +181,9 @@ def compare(
     if isinstance(ftls, str) or not ftls:
         raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
     base = _options(workload, ssd, None, settings)
-    results, failure = engine.run_many([base.with_ftl(ftl) for ftl in ftls], jobs)
+    runs = [base.with_ftl(ftl) for ftl in ftls]
+    engine.check(runs)
+    results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure
     return Comparison(results)

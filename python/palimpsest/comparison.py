@@ -14,7 +14,7 @@ from rich.text import Text
 from . import summary, units
 from .result import Result
 
-__all__ = ["METRICS", "Metric", "best", "render", "verdicts"]
+__all__ = ["METRICS", "SECTIONS", "Metric", "best", "factor", "relative", "render", "verdicts"]
 
 _LABEL_WIDTH = 21
 _COLUMN_WIDTH = 19
@@ -39,7 +39,7 @@ class Metric:
 
     def of(self, result: Result) -> float | None:
         """The value in a result; None where it was not measured."""
-        value: object = result.to_dict() if not self.path else result[self.path[0]]
+        value: object = result[self.path[0]]
         for key in self.path[1:]:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, int | float) else None
@@ -112,10 +112,17 @@ def relative(value: float | None, base: float | None) -> float | None:
     return value / base if value is not None and base else None
 
 
+def factor(ratio: float | None) -> str:
+    """A ratio as it is printed: `1.61x`."""
+    if ratio is None:
+        return ""
+    return f"{ratio:.2f}x" if 0.1 <= ratio < 99.95 else f"{units.number(ratio)}x"
+
+
 def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: bool, is_first: bool) -> Text:
     shown = metric.show(value)
-    factor = "" if is_first else (f"{units.number(ratio)}x" if ratio is not None else "")
-    text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else factor.rjust(7)}", no_wrap=True)
+    times = "" if is_first else factor(ratio)
+    text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
     if is_best:
         text.stylize("bold green")
     return text
@@ -145,8 +152,8 @@ class _SideBySide:
         table.add_column("", no_wrap=True)
         for index in group:
             name = str(self.results[index]["ftl"])
-            factor = "" if index == 0 else " " + "ratio".rjust(7)
-            table.add_column(f"{name}{factor if factor else ' '}", justify="right", header_style="bold", no_wrap=True)
+            heading = "" if index == 0 else " " + "ratio".rjust(7)
+            table.add_column(f"{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
         for section, metrics in SECTIONS:
             rows = [metric for metric in metrics if self._shown(metric)]
             if rows:
@@ -181,12 +188,13 @@ def verdicts(results: Sequence[Result]) -> list[str]:
     """A sentence for each layer after the first: what it gains and what it pays, as multiples of the first."""
     sentences = []
     for result in results[1:]:
-        gains, costs = [], []
+        gains: list[str] = []
+        costs: list[str] = []
         for label, path in _VERDICTS:
             metric = Metric(label, path, units.ratio, "low")
             ratio = relative(metric.of(result), metric.of(results[0]))
             if ratio is not None and abs(ratio - 1) >= 0.05:
-                (gains if ratio < 1 else costs).append(f"{label} x{units.number(ratio)}")
+                (gains if ratio < 1 else costs).append(f"{label} {factor(ratio)}")
         said = [f"{verb} {', '.join(items)}" for verb, items in (("gains", gains), ("pays", costs)) if items]
         sentences.append(
             f"{result['ftl']} against {results[0]['ftl']}: {'; '.join(said) or 'within 5 % in every figure above'}."
@@ -197,12 +205,12 @@ def verdicts(results: Sequence[Result]) -> list[str]:
 def render(results: Sequence[Result]) -> RenderableType:
     """The comparison as something rich can print."""
     first = results[0]
-    head = summary._facts([("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))])
+    head = summary.facts([("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))])
     parts: list[RenderableType] = [head, Text(), _SideBySide(results), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first['ftl']}; * the best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]
-    notes = dict.fromkeys(f"{result['ftl']}: {note}" for result in results for note in result.to_dict().get("notes", []))
+    notes = dict.fromkeys(f"{result['ftl']}: {note}" for result in results for note in result.get("notes", []))
     parts += [Text(f"note: {note}", style="yellow") for note in notes]
     speed = "; ".join(f"{result['ftl']} {summary.speed_line(result)}" for result in results)
     parts.append(Text(f"simulator: {speed}", style="dim"))

@@ -15,7 +15,7 @@ from .errors import Interrupted
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "run_many", "run_one"]
+__all__ = ["Progress", "check", "run_many", "run_one"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -30,6 +30,16 @@ def peak_rss_bytes() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def check(runs: Sequence[RunOptions]) -> None:
+    """Resolves the configuration of each run, so that a mistake in one is found before any has started.
+
+    Raises:
+        InputError: a drive, layer or configuration key is wrong.
+    """
+    for options in runs:
+        _core.show(options.ssd, options.ftl, list(options.overrides))
 
 
 def run_one(options: RunOptions, progress: Progress | None = None) -> Result:
@@ -51,7 +61,7 @@ def run_one(options: RunOptions, progress: Progress | None = None) -> Result:
     return Result(data, json.loads(series))
 
 
-class _Stopped(Exception):  # noqa: N818 - never leaves this module
+class _Stopped(Exception):
     """Another run failed or the user interrupted: this one is to end as well."""
 
 
@@ -98,7 +108,7 @@ def run_many(
         for options in runs:
             try:
                 results.append(one(options))
-            except BaseException as error:  # noqa: BLE001 - handed to the caller, who shows it after the results
+            except BaseException as error:
                 return results, error
         return results, None
 
@@ -114,7 +124,9 @@ def run_many(
     return _gather(futures, failure)
 
 
-def _gather(futures: list["Future[Result]"], failure: BaseException | None) -> tuple[list[Result], BaseException | None]:
+def _gather(
+    futures: list["Future[Result]"], failure: BaseException | None
+) -> tuple[list[Result], BaseException | None]:
     results = []
     for future in futures:
         error = future.exception()

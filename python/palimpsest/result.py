@@ -46,11 +46,17 @@ class Result:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own; docs/results.md
         if name.startswith("_") or name not in self._data:
-            raise AttributeError(f"no such figure {name!r} in this result; it has {', '.join(self.__dict__.get('_data', ()))}")
+            raise AttributeError(
+                f"no such figure {name!r} in this result; it has {', '.join(self.__dict__.get('_data', ()))}"
+            )
         return self._data[name]
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401
         return self._data[key]
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+        """A top-level figure, or the default where the result does not have it."""
+        return self._data.get(key, default)
 
     def __contains__(self, key: object) -> bool:
         return key in self._data

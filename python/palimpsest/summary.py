@@ -10,7 +10,7 @@ from rich.text import Text
 from . import units
 from .result import Result, flatten
 
-__all__ = ["drive_line", "mean_sizes", "render", "workload_line"]
+__all__ = ["drive_line", "facts", "mean_sizes", "render", "speed_line", "workload_line"]
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
@@ -19,7 +19,7 @@ _LABEL_WIDTH = 11
 
 def config_value(result: Result, key: str) -> Any:  # noqa: ANN401 - a configuration value is of any type
     """A resolved configuration value by its dotted key; None where the result does not hold it."""
-    config = result["config"] if "config" in result else {}
+    config = result.get("config", {})
     return flatten(config).get(key) if isinstance(config, dict) else None
 
 
@@ -88,7 +88,8 @@ def workload_line(result: Result) -> str:
     return f"{result['workload']}: {units.count(total)} requests; {', '.join(parts) or 'none measured'}"
 
 
-def _facts(rows: list[tuple[str, str]]) -> Table:
+def facts(rows: list[tuple[str, str]]) -> Table:
+    """A label and what is said about it, a row each."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="bold", width=_LABEL_WIDTH)
     table.add_column(overflow="fold")
@@ -183,7 +184,8 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     tables = ", ".join(f"{name} {units.size(size)}" for name, size in mapping["tables"].items())
     yield (
         "map DRAM",
-        f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})" + (f": {tables}" if tables else ""),
+        f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
+        + (f": {tables}" if tables else ""),
     )
     if energy and energy["total"]:
         shares = ", ".join(
@@ -213,7 +215,7 @@ def speed_line(result: Result) -> str:
 def render(result: Result) -> RenderableType:
     """The summary as something rich can print."""
     parts: list[RenderableType] = [
-        _facts(
+        facts(
             [
                 ("drive", drive_line(result)),
                 ("ftl", str(result["ftl"])),
@@ -226,7 +228,7 @@ def render(result: Result) -> RenderableType:
     latency = _latency_table(result)
     if latency is not None:
         parts += [latency, Text()]
-    parts += [_facts(list(_flash_rows(result))), Text(), _cause_table(result), Text()]
-    parts.append(_facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
-    parts += [Text(f"note: {note}", style="yellow") for note in (result["notes"] if "notes" in result else [])]
+    parts += [facts(list(_flash_rows(result))), Text(), _cause_table(result), Text()]
+    parts.append(facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
+    parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
     return Group(*parts)

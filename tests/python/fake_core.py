@@ -49,6 +49,8 @@ def list_registry(kind: str) -> list[tuple[str, str]]:
 def show(ssd: str, ftl: str | None, overrides: list[str]) -> str:
     if ssd == "defualt":
         raise InputError("--ssd defualt: no such drive; did you mean `default`?")
+    if ftl is not None and ftl not in FTLS:
+        raise InputError(f"--ftl {ftl}: no such layer; expected one of {', '.join(FTLS)}")
     lines = [f'# the drive {ssd}\n[ftl]\n# translation layer (from the preset)\nname = "{ftl or "page"}"']
     return "\n".join([*lines, *(f"# --set {override}" for override in overrides)]) + "\n"
 
@@ -127,8 +129,18 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "p99_ns": 8_345_678 if timed else None,
         },
         "merge": {"count": 0, "moved_subpages": 0},
-        "mapping": {"bytes": round(16777216 / factor), "bytes_peak": round(16777216 / factor), "tables": {"map": 16777216}},
-        "energy_uj": {"read": 1e6, "program": 5e6 * factor, "reprogram": 0.0, "erase": 2e5, "total": 1.2e6 + 5e6 * factor},
+        "mapping": {
+            "bytes": round(16777216 / factor),
+            "bytes_peak": round(16777216 / factor),
+            "tables": {"map": 16777216},
+        },
+        "energy_uj": {
+            "read": 1e6,
+            "program": 5e6 * factor,
+            "reprogram": 0.0,
+            "erase": 2e5,
+            "total": 1.2e6 + 5e6 * factor,
+        },
         "lifetime": {"mean_erases": 3.21, "max_erases": 9, "projected_host_bytes": 52_776_558_133_248},
         "ftl_stats": {"buffer_hits": 12},
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
