@@ -76,7 +76,7 @@ _RUN_OPTIONS = (
         "--workload",
         default=_DEFAULT.workload,
         metavar="NAME|FILE|SPEC",
-        help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text such as rw=randwrite,bs=4k,n=1e6.",
+        help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
     ),
     click.option(
         "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a configuration key; may be repeated."
@@ -119,7 +119,7 @@ def run_options(command: _Command) -> _Command:
 class Commands(click.Group):
     """The commands in the order in which one meets them, not in that of the alphabet."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names, in order."""
         return list(self.commands)
 
@@ -133,7 +133,7 @@ class Commands(click.Group):
 @click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    r"""Simulate solid-state drives, and compare flash translation layers on them.
+    """Simulate solid-state drives, and compare flash translation layers on them.
 
     \b
     palimpsest run                               a full present-day drive under an OLTP load
@@ -148,7 +148,7 @@ def cli(ctx: click.Context) -> None:
 @click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
 @run_options
 def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    r"""Run a workload on a drive, and say what it did.
+    """Run a workload on a drive, and say what it did.
 
     \b
     Examples:
@@ -172,12 +172,10 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
 @click.option(
     "--ftl", default=",".join(COMPARED_FTLS), metavar="A,B,...", help="Translation layers; ratios are to the first."
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Runs at a time.  [default: as many as there are cores]"
-)
+@click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
 @run_options
 def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    r"""Run the same workload on several translation layers, side by side.
+    """Run the same workload on several translation layers, side by side.
 
     \b
     Examples:
@@ -209,7 +207,7 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
 @cli.command(short_help="Make an HTML page from results.")
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 def report(folder: Path) -> None:
-    r"""Write DIR/report.html, one self-contained page, from the results in DIR.
+    """Write DIR/report.html, one self-contained page, from the results in DIR.
 
     \b
     Example:
@@ -242,7 +240,7 @@ def list_(kind: str | None, as_json: bool) -> None:
 @click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a key; may be repeated.")
 def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
-    r"""Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
+    """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
 
     \b
     Examples:

@@ -27,15 +27,15 @@ def parse_count(text: str) -> int:
     """
     match = _COUNT.fullmatch(text)
     if match is None:
-        raise ValueError(f"not a number of requests; expected one such as 250000, 1e6 or 100k, found {text!r}")
+        raise ValueError(f"not a number; expected one such as 250000, 1e6 or 100k, found {text!r}")
     digits, suffix = match.groups()
     if len(digits) > 40:
-        raise ValueError(f"too large a number of requests; expected less than 2^63, found {text[:20]!r}...")
+        raise ValueError(f"too large a number; expected less than 2^63, found {text[:20]!r}...")
     value = float(digits.replace(",", "").replace("_", "")) * _COUNT_FACTOR[suffix.lower()]
     if not 1 <= value < _LARGEST_COUNT:
-        raise ValueError(f"expected a number of requests from 1 to 2^63 - 1, found {text!r}")
+        raise ValueError(f"expected a number from 1 to 2^63 - 1, found {text!r}")
     if value != math.floor(value):
-        raise ValueError(f"expected a whole number of requests, found {text!r}")
+        raise ValueError(f"expected a whole number, found {text!r}")
     return int(value)
 
 
@@ -53,7 +53,7 @@ def parse_bytes(value: object) -> int | None:
 
 
 def number(value: float) -> str:
-    """Three significant figures, without an exponent: 0.0123, 1.23, 12.3, 123, 1,234."""
+    """Three significant figures: 0.0123, 1.23, 12.3, 123, 1,234. An exponent only below a thousandth."""
     magnitude = abs(value)
     if magnitude >= 99.95:
         return f"{value:,.0f}"
@@ -61,8 +61,8 @@ def number(value: float) -> str:
         return f"{value:.1f}"
     if magnitude >= 0.9995 or magnitude == 0:
         return f"{value:.2f}"
-    if magnitude < 1e-6:
-        return f"{value:.0e}"
+    if magnitude < 1e-3:
+        return f"{value:.2g}"
     decimals = 2 - math.floor(math.log10(magnitude))
     return f"{value:.{decimals}f}"
 
