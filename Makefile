@@ -48,7 +48,7 @@ bench: setup ## benchmark figures: simulated requests a second
 docs: setup ## the documentation, in site/, and that of the core, in target/doc/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(PY) tools/reference.py docs/reference.md
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/palimpsest_core/index.html"
 
 wheel: setup ## a wheel, in dist/
