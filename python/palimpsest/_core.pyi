@@ -2,6 +2,19 @@
 
 from collections.abc import Callable
 
+__all__ = [
+    "DeviceError",
+    "Error",
+    "InputError",
+    "Interrupted",
+    "RuleError",
+    "WorkloadIoError",
+    "list_registry",
+    "run",
+    "show",
+    "version",
+]
+
 class Error(Exception): ...
 class InputError(Error): ...
 class DeviceError(Error): ...
