@@ -3,14 +3,14 @@
 //! All are integers, so that sums do not depend on their order and results repeat to the byte on every machine. How a user
 //! writes a quantity (`"35us"`, `"16KiB"`) is in [`parse`].
 
-
-
 /// Simulated time or a span of it, in nanoseconds.
 pub type Nanos = u64;
 
 /// Energy in picojoules.
 pub type Picojoules = u64;
 
+/// Bytes of a sector, the unit in which hosts address the drive.
+pub const SECTOR_BYTES: u64 = 512;
 /// Bytes in a KiB.
 pub const KIB: u64 = 1 << 10;
 /// Bytes in a MiB.
