@@ -205,7 +205,9 @@ def verdicts(results: Sequence[Result]) -> list[str]:
 def render(results: Sequence[Result]) -> RenderableType:
     """The comparison as something rich can print."""
     first = results[0]
-    head = summary.facts([("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))])
+    before = first.get("precondition") or {}
+    lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
+    head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     parts: list[RenderableType] = [head, Text(), _SideBySide(results), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first['ftl']}; * the best of its row", style="dim"))

@@ -10,7 +10,7 @@ from rich.text import Text
 from . import units
 from .result import Result, flatten
 
-__all__ = ["drive_line", "facts", "mean_sizes", "render", "speed_line", "workload_line"]
+__all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
@@ -75,6 +75,21 @@ def mean_sizes(result: Result) -> dict[str, float | None]:
     }
 
 
+def precondition_line(result: Result) -> str | None:
+    """What happened to the drive before the run; None where the result does not say."""
+    before = result.get("precondition")
+    if not before:
+        return None
+    if not before["bytes_written"]:
+        return f"{before['spec']}: the drive was as new"
+    text = f"{before['spec']}: {units.size(before['bytes_written'])} written"
+    if before.get("last_write_amplification"):
+        text += f", write amplification {units.ratio(before['last_write_amplification'])} at its end"
+    if before.get("converged") is not None:
+        text += ", steady" if before["converged"] else ", not yet steady"
+    return text
+
+
 def workload_line(result: Result) -> str:
     """The workload in one line: how many requests, of what kind and size."""
     requests, sizes = result["requests"], mean_sizes(result)
@@ -116,7 +131,8 @@ def _latency_table(result: Result) -> Table | None:
 def _cause_table(result: Result) -> Table:
     """Flash reads and programs by cause, causes that did nothing left out."""
     causes = result["flash"]["by_cause"]
-    active = [cause for cause in causes if any(causes[cause].values())]
+    order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
+    active = [cause for cause in order if any(causes.get(cause, {}).values())]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("flash ops", width=_LABEL_WIDTH, header_style="bold")
     for heading in ("total", *active):
@@ -155,7 +171,13 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"writes {units.ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
         f"reads {units.ratio(reads.get('host'))} host, {units.ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
-    special = [(flash["partial_programs"], "partial programs"), (flash["reprograms"], "re-programs")]
+    special = [
+        (flash["partial_programs"], "partial programs"),
+        (flash["reprograms"], "re-programs"),
+        (flash.get("read_retries"), "read retries"),
+        (flash.get("failed_programs"), "failed programs"),
+        (flash.get("failed_erases"), "failed erases"),
+    ]
     yield (
         "erases",
         f"{units.count(flash['erases'])} blocks"
@@ -199,6 +221,7 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield (
             "wear",
             f"{units.ratio(life['mean_erases'])} erases a block in the mean, {units.count(life['max_erases'])} at most"
+            + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
             + (f"; {units.size(projected)} of host writes until the end of life" if projected else ""),
         )
 
@@ -214,17 +237,15 @@ def speed_line(result: Result) -> str:
 
 def render(result: Result) -> RenderableType:
     """The summary as something rich can print."""
-    parts: list[RenderableType] = [
-        facts(
-            [
-                ("drive", drive_line(result)),
-                ("ftl", str(result["ftl"])),
-                ("workload", workload_line(result)),
-                ("throughput", _throughput_line(result)),
-            ]
-        ),
-        Text(),
+    before = precondition_line(result)
+    head = [
+        ("drive", drive_line(result)),
+        ("ftl", str(result["ftl"])),
+        *([("before", before)] if before else []),
+        ("workload", workload_line(result)),
+        ("throughput", _throughput_line(result)),
     ]
+    parts: list[RenderableType] = [facts(head), Text()]
     latency = _latency_table(result)
     if latency is not None:
         parts += [latency, Text()]

@@ -72,6 +72,29 @@ def latency(factor: float) -> dict[str, int]:
     return {key: round(value * factor) for key, value in shape.items()}
 
 
+def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) -> dict[str, Any]:
+    return {
+        "page_reads": reads + gc_programs,
+        "page_programs": programs + gc_programs,
+        "partial_programs": 1234 if ftl == "mga" else 0,
+        "reprograms": 0,
+        "erases": (programs + gc_programs) // 256,
+        "bytes_sensed": reads * 16384,
+        "bytes_transferred": reads * 16384 + programs * 16384,
+        "read_retries": 0,
+        "failed_programs": 2,
+        "failed_erases": 0,
+        "by_cause": {
+            "host": {"reads": reads, "programs": programs},
+            "gc": {"reads": gc_programs, "programs": gc_programs},
+            "merge": {"reads": 0, "programs": 0},
+            "rmw": {"reads": writes // 2, "programs": 0},
+            "prefetch": {"reads": 0, "programs": 0},
+            "metadata": {"reads": 0, "programs": 0},
+        },
+    }
+
+
 def summary(options: dict[str, Any]) -> dict[str, Any]:
     ftl = options["ftl"] or "page"
     factor = FTLS[ftl]
@@ -86,6 +109,8 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "ssd": options["ssd"],
         "workload": options["workload"],
         "seed": options["seed"],
+        "fidelity": options["fidelity"],
+        "payload": options["payload"],
         "config": config(ftl),
         "requests": {"read": reads, "write": writes, "trim": 0, "flush": 0},
         "host": {
@@ -99,25 +124,12 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "latency_ns": {kind: latency(factor * scale) for kind, scale in (("all", 1.7), ("read", 1), ("write", 2))}
         if timed
         else None,
-        "throughput": {"iops": 42_100.5 / factor, "bytes_per_s": 172_443_648.0 / factor} if timed else None,
-        "simulated_ns": round(requests * 23_753 * factor) if timed else 0,
-        "flash": {
-            "page_reads": reads + gc_programs,
-            "page_programs": programs + gc_programs,
-            "partial_programs": 1234 if ftl == "mga" else 0,
-            "reprograms": 0,
-            "erases": (programs + gc_programs) // 256,
-            "bytes_sensed": reads * 16384,
-            "bytes_transferred": reads * 16384 + programs * 16384,
-            "by_cause": {
-                "host": {"reads": reads, "programs": programs},
-                "gc": {"reads": gc_programs, "programs": gc_programs},
-                "merge": {"reads": 0, "programs": 0},
-                "rmw": {"reads": writes // 2, "programs": 0},
-                "prefetch": {"reads": 0, "programs": 0},
-                "metadata": {"reads": 0, "programs": 0},
-            },
+        "throughput": {
+            "iops": 42_100.5 / factor if timed else None,
+            "bytes_per_s": 172_443_648.0 / factor if timed else None,
         },
+        "simulated_ns": round(requests * 23_753 * factor) if timed else 0,
+        "flash": flash(ftl, reads, writes, programs, gc_programs),
         "write_amplification": 3.66 * factor,
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
@@ -141,7 +153,18 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "erase": 2e5,
             "total": 1.2e6 + 5e6 * factor,
         },
-        "lifetime": {"mean_erases": 3.21, "max_erases": 9, "projected_host_bytes": 52_776_558_133_248},
+        "lifetime": {
+            "mean_erases": 3.21,
+            "max_erases": 9,
+            "projected_host_bytes": 52_776_558_133_248,
+            "retired_blocks": 1,
+        },
+        "precondition": {
+            "spec": options["precondition"] or "none",
+            "bytes_written": 13_743_895_347,
+            "last_write_amplification": 1.87,
+            "converged": None,
+        },
         "ftl_stats": {"buffer_hits": 12},
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
         "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],

@@ -17,6 +17,8 @@ RESULT: dict[str, Any] = {
     "ssd": TEXT,
     "workload": TEXT,
     "seed": INT,
+    "fidelity": TEXT,
+    "payload": TEXT,
     "config": TABLE,
     "requests": {"read": INT, "write": INT, "trim": INT, "flush": INT},
     "host": {
@@ -28,7 +30,8 @@ RESULT: dict[str, Any] = {
     "simulated_ns": INT_OR_NULL,
     "flash": {
         "page_reads": INT, "page_programs": INT, "partial_programs": INT, "reprograms": INT, "erases": INT,
-        "bytes_sensed": INT, "bytes_transferred": INT,
+        "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
+        "failed_programs": INT, "failed_erases": INT,
         "by_cause": dict.fromkeys(("host", "gc", "merge", "rmw", "prefetch", "metadata"), CAUSE),
     },
     "write_amplification": NUMBER_OR_NULL,
@@ -38,13 +41,13 @@ RESULT: dict[str, Any] = {
     "merge": {"count": INT, "moved_subpages": INT},
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
     "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
-    "lifetime": {"mean_erases": NUMBER, "max_erases": INT, "projected_host_bytes": INT_OR_NULL},
+    "lifetime": {"mean_erases": NUMBER, "max_erases": INT, "projected_host_bytes": INT_OR_NULL, "retired_blocks": INT},
     "ftl_stats": TABLE,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},
     "notes": LIST,
 }  # fmt: skip
 
-NULL_AT_COUNT_FIDELITY = ("latency_ns", "throughput")
+NULL_AT_COUNT_FIDELITY = ("latency_ns",)
 
 
 def _fits(kind: str, value: Any) -> bool:
