@@ -86,7 +86,7 @@ $(BIN)/.crates: $(BIN)/.python Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.t
 	@cargo fetch --locked --quiet
 	@touch $@
 
-$(BIN)/.native: $(BIN)/.packages $(BIN)/.crates $(NATIVE_SOURCES)
+$(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
 	@echo "setup: building the simulator"
 	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --locked --quiet
 	@touch $@

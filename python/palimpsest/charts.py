@@ -92,11 +92,12 @@ def time(results: Sequence[Result]) -> Specification | None:
             for position, (key, name, factor) in enumerate(lines):
                 per = factor * (1e9 / series["window_ns"] if key == "bytes" else 1.0)
                 values = [None if value is None else value * per for value in series[key]]
-                slot = index if len(results) > 1 else panel - 1 + position + (panel == 3)
+                # Alone, reads and writes have the colours that they have among the response times.
+                slot = index if len(results) > 1 else (2, position, 3)[panel - 1]
                 line = {"width": 1.5, "dash": _DASHES[position] if len(results) > 1 else "solid"}
                 traces.append(
                     _trace(slot, type="scatter", mode="lines", name=_label(result, results, name), x=seconds, y=values,
-                           yaxis=f"y{panel}".removesuffix("1"), line=line)
+                           yaxis=f"y{panel}".removesuffix("1"), line=line, showlegend=len(results) == 1 or panel == 2)
                 )  # fmt: skip
     if not traces:
         return None
@@ -157,8 +158,10 @@ def utilization(results: Sequence[Result]) -> Specification | None:
             axes = {"xaxis": "x" if position == 0 else "x2", "yaxis": "y" if position == 0 else "y2"}
             slot = index if len(results) > 1 else position
             percent = [100 * share for share in shares]
-            name = _label(result, results, kind)
-            traces.append(_trace(slot, type="bar", name=name, x=list(range(len(shares))), y=percent, **axes))
+            name = kind if len(results) == 1 else str(result["ftl"])
+            shown = len(results) == 1 or position == 0
+            bars = _trace(slot, type="bar", name=name, x=list(range(len(shares))), y=percent, showlegend=shown, **axes)
+            traces.append(bars)
     layout = {
         "xaxis": {"domain": [0, 0.3], "title": {"text": "channel"}},
         "xaxis2": {"domain": [0.38, 1], "title": {"text": "die"}},
