@@ -151,6 +151,7 @@ def test_list_knows_the_names_of_the_contract(palimpsest: Command) -> None:
 @pytest.mark.skipif(not TRACE.exists(), reason=f"{TRACE.name} is not there")
 def test_real_trace_runs_whole(palimpsest: Command) -> None:
     result = figures(palimpsest("run", "--json", "--workload", str(TRACE), "--precondition", "none"))
+    # 80,793 of its README, and the one read-ahead (`RA`), which is a read.
     assert sum(result["requests"].values()) == 80_794
 
 
