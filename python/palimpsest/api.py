@@ -1,0 +1,189 @@
+"""What a Python program calls: a drive, a workload, a run, a comparison."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from . import _core, engine
+from .engine import Progress
+from .options import RunOptions
+from .result import Comparison, Result
+
+__all__ = ["Ssd", "compare", "fio", "run"]
+
+_DEFAULT = RunOptions()
+
+
+class Settings(TypedDict, total=False):
+    """How a workload is run; each may be left out.
+
+    Attributes:
+        overrides: configuration keys and their values.
+        precondition: `none`, `fill:90%`, `fill:90%,random:2x` or `steady`.
+        requests: requests to run; all that the workload has where None.
+        warmup: requests, or share such as `"10%"`, at the start that are not measured.
+        fidelity: `timed`, or `count` for operation counts only (latencies are then None).
+        payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
+        seed: seed of everything random.
+        skip_bad: count and skip bad lines of a trace instead of ending at the first.
+        series: keep time series and histograms, for plots and Parquet (the default).
+    """
+
+    overrides: Mapping[str, object]
+    precondition: str
+    requests: float | None
+    warmup: int | str | None
+    fidelity: str
+    payload: str
+    seed: int
+    skip_bad: bool
+    series: bool
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _assignments(overrides: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(f"{key}={_text(value)}" for key, value in overrides.items())
+
+
+def fio(**keys: object) -> str:
+    """A synthetic workload in fio's words.
+
+    Args:
+        **keys: fio's keys, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
+            `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`.
+
+    Returns:
+        The specification, for the `workload` of a run. A key without a meaning here is an error of that run.
+    """
+    return ",".join(f"{key}={int(value) if isinstance(value, bool) else _text(value)}" for key, value in keys.items())
+
+
+class Ssd:
+    """A drive: a preset or a TOML file, a translation layer, and changes to single configuration keys.
+
+    >>> Ssd("mga-16k", ftl="mga", **{"part.nop": 4})
+
+    Args:
+        ssd: preset (`palimpsest list ssds`) or path of a TOML file.
+        ftl: translation layer (`palimpsest list ftls`); the preset's own where None.
+        **overrides: configuration keys and their values. Quantities carry units, as in `"16KiB"` or `"35us"`.
+
+    Raises:
+        InputError: there is no such drive, layer or key, or a value is out of its range.
+    """
+
+    def __init__(self, ssd: str | Path = _DEFAULT.ssd, /, ftl: str | None = None, **overrides: object) -> None:
+        self.ssd = str(ssd)
+        self.ftl = ftl
+        self.overrides = _assignments(overrides)
+        self._config = _core.show(self.ssd, self.ftl, list(self.overrides))
+
+    @property
+    def config(self) -> str:
+        """The resolved configuration as TOML: every key with what it means and where its value comes from."""
+        return self._config
+
+    def __repr__(self) -> str:
+        parts = [repr(self.ssd), *([f"ftl={self.ftl!r}"] if self.ftl else []), *self.overrides]
+        return f"Ssd({', '.join(parts)})"
+
+    def run(
+        self,
+        workload: str | Path = _DEFAULT.workload,
+        *,
+        progress: Progress | None = None,
+        **settings: Unpack[Settings],
+    ) -> Result:
+        """Runs a workload on a new drive of this kind; see `palimpsest.run`."""
+        return run(workload, ssd=self, progress=progress, **settings)
+
+
+def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
+    unknown = sorted(settings.keys() - Settings.__annotations__.keys())
+    if unknown:
+        expected = ", ".join(Settings.__annotations__)
+        raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
+    drive = ssd if isinstance(ssd, Ssd) else None
+    requests, warmup = settings.get("requests"), settings.get("warmup")
+    return RunOptions(
+        ssd=drive.ssd if drive else str(ssd),
+        ftl=ftl or (drive.ftl if drive else None),
+        workload=str(workload),
+        overrides=(drive.overrides if drive else ()) + _assignments(settings.get("overrides", {})),
+        precondition=settings.get("precondition", _DEFAULT.precondition),
+        requests=None if requests is None else int(requests),
+        warmup=None if warmup is None else str(warmup),
+        fidelity=settings.get("fidelity", _DEFAULT.fidelity),
+        payload=settings.get("payload", _DEFAULT.payload),
+        seed=settings.get("seed", _DEFAULT.seed),
+        skip_bad=settings.get("skip_bad", False),
+        series=settings.get("series", True),
+    )
+
+
+def run(
+    workload: str | Path = _DEFAULT.workload,
+    *,
+    ssd: str | Path | Ssd = _DEFAULT.ssd,
+    ftl: str | None = None,
+    progress: Progress | None = None,
+    **settings: Unpack[Settings],
+) -> Result:
+    """Runs a workload on a drive.
+
+    Args:
+        workload: preset, trace file, fio job file, or specification (see `fio`).
+        ssd: preset, TOML file or `Ssd`.
+        ftl: translation layer; the drive's own where None.
+        progress: called about ten times a second with phase, requests done, requests expected (0 where unknown) and
+            simulated nanoseconds; an exception that it raises ends the run.
+        **settings: how it is run; see `palimpsest.api.Settings`.
+
+    Raises:
+        InputError: an option or the workload is wrong.
+        DeviceError: the simulated drive could not go on, such as at the end of its life.
+        RuleError: the translation layer broke a rule of flash.
+        WorkloadIoError: the workload could not be read.
+    """
+    return engine.run_one(_options(workload, ssd, ftl, settings), progress)
+
+
+def compare(
+    ftls: Sequence[str],
+    *,
+    ssd: str | Path | Ssd = _DEFAULT.ssd,
+    workload: str | Path = _DEFAULT.workload,
+    jobs: int = 1,
+    **settings: Unpack[Settings],
+) -> Comparison:
+    """Runs the same workload on several translation layers.
+
+    >>> compare(["page", "mga"], ssd="mga-16k", workload="trade")
+
+    Args:
+        ftls: layers; ratios are to the first.
+        ssd: preset, TOML file or `Ssd`.
+        workload: as in `palimpsest.run`.
+        jobs: how many run at a time. Figures outside `sim` do not depend on it.
+        **settings: how they are run; see `palimpsest.api.Settings`.
+
+    Raises:
+        ValueError: there is no layer in the list.
+        Error: as `palimpsest.run`; nothing is returned then.
+    """
+    if isinstance(ftls, str) or not ftls:
+        raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
+    base = _options(workload, ssd, None, settings)
+    runs = [base.with_ftl(ftl) for ftl in ftls]
+    engine.check(runs)
+    results, failure = engine.run_many(runs, jobs)
+    if failure is not None:
+        raise failure
+    return Comparison(results)

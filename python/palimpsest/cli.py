@@ -1,0 +1,357 @@
+"""The command line: `palimpsest run`, `compare`, `report`, `list`, `show`.
+
+Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
+wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
+imported where they are used: `run --json` needs none of them.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from . import _core, engine, errors, units
+from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
+from .progress import ProgressBoard
+from .result import Comparison, Result
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["cli", "main"]
+
+_DEFAULT = RunOptions()
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class Choice(click.Choice[str]):
+    """One of a few names."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
+        """What is said of anything else."""
+        return f"{value!r} is not known; expected one of {', '.join(self.choices)}"
+
+
+class Seed(click.ParamType[int]):
+    """A seed: a whole number of 64 bits."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Reads the number, or fails with what was expected."""
+        try:
+            number = int(value)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 2**64:
+            self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
+        return number
+
+
+class Count(click.ParamType[int]):
+    """A positive number of things: 250000, 1e6, 100k."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Reads the number, or fails with what was expected."""
+        if isinstance(value, int):
+            return value
+        try:
+            return units.parse_count(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_RUN_OPTIONS = (
+    click.option("--ssd", default=_DEFAULT.ssd, metavar="NAME|FILE", help="Drive: preset or TOML file."),
+    click.option(
+        "--workload",
+        default=_DEFAULT.workload,
+        metavar="NAME|FILE|SPEC",
+        help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
+    ),
+    click.option(
+        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a configuration key; may be repeated."
+    ),
+    click.option(
+        "--precondition",
+        default=_DEFAULT.precondition,
+        metavar="SPEC",
+        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x or steady.",
+    ),
+    click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
+    click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
+    click.option(
+        "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
+    ),
+    click.option(
+        "--payload",
+        type=Choice(PAYLOADS),
+        default=_DEFAULT.payload,
+        help="tag: check every read against what was written; bytes: carry real data.",
+    ),
+    click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
+    click.option(
+        "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
+    ),
+    click.option(
+        "--out", type=_FOLDER, metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
+)
+
+
+def run_options(command: _Command) -> _Command:
+    """The options that `run` and `compare` share."""
+    for option in reversed(_RUN_OPTIONS):
+        command = option(command)
+    return command
+
+
+class Commands(click.Group):
+    """The commands in the order in which one meets them, not in that of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names, in order."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100},
+    epilog="See `palimpsest COMMAND --help` for options and examples.",
+)
+@click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Simulate solid-state drives, and compare flash translation layers on them.
+
+    \b
+    palimpsest run                               a full present-day drive under an OLTP load
+    palimpsest compare --ftl page,subpage        two translation layers side by side
+    palimpsest list                              what there is to choose from
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@cli.command()
+@click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
+@run_options
+def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Run a workload on a drive, and say what it did.
+
+    \b
+    Examples:
+      palimpsest run
+      palimpsest run --ssd mga-16k --ftl mga --workload trace.csv.zst --precondition fill:90%
+      palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
+      palimpsest run --json | jq .write_amplification
+    """
+    chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options))
+    engine.check([chosen])
+    if out is not None:
+        _prepare(out)
+    with ProgressBoard() as board:
+        result = engine.run_one(chosen, board.callback("run"))
+    if out is not None:
+        _write_run(result, chosen, out)
+    _print_result(result.to_json() if as_json else result)
+
+
+@cli.command(short_help="Run several translation layers side by side.")
+@click.option(
+    "--ftl", default=",".join(COMPARED_FTLS), metavar="A,B,...", help="Translation layers; ratios are to the first."
+)
+@click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
+@run_options
+def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Run the same workload on several translation layers, side by side.
+
+    \b
+    Examples:
+      palimpsest compare
+      palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
+      palimpsest compare --ftl page,mga --precondition steady --out results/mga
+    """
+    base = RunOptions(series=out is not None, **_plain(options))
+    runs = [base.with_ftl(name) for name in _names(ftl)]
+    engine.check(runs)
+    if out is not None:
+        _prepare(out)
+    jobs = min(jobs or os.cpu_count() or 1, len(runs))
+    with ProgressBoard() as board:
+        results, failure = engine.run_many(runs, jobs, board.callback)
+    if results:
+        if out is not None:
+            finished = {result["ftl"] for result in results}
+            _write_comparison(results, [chosen for chosen in runs if chosen.ftl in finished], out)
+        _print_result(
+            json.dumps({"runs": [r.to_dict() for r in results]}, indent=2) if as_json else Comparison(results)
+        )
+    if failure is not None:
+        if results:
+            click.echo(f"{len(results)} of {len(runs)} layers finished", err=True)
+        raise failure
+
+
+@cli.command(short_help="Make an HTML page from results.")
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+def report(folder: Path) -> None:
+    """Write DIR/report.html, one self-contained page, from the results in DIR.
+
+    \b
+    Example:
+      palimpsest run --out results/a && palimpsest report results/a
+    """
+    from . import outputs
+
+    click.echo(outputs.rewrite_report(folder))
+
+
+@cli.command("list")
+@click.argument("kind", required=False, type=Choice(REGISTRIES), metavar="[KIND]")
+@click.option("--json", "as_json", is_flag=True, help='Print {"KIND": {"NAME": "DESCRIPTION"}}.')
+def list_(kind: str | None, as_json: bool) -> None:
+    """List what there is to choose from.
+
+    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; all of them where it is left out.
+    """
+    found = {each: _core.list_registry(each) for each in ([kind] if kind else REGISTRIES)}
+    if as_json:
+        _print_result(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
+        return
+    from . import listing
+
+    _print_result(listing.render(found))
+
+
+@cli.command(short_help="Print the resolved configuration.")
+@click.option("--ssd", default=_DEFAULT.ssd, metavar="NAME|FILE", help="Drive: preset or TOML file.")
+@click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a key; may be repeated.")
+def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
+    """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
+
+    \b
+    Examples:
+      palimpsest show --ssd mga-16k
+      palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
+    """
+    click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    return options | {"overrides": tuple(options["overrides"])}
+
+
+def _names(ftls: str) -> list[str]:
+    names = [name.strip() for name in ftls.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise errors.InputError(
+            f"--ftl {ftls}: expected different names with commas between them, such as page,subpage"
+        )
+    return names
+
+
+def _prepare(folder: Path) -> None:
+    """Makes the output folder before the run, so that a wrong one costs no simulation."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
+
+
+def _write_run(result: Result, options: RunOptions, folder: Path) -> None:
+    from . import outputs
+
+    outputs.write_run(result, options, folder)
+    click.echo(f"wrote {folder}/report.html, summary.json, config.toml and Parquet tables", err=True)
+
+
+def _write_comparison(results: Sequence[Result], runs: Sequence[RunOptions], folder: Path) -> None:
+    from . import outputs
+
+    outputs.write_comparison(results, runs, folder)
+    click.echo(f"wrote {folder}/report.html, summary.json and a folder for each layer", err=True)
+
+
+def _print_result(result: "str | RenderableType") -> None:
+    if isinstance(result, str):
+        click.echo(result)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        console.print(result)
+    click.echo("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+def _fail(error: BaseException) -> NoReturn:
+    """Says what ended the command in one line, and ends it with the status that belongs to it."""
+    if os.environ.get("PALIMPSEST_DEBUG"):
+        raise error
+    if isinstance(error, KeyboardInterrupt | errors.Interrupted | click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(errors.EXIT_INTERRUPTED)
+    if isinstance(error, click.UsageError):
+        _say(_usage_text(error))
+        sys.exit(errors.EXIT_INPUT)
+    if isinstance(error, click.ClickException):
+        _say(error.format_message())
+        sys.exit(errors.EXIT_FAILURE)
+    if isinstance(error, errors.Error):
+        _say(str(error))
+        sys.exit(errors.exit_status(error))
+    if isinstance(error, OSError):
+        _say(f"{error.filename or 'operating system'}: {error.strerror or error}")
+        sys.exit(errors.EXIT_FAILURE)
+    _say(f"unexpected {type(error).__name__}: {error} (PALIMPSEST_DEBUG=1 shows where; please report it)")
+    sys.exit(errors.EXIT_FAILURE)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(f"error: {errors.one_line(text)}", err=True)
+
+
+def _usage_text(error: click.UsageError) -> str:
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param:
+        name = next((name for name in error.param.opts if name.startswith("--")), error.param.human_readable_name)
+        return f"{name}: {error.message}"
+    command = error.ctx.command_path if error.ctx else "palimpsest"
+    return f"{error.format_message().rstrip('.')}; expected as `{command} --help` says"
+
+
+def _quiet_end() -> NoReturn:
+    """The reader of standard output is gone: end without a word, as programs in a pipe do."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
+def main() -> NoReturn:
+    """The command; ends the process with the status that the contract names."""
+    try:
+        # Not cli.main(): it has its own words and statuses for what ends a command.
+        with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
+            cli.invoke(ctx)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
+    except SystemExit:
+        raise
+    except BrokenPipeError:
+        _quiet_end()
+    except BaseException as error:
+        _fail(error)
+    sys.exit(0)

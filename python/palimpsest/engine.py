@@ -1,0 +1,142 @@
+"""Runs: one, or several side by side in threads. The only module that calls the simulator.
+
+The native module releases the interpreter's lock, so that threads run in parallel. A result depends on its options
+alone, never on how many others run beside it; only the figures under `sim` (wall time, memory) do.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+
+from . import _core
+from .errors import Interrupted
+from .options import RunOptions
+from .result import Result
+
+__all__ = ["Progress", "check", "run_many", "run_one"]
+
+Progress = Callable[[str, int, int, int], None]
+"""Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
+(0 where unknown) and simulated nanoseconds."""
+
+
+def peak_rss_bytes() -> int | None:
+    """The most memory this process ever held, in bytes; None where the operating system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def check(runs: Sequence[RunOptions]) -> None:
+    """Resolves the configuration of each run, so that a mistake in one is found before any has started.
+
+    Raises:
+        InputError: a drive, layer or configuration key is wrong.
+    """
+    for options in runs:
+        _core.show(options.ssd, options.ftl, list(options.overrides))
+
+
+def run_one(options: RunOptions, progress: Progress | None = None) -> Result:
+    """Runs one simulation.
+
+    Raises:
+        InputError: the options or the workload are wrong.
+        DeviceError: the simulated drive could not go on.
+        RuleError: the layer broke a rule of flash.
+        WorkloadIoError: the workload could not be read.
+        KeyboardInterrupt: the user ended it.
+    """
+    try:
+        summary, series = _core.run(options.to_json(), progress)
+    except Interrupted as error:
+        raise KeyboardInterrupt from error
+    data = json.loads(summary)
+    data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
+    return Result(data, json.loads(series))
+
+
+class _Stopped(Exception):
+    """Another run failed or the user interrupted: this one is to end as well."""
+
+
+def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
+    def callback(phase: str, done: int, expected: int, simulated_ns: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        if progress is not None:
+            progress(phase, done, expected, simulated_ns)
+
+    return callback
+
+
+def run_many(
+    runs: Sequence[RunOptions],
+    jobs: int = 1,
+    progress: Callable[[str], Progress | None] = lambda _label: None,
+) -> tuple[list[Result], BaseException | None]:
+    """Runs several simulations, up to `jobs` at a time.
+
+    Args:
+        runs: what to run; results come back in this order.
+        jobs: threads.
+        progress: gives the progress callback of one run, by its label (the layer's name).
+
+    Returns:
+        The results of the runs that finished, and what ended the others (None if nothing did). A failure ends the runs
+        that come after it; what was finished is kept.
+    """
+    stop = threading.Event()
+
+    def one(options: RunOptions) -> Result:
+        if stop.is_set():
+            raise _Stopped
+        try:
+            callback = progress(options.ftl or "run")
+            return run_one(options, callback if jobs == 1 else _watching(stop, callback))
+        except BaseException:
+            stop.set()
+            raise
+
+    if jobs == 1:
+        results: list[Result] = []
+        for options in runs:
+            try:
+                results.append(one(options))
+            except BaseException as error:
+                return results, error
+        return results, None
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = [pool.submit(one, options) for options in runs]
+        failure: BaseException | None = None
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt as error:
+            failure = error
+            stop.set()
+            wait(futures)
+    return _gather(futures, failure)
+
+
+def _gather(
+    futures: list["Future[Result]"], failure: BaseException | None
+) -> tuple[list[Result], BaseException | None]:
+    results = []
+    for future in futures:
+        error = future.exception()
+        if error is None:
+            results.append(future.result())
+        elif failure is None and not _is_stop(error):
+            failure = error
+    return results, failure
+
+
+def _is_stop(error: BaseException) -> bool:
+    # The native module may hand the callback's exception on as it is, or as the cause of an interrupt.
+    return isinstance(error, _Stopped | KeyboardInterrupt | Interrupted)

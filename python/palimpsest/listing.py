@@ -1,0 +1,25 @@
+"""What `palimpsest list` prints: names, and a line about each."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["render"]
+
+
+def render(found: Mapping[str, Sequence[tuple[str, str]]]) -> RenderableType:
+    """The entries of each kind; a heading a kind where there is more than one."""
+    parts: list[RenderableType] = []
+    for kind, entries in found.items():
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, description in entries:
+            table.add_row(name, description)
+        if len(found) == 1:
+            return table
+        parts += [Text(kind, style="bold underline"), Padding(table, (0, 0, 1, 2))]
+    return Group(*parts)

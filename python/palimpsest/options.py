@@ -1,0 +1,56 @@
+"""What one run is made of: the drive, the layer, the workload, and how they are run; with the defaults of each."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+__all__ = ["COMPARED_FTLS", "FIDELITIES", "PAYLOADS", "REGISTRIES", "RunOptions"]
+
+FIDELITIES = ("timed", "count")
+PAYLOADS = ("none", "tag", "bytes")
+REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "schemes", "codes")
+COMPARED_FTLS = ("page", "subpage")
+"""What `compare` sets side by side when it is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """One run. The defaults give the main job: a full present-day drive under an OLTP load, in seconds.
+
+    Attributes:
+        ssd: preset or TOML file of the drive.
+        ftl: translation layer; the preset's own where None.
+        workload: preset, trace file, fio job file or fio-like specification.
+        overrides: configuration keys, each `key=value`.
+        precondition: what happens to the drive before the run, at count fidelity.
+        requests: requests to run; all that the workload has where None.
+        warmup: requests (`N`) or share (`N%`) at the start that are not measured.
+        fidelity: `timed`, or `count` for operation counts only.
+        payload: `none`, `tag` (every read is checked against what was written) or `bytes`.
+        seed: seed of everything random.
+        skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
+        series: whether the time series and histograms are wanted.
+    """
+
+    ssd: str = "default"
+    ftl: str | None = None
+    workload: str = "oltp-zipf"
+    overrides: tuple[str, ...] = ()
+    precondition: str | None = "fill:90%,random:1x"
+    requests: int | None = None
+    warmup: str | None = None
+    fidelity: str = "timed"
+    payload: str = "none"
+    seed: int = 1
+    skip_bad: bool = False
+    series: bool = False
+
+    def with_ftl(self, ftl: str) -> "RunOptions":
+        """The same run on another layer."""
+        return replace(self, ftl=ftl)
+
+    def to_json(self) -> str:
+        """The form that the native module takes."""
+        options: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        options["set"] = list(options.pop("overrides"))
+        return json.dumps(options)

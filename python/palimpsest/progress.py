@@ -1,0 +1,98 @@
+"""Progress of runs, on standard error: only at a terminal, and only for runs of more than two seconds."""
+
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from . import units
+from .engine import Progress as Callback
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["ProgressBoard"]
+
+QUIET_S = 2.0
+"""A run shorter than this shows nothing."""
+
+
+class ProgressBoard:
+    """A bar for each run: requests done, rate, simulated time, time left.
+
+    Use as a context; `callback(label)` gives what the simulator calls, or None where nothing is to be shown.
+    """
+
+    def __init__(self, enabled: bool | None = None) -> None:
+        self._enabled = _at_terminal() if enabled is None else enabled
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        self._bars: Progress | None = None
+        self._tasks: dict[str, tuple[TaskID, str]] = {}
+
+    def __enter__(self) -> "ProgressBoard":
+        self._started = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._enabled = False
+            if self._bars is not None:
+                self._bars.stop()
+
+    def callback(self, label: str) -> Callback | None:
+        """What the simulator calls for the run of this name."""
+        if not self._enabled:
+            return None
+
+        def update(phase: str, done: int, expected: int, simulated_ns: int) -> None:
+            if time.monotonic() - self._started >= QUIET_S:
+                with self._lock:
+                    self._show(label, phase, done, expected, simulated_ns)
+
+        return update
+
+    def _show(self, label: str, phase: str, done: int, expected: int, simulated_ns: int) -> None:
+        if not self._enabled:
+            return
+        if self._bars is None:
+            self._bars = _new_bars()
+            self._bars.start()
+        task, shown_phase = self._tasks.get(label, (None, ""))
+        if task is None or shown_phase != phase:
+            # Phases differ in speed: a new task keeps the rate and the time left honest.
+            if task is not None:
+                self._bars.remove_task(task)
+            task = self._bars.add_task(f"{label} {phase}", completed=done, total=expected or None, simulated="")
+            self._tasks[label] = (task, phase)
+        simulated = units.nanoseconds(simulated_ns) if simulated_ns else ""
+        self._bars.update(task, completed=done, total=expected or None, simulated=simulated)
+
+
+def _at_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _new_bars() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Done(ProgressColumn):
+        """Requests done and their rate."""
+
+        def render(self, task: Task) -> Text:
+            speed = units.count(round(task.speed)) if task.speed else units.ABSENT
+            return Text(f"{units.count(int(task.completed))} req, {speed}/s")
+
+    console = Console(stderr=True)
+    columns: list[str | ProgressColumn] = [TextColumn("{task.description}"), Done()]
+    if console.width >= 70:
+        columns.insert(1, BarColumn(bar_width=min(30, console.width - 60)))
+    if console.width >= 50:
+        columns.append(TextColumn("{task.fields[simulated]}"))
+    return Progress(*columns, TimeRemainingColumn(compact=True), console=console, transient=True)

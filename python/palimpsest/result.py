@@ -1,0 +1,218 @@
+"""Results: what a run measured, as attributes, tables, plots and pages.
+
+The figures are those of `palimpsest run --json`; docs/results.md explains each. Nothing here computes a figure that
+the simulator did not report.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import polars as pl
+    from rich.console import RenderableType
+
+__all__ = ["Comparison", "Plots", "Result", "flatten"]
+
+
+def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested figures as one level, the names joined by dots: `{"latency_ns.read.p99": 81000, ...}`."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{name}.")
+        else:
+            flat[name] = value
+    return flat
+
+
+class Result:
+    """What one run measured.
+
+    Every top-level key of the result is an attribute and an item: `result.write_amplification`,
+    `result["latency_ns"]["write"]["p99"]`. Times are integer nanoseconds, amounts of data integer bytes, energies
+    microjoules. Latencies are None at count fidelity.
+
+    Args:
+        data: the object that `palimpsest run --json` prints.
+        series: time series, histograms, wear and utilisation; None where they were not asked for.
+    """
+
+    def __init__(self, data: dict[str, Any], series: dict[str, Any] | None = None) -> None:
+        self._data = data
+        self._series = series
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own; docs/results.md
+        if name.startswith("_") or name not in self._data:
+            raise AttributeError(
+                f"no such figure {name!r} in this result; it has {', '.join(self.__dict__.get('_data', ()))}"
+            )
+        return self._data[name]
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401
+        return self._data[key]
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+        """A top-level figure, or the default where the result does not have it."""
+        return self._data.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._data]
+
+    def keys(self) -> list[str]:
+        """Names of the top-level figures."""
+        return list(self._data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain dictionaries."""
+        return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The result as `run --json` prints it."""
+        return json.dumps(self._data, indent=indent)
+
+    @property
+    def series(self) -> dict[str, Any] | None:
+        """Time series, histograms, wear and utilisation as lists; None where they were not asked for."""
+        return self._series
+
+    def to_polars(self, table: str = "summary") -> "pl.DataFrame":
+        """One table of the result as a data frame.
+
+        Args:
+            table: `summary` (one row, a column for each figure, such as `latency_ns.read.p99`); `time` (a row for each
+                window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
+                `utilization` (a row for each channel and die).
+
+        Raises:
+            ValueError: there is no such table, or the run kept no series.
+        """
+        from . import outputs
+
+        if table == "summary":
+            import polars as pl
+
+            figures = {name: value for name, value in flatten(self._data).items() if not isinstance(value, list)}
+            return pl.DataFrame([figures], infer_schema_length=None)
+        tables = outputs.series_tables(self._series)
+        if table not in outputs.TABLES:
+            raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(outputs.TABLES)}")
+        if table not in tables:
+            raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
+        return tables[table]
+
+    @property
+    def plot(self) -> "Plots":
+        """Plots of the result: `latency()`, `time()`, `flash()`, `wear()`, `utilization()`."""
+        return Plots([self])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={self._data.get(key)!r}" for key in ("ftl", "ssd", "workload", "write_amplification"))
+        return f"Result({shown})"
+
+    def __rich__(self) -> "RenderableType":
+        from . import summary
+
+        return summary.render(self)
+
+    def _repr_html_(self) -> str:
+        from . import report
+
+        return report.fragment([self])
+
+
+class Comparison(Sequence[Result]):
+    """The same workload on several translation layers, in the order asked for. Ratios are to the first.
+
+    Args:
+        results: at least one result.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._results = list(results)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Comparison": ...
+    def __getitem__(self, index: int | str | slice) -> "Result | Comparison":
+        """The result at a position, or of a layer by its name."""
+        if isinstance(index, slice):
+            return Comparison(self._results[index])
+        if isinstance(index, int):
+            return self._results[index]
+        for result in self._results:
+            if result["ftl"] == index:
+                return result
+        raise KeyError(index)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `palimpsest compare --json` prints: `{"runs": [...]}`."""
+        return {"runs": [result.to_dict() for result in self._results]}
+
+    def to_polars(self) -> "pl.DataFrame":
+        """A row for each layer, a column for each figure."""
+        import polars as pl
+
+        return pl.concat([result.to_polars() for result in self._results], how="diagonal_relaxed")
+
+    @property
+    def plot(self) -> "Plots":
+        """Plots of all results together: `latency()`, `flash()`."""
+        return Plots(self._results)
+
+    def __repr__(self) -> str:
+        return f"Comparison({[result['ftl'] for result in self._results]})"
+
+    def __rich__(self) -> "RenderableType":
+        from . import comparison
+
+        return comparison.render(self._results)
+
+    def _repr_html_(self) -> str:
+        from . import report
+
+        return report.fragment(self._results)
+
+
+class Plots:
+    """Plots as plotly figures. Each raises ValueError where the run kept no data for it."""
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._results = list(results)
+
+    def _figure(self, name: str) -> "go.Figure":
+        from . import charts
+
+        return charts.figure(name, self._results)
+
+    def latency(self) -> "go.Figure":
+        """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
+        return self._figure("latency")
+
+    def time(self) -> "go.Figure":
+        """Throughput, mean response times and write amplification over simulated time."""
+        return self._figure("time")
+
+    def flash(self) -> "go.Figure":
+        """Flash reads and programs by cause."""
+        return self._figure("flash")
+
+    def wear(self) -> "go.Figure":
+        """How many blocks were erased how often."""
+        return self._figure("wear")
+
+    def utilization(self) -> "go.Figure":
+        """Share of the simulated time that each channel and die was busy."""
+        return self._figure("utilization")

@@ -1,0 +1,255 @@
+"""The summary of one run, for a terminal: what ran, how fast it was, and what it did to the flash."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from . import units
+from .result import Result, flatten
+
+__all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
+
+LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
+CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
+_LABEL_WIDTH = 11
+
+
+def config_value(result: Result, key: str) -> Any:  # noqa: ANN401 - a configuration value is of any type
+    """A resolved configuration value by its dotted key; None where the result does not hold it."""
+    config = result.get("config", {})
+    return flatten(config).get(key) if isinstance(config, dict) else None
+
+
+def _capacity(result: Result) -> tuple[int, int] | None:
+    """Physical and logical bytes of the drive, from the resolved configuration."""
+    physical = units.parse_bytes(config_value(result, "part.page_size"))
+    factors = (
+        "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip", "ssd.planes_per_die", "ssd.blocks_per_plane",
+        "part.pages_per_block",
+    )  # fmt: skip
+    for key in factors:
+        value = config_value(result, key)
+        if not isinstance(value, int) or physical is None:
+            return None
+        physical *= value
+    spare = _share(config_value(result, "ssd.over_provisioning"))
+    return None if physical is None or spare is None else (physical, round(physical / (1 + spare)))
+
+
+def _share(value: object) -> float | None:
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        try:
+            return float(value.rstrip()[:-1]) / 100
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def drive_line(result: Result) -> str:
+    """The drive in one line: geometry, capacity and over-provisioning."""
+    parts = []
+    channels, chips = config_value(result, "ssd.channels"), config_value(result, "ssd.chips_per_channel")
+    if isinstance(channels, int) and isinstance(chips, int):
+        dies = channels * chips * (config_value(result, "ssd.dies_per_chip") or 1)
+        parts.append(f"{channels} channels, {dies} dies")
+    page = units.parse_bytes(config_value(result, "part.page_size"))
+    if page:
+        cell = config_value(result, "part.cell")
+        parts.append(f"{page // 1024} KiB {str(cell).upper() + ' ' if cell else ''}pages")
+    capacity = _capacity(result)
+    if capacity:
+        spare = _share(config_value(result, "ssd.over_provisioning"))
+        parts.append(f"{units.size(capacity[1])} of {units.size(capacity[0])} usable (OP {units.percent(spare)})")
+    return f"{result['ssd']}: {', '.join(parts)}" if parts else str(result["ssd"])
+
+
+def mean_sizes(result: Result) -> dict[str, float | None]:
+    """Mean bytes of the host's reads and writes."""
+    requests, host = result["requests"], result["host"]
+    return {
+        "read": host["bytes_read"] / requests["read"] if requests["read"] else None,
+        "write": host["bytes_written"] / requests["write"] if requests["write"] else None,
+    }
+
+
+def precondition_line(result: Result) -> str | None:
+    """What happened to the drive before the run; None where the result does not say."""
+    before = result.get("precondition")
+    if not before:
+        return None
+    if not before["bytes_written"]:
+        return f"{before['spec']}: the drive was as new"
+    text = f"{before['spec']}: {units.size(before['bytes_written'])} written"
+    if before.get("last_write_amplification"):
+        text += f", write amplification {units.ratio(before['last_write_amplification'])} at its end"
+    if before.get("converged") is not None:
+        text += ", steady" if before["converged"] else ", not yet steady"
+    return text
+
+
+def workload_line(result: Result) -> str:
+    """The workload in one line: how many requests, of what kind and size."""
+    requests, sizes = result["requests"], mean_sizes(result)
+    total = sum(requests.values())
+    parts = []
+    for kind, plural in (("read", "reads"), ("write", "writes"), ("trim", "trims"), ("flush", "flushes")):
+        if requests.get(kind):
+            mean = sizes.get(kind)
+            share = units.number(100 * requests[kind] / total).removesuffix(".00").removesuffix(".0")
+            parts.append(f"{share} % {plural}" + (f" of {units.size(mean)}" if mean else ""))
+    return f"{result['workload']}: {units.count(total)} requests; {', '.join(parts) or 'none measured'}"
+
+
+def facts(rows: list[tuple[str, str]]) -> Table:
+    """A label and what is said about it, a row each."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="bold", width=_LABEL_WIDTH)
+    table.add_column(overflow="fold")
+    for label, fact in rows:
+        table.add_row(label, fact)
+    return table
+
+
+def _latency_table(result: Result) -> Table | None:
+    latency = result["latency_ns"]
+    if latency is None:
+        return None
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("latency", width=_LABEL_WIDTH, header_style="bold")
+    for _, heading in LATENCIES:
+        table.add_column(heading, justify="right", min_width=9, header_style="bold", no_wrap=True)
+    for kind in ("read", "write", "all"):
+        if kind == "all" or result["requests"].get(kind):
+            figures = latency.get(kind) or {}
+            table.add_row(kind, *(units.nanoseconds(figures.get(key)) for key, _ in LATENCIES))
+    return table
+
+
+def _cause_table(result: Result) -> Table:
+    """Flash reads and programs by cause, causes that did nothing left out."""
+    causes = result["flash"]["by_cause"]
+    order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
+    active = [cause for cause in order if any(causes.get(cause, {}).values())]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("flash ops", width=_LABEL_WIDTH, header_style="bold")
+    for heading in ("total", *active):
+        table.add_column(heading, justify="right", min_width=9, header_style="bold", no_wrap=True)
+    for kind in ("reads", "programs"):
+        total = sum(causes[cause][kind] for cause in causes)
+        table.add_row(kind, units.count(total), *(units.count(causes[cause][kind]) for cause in active))
+    return table
+
+
+def _throughput_line(result: Result) -> str:
+    throughput = result["throughput"]
+    if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
+        return "not measured: operation counts only (--fidelity count)"
+    return (
+        f"{units.count(round(throughput['iops']))} IOPS, {units.rate(throughput['bytes_per_s'])} "
+        f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"
+    )
+
+
+def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
+    flash, host = result["flash"], result["host"]
+    reads = result["read_amplification"] or {}
+    yield (
+        "host",
+        f"{units.size(host['bytes_read'])} read, {units.size(host['bytes_written'])} written; "
+        f"{units.size(host['bytes_transferred'])} over the host link",
+    )
+    yield (
+        "flash",
+        f"{units.size(flash['bytes_sensed'])} sensed, {units.size(flash['bytes_transferred'])} over the flash buses; "
+        f"{units.size(result['padding_bytes'])} of padding",
+    )
+    yield (
+        "amplified",
+        f"writes {units.ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
+        f"reads {units.ratio(reads.get('host'))} host, {units.ratio(reads.get('gc'))} GC (sensed / wanted)",
+    )
+    special = [
+        (flash["partial_programs"], "partial programs"),
+        (flash["reprograms"], "re-programs"),
+        (flash.get("read_retries"), "read retries"),
+        (flash.get("failed_programs"), "failed programs"),
+        (flash.get("failed_erases"), "failed erases"),
+    ]
+    yield (
+        "erases",
+        f"{units.count(flash['erases'])} blocks"
+        + "".join(f"; {units.count(number)} {what}" for number, what in special if number),
+    )
+
+
+def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
+    gc, merge = result["gc"], result["merge"]
+    if gc["runs"]:
+        moved = gc["moved_subpages"] / gc["erased_blocks"] if gc["erased_blocks"] else None
+        yield (
+            "gc",
+            f"{units.count(gc['runs'])} runs erased {units.count(gc['erased_blocks'])} blocks and moved "
+            f"{units.count(gc['moved_subpages'])} subpages ({units.ratio(moved)} a block); a run takes "
+            f"{units.nanoseconds(gc['mean_ns'])} in the mean, {units.nanoseconds(gc['p99_ns'])} at p99",
+        )
+    else:
+        yield "gc", "none ran: the drive never ran short of free blocks"
+    if merge["count"]:
+        yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
+
+
+def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
+    mapping, energy, life = result["mapping"], result["energy_uj"], result["lifetime"]
+    tables = ", ".join(f"{name} {units.size(size)}" for name, size in mapping["tables"].items())
+    yield (
+        "map DRAM",
+        f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
+        + (f": {tables}" if tables else ""),
+    )
+    if energy and energy["total"]:
+        shares = ", ".join(
+            f"{name} {units.percent(round(value / energy['total'], 3))}"
+            for name, value in energy.items()
+            if name != "total" and value
+        )
+        yield "energy", f"{units.energy(energy['total'])}: {shares}"
+    if life:
+        projected = life.get("projected_host_bytes")
+        yield (
+            "wear",
+            f"{units.ratio(life['mean_erases'])} erases a block in the mean, {units.count(life['max_erases'])} at most"
+            + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
+            + (f"; {units.size(projected)} of host writes until the end of life" if projected else ""),
+        )
+
+
+def speed_line(result: Result) -> str:
+    """How fast the simulator was."""
+    sim = result["sim"]
+    return (
+        f"{units.number(sim['wall_s'])} s, {units.count(round(sim['requests_per_s'] or 0))} requests/s, "
+        f"{units.size(sim.get('peak_rss_bytes'))} of memory"
+    )
+
+
+def render(result: Result) -> RenderableType:
+    """The summary as something rich can print."""
+    before = precondition_line(result)
+    head = [
+        ("drive", drive_line(result)),
+        ("ftl", str(result["ftl"])),
+        *([("before", before)] if before else []),
+        ("workload", workload_line(result)),
+        ("throughput", _throughput_line(result)),
+    ]
+    parts: list[RenderableType] = [facts(head), Text()]
+    latency = _latency_table(result)
+    if latency is not None:
+        parts += [latency, Text()]
+    parts += [facts(list(_flash_rows(result))), Text(), _cause_table(result), Text()]
+    parts.append(facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
+    parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
+    return Group(*parts)

@@ -1,0 +1,73 @@
+"""What all tests share: the stand-in for the native module, and the installed command."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fake_core
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMAND = ROOT / ".venv" / "bin" / "palimpsest"
+
+try:
+    native = importlib.import_module("palimpsest._core")
+except ImportError:
+    # Unit tests still run before the native module is built; contract tests then fail, as they should.
+    sys.modules["palimpsest._core"] = native = fake_core
+
+Completed = subprocess.CompletedProcess[str]
+Command = Callable[..., Completed]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts the stand-in's functions where the native module's are, its errors raised as the native ones."""
+
+    def with_native_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except fake_core.Error as error:
+                raise getattr(native, type(error).__name__)(str(error)) from error
+
+        return call
+
+    for name in ("run", "show", "list_registry", "version"):
+        monkeypatch.setattr(native, name, with_native_errors(getattr(fake_core, name)))
+    monkeypatch.setattr(fake_core, "DELAY_S", 0.0)
+    return fake_core
+
+
+@pytest.fixture
+def fake_command() -> Command:
+    """Calls the command line on the stand-in: `fake_command(*arguments, seconds=0)`."""
+
+    def call(*arguments: str, seconds: float = 0, **options: Any) -> Completed:
+        script = ROOT / "tests" / "python" / "fake_cli.py"
+        return subprocess.run(
+            [sys.executable, script, str(seconds), *arguments], capture_output=True, text=True, timeout=60, **options
+        )
+
+    return call
+
+
+@pytest.fixture
+def palimpsest() -> Command:
+    """Calls the installed command: `palimpsest(*arguments)`."""
+
+    def call(*arguments: str, **options: Any) -> Completed:
+        return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, **options)
+
+    return call
+
+
+def figures(completed: Completed) -> Any:
+    """The one JSON object that a command printed."""
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)

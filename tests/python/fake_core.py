@@ -1,0 +1,217 @@
+"""A stand-in for the native module: figures of the right shape, made up by arithmetic from the options."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Error(Exception):
+    """As the native module's."""
+
+
+class InputError(Error):
+    """As the native module's."""
+
+
+class DeviceError(Error):
+    """As the native module's."""
+
+
+class RuleError(Error):
+    """As the native module's."""
+
+
+class WorkloadIoError(Error):
+    """As the native module's."""
+
+
+class Interrupted(Error):
+    """As the native module's."""
+
+
+Progress = Callable[[str, int, int, int], None]
+FTLS = {"page": 1.0, "subpage": 0.5, "mga": 0.62, "block": 9.0}
+DELAY_S = 0.0
+"""How long a run takes in wall time."""
+
+
+def version() -> str:
+    return "0.1.0"
+
+
+def list_registry(kind: str) -> list[tuple[str, str]]:
+    if kind == "ftls":
+        return [(name, f"the layer {name}, in one line") for name in FTLS]
+    return [(f"{kind}-one", f"the first of the {kind}")]
+
+
+def show(ssd: str, ftl: str | None, overrides: list[str]) -> str:
+    if ssd == "defualt":
+        raise InputError("--ssd defualt: no such drive; did you mean `default`?")
+    if ftl is not None and ftl not in FTLS:
+        raise InputError(f"--ftl {ftl}: no such layer; expected one of {', '.join(FTLS)}")
+    lines = [f'# the drive {ssd}\n[ftl]\n# translation layer (from the preset)\nname = "{ftl or "page"}"']
+    return "\n".join([*lines, *(f"# --set {override}" for override in overrides)]) + "\n"
+
+
+def config(ftl: str) -> dict[str, Any]:
+    return {
+        "ssd": {
+            "part": "tlc-16k", "channels": 8, "chips_per_channel": 2, "dies_per_chip": 1, "planes_per_die": 2,
+            "blocks_per_plane": 128, "over_provisioning": "28%",
+        },
+        "part": {"cell": "tlc", "page_size": "16KiB", "subpage_size": "4KiB", "pages_per_block": 256, "t_read": "45us"},
+        "ftl": {"name": ftl, "victim": "greedy"},
+        "host": {"speedup": 1.0},
+    }  # fmt: skip
+
+
+def latency(factor: float) -> dict[str, int]:
+    shape = {"mean": 80_000, "p50": 61_000, "p90": 120_000, "p99": 812_000, "p999": 4_100_000, "max": 9_700_123}
+    return {key: round(value * factor) for key, value in shape.items()}
+
+
+def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) -> dict[str, Any]:
+    return {
+        "page_reads": reads + gc_programs,
+        "page_programs": programs + gc_programs,
+        "partial_programs": 1234 if ftl == "mga" else 0,
+        "reprograms": 0,
+        "erases": (programs + gc_programs) // 256,
+        "bytes_sensed": reads * 16384,
+        "bytes_transferred": reads * 16384 + programs * 16384,
+        "read_retries": 0,
+        "failed_programs": 2,
+        "failed_erases": 0,
+        "by_cause": {
+            "host": {"reads": reads, "programs": programs},
+            "gc": {"reads": gc_programs, "programs": gc_programs},
+            "merge": {"reads": 0, "programs": 0},
+            "rmw": {"reads": writes // 2, "programs": 0},
+            "prefetch": {"reads": 0, "programs": 0},
+            "metadata": {"reads": 0, "programs": 0},
+        },
+    }
+
+
+def summary(options: dict[str, Any]) -> dict[str, Any]:
+    ftl = options["ftl"] or "page"
+    factor = FTLS[ftl]
+    requests = options["requests"] or 100_000
+    reads, writes = requests * 3 // 10, requests - requests * 3 // 10
+    timed = options["fidelity"] == "timed"
+    programs = round(writes * factor)
+    gc_programs = programs // 3
+    return {
+        "schema_version": 1,
+        "ftl": ftl,
+        "ssd": options["ssd"],
+        "workload": options["workload"],
+        "seed": options["seed"],
+        "fidelity": options["fidelity"],
+        "payload": options["payload"],
+        "config": config(ftl),
+        "requests": {"read": reads, "write": writes, "trim": 0, "flush": 0},
+        "host": {
+            "bytes_read": reads * 4096,
+            "bytes_written": writes * 4096,
+            "subpages_read": reads,
+            "subpages_written": writes,
+            "bytes_transferred": requests * 4096,
+            "subpages_transferred": requests,
+        },
+        "latency_ns": {kind: latency(factor * scale) for kind, scale in (("all", 1.7), ("read", 1), ("write", 2))}
+        if timed
+        else None,
+        "throughput": {
+            "iops": 42_100.5 / factor if timed else None,
+            "bytes_per_s": 172_443_648.0 / factor if timed else None,
+        },
+        "simulated_ns": round(requests * 23_753 * factor) if timed else 0,
+        "flash": flash(ftl, reads, writes, programs, gc_programs),
+        "write_amplification": 3.66 * factor,
+        "padding_bytes": 4096 * 77,
+        "read_amplification": {"host": 4.0, "gc": 1.31},
+        "gc": {
+            "runs": 345,
+            "erased_blocks": 346,
+            "moved_subpages": gc_programs * 4,
+            "mean_ns": 2_345_678 if timed else None,
+            "p99_ns": 8_345_678 if timed else None,
+        },
+        "merge": {"count": 0, "moved_subpages": 0},
+        "mapping": {
+            "bytes": round(16777216 / factor),
+            "bytes_peak": round(16777216 / factor),
+            "tables": {"map": 16777216},
+        },
+        "energy_uj": {
+            "read": 1e6,
+            "program": 5e6 * factor,
+            "reprogram": 0.0,
+            "erase": 2e5,
+            "total": 1.2e6 + 5e6 * factor,
+        },
+        "lifetime": {
+            "mean_erases": 3.21,
+            "max_erases": 9,
+            "projected_host_bytes": 52_776_558_133_248,
+            "retired_blocks": 1,
+        },
+        "precondition": {
+            "spec": options["precondition"] or "none",
+            "bytes_written": 13_743_895_347,
+            "last_write_amplification": 1.87,
+            "converged": None,
+        },
+        "ftl_stats": {"buffer_hits": 12},
+        "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
+        "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],
+    }
+
+
+def series(ftl: str) -> dict[str, Any]:
+    windows = list(range(20))
+    counts = {"lower_ns": [50_000, 100_000, 200_000, 400_000, 1_600_000], "count": [500, 300, 150, 49, 1]}
+    return {
+        "time": {
+            "window_ns": 10**8,
+            "start_ns": [window * 10**8 for window in windows],
+            "requests": [4000 + 10 * window for window in windows],
+            "bytes": [4096 * 4000] * 20,
+            "read_mean_ns": [60_000 + window * 500 for window in windows],
+            "write_mean_ns": [None if window == 3 else 160_000 + window * 900 for window in windows],
+            "max_ns": [2_000_000] * 20,
+            "programs": [1000] * 20,
+            "reads": [1500] * 20,
+            "erases": [4] * 20,
+            "gc_programs": [200] * 20,
+            "write_amplification": [round(FTLS[ftl] * (1 + window / 40), 4) for window in windows],
+        },
+        "latency": {"all": counts, "read": counts, "write": counts},
+        "wear": {"erases": [(7 * block) % 10 for block in range(64)], "plane": [block // 2 for block in range(64)]},
+        "utilization": {"channels": [0.5] * 8, "dies": [0.25] * 16},
+    }
+
+
+def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
+    options = json.loads(options_json)
+    ftl = options["ftl"] or "page"
+    if ftl not in FTLS:
+        raise InputError(f"--ftl {ftl}: no such layer; expected one of {', '.join(FTLS)}")
+    if options["workload"].endswith("broken.csv"):
+        raise InputError(f"{options['workload']}:7: expected an offset in bytes, found `x`")
+    if ftl == "block":
+        raise DeviceError("plane 3 has no good blocks left after 1,234 requests")
+    deadline = time.monotonic() + DELAY_S
+    total = options["requests"] or 100_000
+    while True:
+        left = deadline - time.monotonic()
+        if progress is not None:
+            done = total if left <= 0 else round(total * (1 - left / DELAY_S))
+            progress("run", done, total, done * 23_753)
+        if left <= 0:
+            break
+        time.sleep(min(0.05, left))
+    return json.dumps(summary(options)), json.dumps(series(ftl) if options["series"] else None)

@@ -1,0 +1,85 @@
+"""The shape of a result, as docs/results.md describes it; more keys may be there, none of these may be missing."""
+
+from typing import Any
+
+INT, NUMBER, TEXT, TABLE, LIST = "integer", "number", "text", "table", "list"
+INT_OR_NULL, NUMBER_OR_NULL = "integer or null", "number or null"
+
+LATENCY = {
+    "mean": NUMBER_OR_NULL, "p50": INT_OR_NULL, "p90": INT_OR_NULL, "p99": INT_OR_NULL, "p999": INT_OR_NULL,
+    "max": INT_OR_NULL,
+}  # fmt: skip
+CAUSE = {"reads": INT, "programs": INT}
+
+RESULT: dict[str, Any] = {
+    "schema_version": INT,
+    "ftl": TEXT,
+    "ssd": TEXT,
+    "workload": TEXT,
+    "seed": INT,
+    "fidelity": TEXT,
+    "payload": TEXT,
+    "config": TABLE,
+    "requests": {"read": INT, "write": INT, "trim": INT, "flush": INT},
+    "host": {
+        "bytes_read": INT, "bytes_written": INT, "subpages_read": INT, "subpages_written": INT,
+        "bytes_transferred": INT, "subpages_transferred": INT,
+    },
+    "latency_ns": {"all": LATENCY, "read": LATENCY, "write": LATENCY},
+    "throughput": {"iops": NUMBER_OR_NULL, "bytes_per_s": NUMBER_OR_NULL},
+    "simulated_ns": INT_OR_NULL,
+    "flash": {
+        "page_reads": INT, "page_programs": INT, "partial_programs": INT, "reprograms": INT, "erases": INT,
+        "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
+        "failed_programs": INT, "failed_erases": INT,
+        "by_cause": dict.fromkeys(("host", "gc", "merge", "rmw", "prefetch", "metadata"), CAUSE),
+    },
+    "write_amplification": NUMBER_OR_NULL,
+    "padding_bytes": INT,
+    "read_amplification": {"host": NUMBER_OR_NULL, "gc": NUMBER_OR_NULL},
+    "gc": {"runs": INT, "erased_blocks": INT, "moved_subpages": INT, "mean_ns": NUMBER_OR_NULL, "p99_ns": INT_OR_NULL},
+    "merge": {"count": INT, "moved_subpages": INT},
+    "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
+    "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
+    "lifetime": {"mean_erases": NUMBER, "max_erases": INT, "projected_host_bytes": INT_OR_NULL, "retired_blocks": INT},
+    "ftl_stats": TABLE,
+    "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},
+    "notes": LIST,
+}  # fmt: skip
+
+NULL_AT_COUNT_FIDELITY = ("latency_ns",)
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind.endswith(" or null") and value is None:
+        return True
+    kind = kind.removesuffix(" or null")
+    if isinstance(value, bool):
+        return False
+    types: dict[str, type | tuple[type, ...]] = {INT: int, NUMBER: (int, float), TEXT: str, TABLE: dict, LIST: list}
+    return isinstance(value, types[kind])
+
+
+def problems(value: Any, schema: Any = RESULT, where: str = "") -> list[str]:
+    """Where a result departs from the shape."""
+    if isinstance(schema, str):
+        return [] if _fits(schema, value) else [f"{where}: expected {schema}, found {value!r}"]
+    if not isinstance(value, dict):
+        return [f"{where}: expected a table, found {value!r}"]
+    found = []
+    for key, inner in schema.items():
+        place = f"{where}.{key}".lstrip(".")
+        if key not in value:
+            found.append(f"{place}: missing")
+        else:
+            found += problems(value[key], inner, place)
+    return found
+
+
+def problems_at_count_fidelity(value: Any) -> list[str]:
+    """As `problems`, for a run without times."""
+    schema = {key: inner for key, inner in RESULT.items() if key not in NULL_AT_COUNT_FIDELITY}
+    found = problems(value, schema)
+    if value.get("latency_ns", 0) is not None:
+        found.append("latency_ns: expected null at count fidelity")
+    return found

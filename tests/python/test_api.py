@@ -1,0 +1,165 @@
+"""The Python API, results, tables, plots and pages, on the stand-in."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import palimpsest as ps
+from conftest import native
+from palimpsest import charts, comparison, outputs, units
+from palimpsest.options import RunOptions
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def result(fake: Any) -> ps.Result:
+    assert fake
+    overrides: dict[str, Any] = {"part.nop": 4}
+    return ps.Ssd("mga-16k", ftl="mga", **overrides).run("oltp", precondition="fill:90%")
+
+
+def test_figures_are_attributes_and_items(result: ps.Result) -> None:
+    assert result.latency_ns["write"]["p99"] == result["latency_ns"]["write"]["p99"] == 1_006_880
+    assert result.sim["peak_rss_bytes"] > 1_000_000
+    assert "gc" in result
+    with pytest.raises(AttributeError, match="write_amplification"):
+        _ = result.waf
+
+
+def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def run(options: str, _progress: object) -> tuple[str, str]:
+        seen.append(json.loads(options))
+        return json.dumps(fake.summary(seen[-1])), "null"
+
+    monkeypatch.setattr(native, "run", run)
+    overrides: dict[str, Any] = {"part.nop": 4, "host.fold": True}
+    ps.Ssd("mga-16k", **overrides).run(Path("a.csv"), requests=1e6, warmup=5, series=False)
+    assert seen[0] == {
+        "ssd": "mga-16k", "ftl": None, "workload": "a.csv", "set": ["part.nop=4", "host.fold=true"],
+        "precondition": RunOptions().precondition, "requests": 1_000_000, "warmup": "5", "fidelity": "timed",
+        "payload": "none", "seed": 1, "skip_bad": False, "series": False,
+    }  # fmt: skip
+
+
+def test_errors_are_ours(fake: Any) -> None:
+    assert fake
+    with pytest.raises(ps.InputError, match="did you mean"):
+        ps.Ssd("defualt")
+    with pytest.raises(ps.DeviceError):
+        ps.run("w", ftl="block")
+    with pytest.raises(TypeError, match="unexpected option 'request'"):
+        ps.run("w", request=1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="list"):
+        ps.compare("page")
+
+
+def test_fio_text() -> None:
+    text = ps.fio(rw="randwrite", bs="4k", n=1e6, random_distribution="zipf:0.95", direct=True)
+    assert text == "rw=randwrite,bs=4k,n=1000000,random_distribution=zipf:0.95,direct=1"
+
+
+def test_comparison_is_a_sequence_by_name(fake: Any) -> None:
+    assert fake
+    compared = ps.compare(["page", "mga"], ssd="mga-16k", workload="trade", jobs=2)
+    assert [run.ftl for run in compared] == ["page", "mga"]
+    assert compared["mga"].ftl == compared[1].ftl == "mga"
+    assert compared.to_polars()["ftl"].to_list() == ["page", "mga"]
+    assert "<strong>" in compared._repr_html_()
+
+
+def test_tables(result: ps.Result) -> None:
+    assert result.to_polars()["latency_ns.write.p99"].to_list() == [1_006_880]
+    assert result.to_polars("time").height == 20
+    assert result.to_polars("latency")["class"].unique().sort().to_list() == ["all", "read", "write"]
+    with pytest.raises(ValueError, match="utilization"):
+        result.to_polars("nothing")
+
+
+@pytest.mark.parametrize("name", list(charts.CHARTS))
+def test_plots_are_valid_plotly(result: ps.Result, name: str) -> None:
+    figure = getattr(result.plot, name)()
+    assert len(figure.data) >= 1
+    both = charts.specification(name, [result, result])
+    assert both is not None
+
+
+def test_tail_is_the_share_at_least_as_slow() -> None:
+    assert charts.exceedance([1000, 2000, 4000], [5, 0, 5]) == ([1.0, 4.0], [1.0, 0.5])
+
+
+def test_count_fidelity_still_makes_a_page(fake: Any, tmp_path: Path) -> None:
+    assert fake
+    counted = ps.run("w", fidelity="count", series=False)
+    outputs.write_run(counted, RunOptions(ftl="page", fidelity="count"), tmp_path)
+    assert "Plotly" in (tmp_path / "report.html").read_text()
+    with pytest.raises(ValueError, match="series"):
+        counted.plot.latency()
+
+
+def test_files_come_back_as_they_were(result: ps.Result, tmp_path: Path) -> None:
+    outputs.write_run(result, RunOptions(ssd="mga-16k", ftl="mga"), tmp_path)
+    (again,), configs = outputs.read_folder(tmp_path)
+    assert again.to_dict() == result.to_dict()
+    assert again.series == result.series
+    assert "# seed" not in configs["mga"]
+    assert "seed = 1" in configs["mga"]
+    assert pl.read_parquet(tmp_path / "latency.parquet")["count"].dtype == pl.UInt64
+
+
+def test_page_needs_nothing_but_itself(result: ps.Result, tmp_path: Path) -> None:
+    outputs.write_run(result, RunOptions(ssd="mga-16k", ftl="mga"), tmp_path)
+    before = (tmp_path / "report.html").read_text()
+    ours = re.sub(r"<script>/\*\*.*?</script>", "", before, flags=re.S)
+    assert not re.search(r"(src|href)\s*=", ours[:20_000])
+    outputs.rewrite_report(tmp_path)
+    assert (tmp_path / "report.html").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_foreign_folder_is_the_users_mistake(tmp_path: Path, text: str) -> None:
+    (tmp_path / "summary.json").write_text(text)
+    with pytest.raises(ps.InputError, match=r"summary\.json:1: expected"):
+        outputs.read_folder(tmp_path)
+
+
+def test_best_is_marked_only_where_there_is_one() -> None:
+    low = comparison.Metric("x", ("x",), units.ratio, "low")
+    assert comparison.best(low, [2.0, 1.0, None]) == [False, True, False]
+    assert comparison.best(low, [1.0, 1.0]) == [False, False]
+    assert comparison.best(low, [None, 1.0]) == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 ns"), (812, "812 ns"), (35_200, "35.2 us"), (999_950, "1.00 ms"), (2.41e9, "2.41 s"), (None, "-")],
+)
+def test_times(value: float | None, shown: str) -> None:
+    assert units.nanoseconds(value) == shown
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e6", 10**6), ("100k", 10**5), ("1.5M", 1_500_000), ("1,000", 1000)])
+def test_counts(text: str, value: int) -> None:
+    assert units.parse_count(text) == value
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_count_or_an_error(text: str) -> None:
+    try:
+        count = units.parse_count(text)
+    except ValueError:
+        return
+    assert 1 <= count < 2**63
+
+
+@given(st.floats(min_value=0, max_value=1e18))
+def test_times_are_short(value: float) -> None:
+    assert len(units.nanoseconds(value)) <= 12

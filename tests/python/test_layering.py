@@ -1,0 +1,206 @@
+"""The architecture, kept by a test: who may use whom, no clocks and sockets in the core, files and functions of a size.
+
+ARCHITECTURE.md says why. The checks read the sources as text, code under `#[cfg(test)]` and comments left out.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CORE = ROOT / "crates" / "core" / "src"
+RUST = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts)
+PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
+
+LAYERS = (
+    "error", "rng", "units", "geometry", "observe", "nand", "wom", "parts", "ftl", "sim", "host", "metrics", "config",
+    "run",
+)  # fmt: skip
+"""Modules of the core, lowest first. Each uses itself and those before it."""
+
+PLAIN_DATA = "settings"
+"""`*/settings.rs` holds values without behaviour: anybody may use it, as configuration comes from above."""
+
+FORBIDDEN = {
+    "std::fs": "the core does no I/O",
+    "std::net": "the core does no I/O",
+    "std::thread": "the core starts no threads",
+    "std::time::Instant": "the core knows no wall clock",
+    "std::time::SystemTime": "the core knows no wall clock",
+}
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 80
+LONG_FUNCTIONS: dict[tuple[str, str], int] = {}
+"""Functions longer than allowed: (file, function) to lines. Entries are only shortened and removed."""
+
+
+def without_comments(text: str) -> str:
+    """Rust without line comments and block comments; string literals stay as they are."""
+    literal = r'"(?:\\.|[^"\\])*"|\br(?P<hashes>\#*)".*?"(?P=hashes)|\'(?:\\.|[^\'\\])\''
+    comment = r"(?P<comment>//[^\n]*|/\*.*?\*/)"
+    return re.sub(f"{literal}|{comment}", lambda m: "\n" * m[0].count("\n") if m["comment"] else m[0], text, flags=re.S)
+
+
+def without_tests(text: str) -> str:
+    """Rust without the items under `#[cfg(test)]`; rustfmt's indentation tells where each ends."""
+    pattern = r"^([ \t]*)#\[cfg\(test\)\]\n(?:\1#\[[^\n]*\n)*\1[^\n]*(?:;|\{\})\n|^([ \t]*)#\[cfg\(test\)\]\n.*?^\2\}\n"
+    return re.sub(pattern, "", text + "\n", flags=re.S | re.M)
+
+
+def source(path: Path) -> str:
+    return without_tests(without_comments(path.read_text(encoding="utf-8")))
+
+
+def module_of(path: Path) -> str:
+    return path.relative_to(CORE).parts[0].removesuffix(".rs")
+
+
+def flat_uses(code: str) -> Iterator[str]:
+    """Every path of every `use`, groups written out: `a::{b, c::d}` gives `a::b` and `a::c::d`."""
+    for use in re.findall(r"\buse\s+([^;]+);", code):
+        yield from _expand(re.sub(r"\s+", "", use))
+
+
+def _expand(path: str) -> Iterator[str]:
+    brace = path.find("{")
+    if brace < 0:
+        yield path
+        return
+    depth, start = 0, brace + 1
+    for position in range(brace, len(path)):
+        letter = path[position]
+        depth += (letter == "{") - (letter == "}")
+        if depth == 0 or (depth == 1 and letter == ","):
+            if position > start:
+                yield from _expand(path[:brace] + path[start:position])
+            start = position + 1
+            if depth == 0:
+                return
+
+
+def modules_used(path: Path) -> set[str]:
+    """Top-level modules of the core that a file of the core names, through `crate::` or `super::`."""
+    code = source(path)
+    depth = len(path.relative_to(CORE).parts)
+    paths = [*flat_uses(code), *re.findall(r"\b(?:crate|super)(?:::\w+)+", code)]
+    used = set()
+    for each in paths:
+        match = re.match(r"(crate::|(?:super::)+)(\w+)(?:::(\w+))?", each)
+        if match and match[3] != PLAIN_DATA and (match[1] == "crate::" or match[1].count("super") == depth):
+            used.add(match[2])
+    return used
+
+
+def declared_for_tests(path: Path) -> set[Path]:
+    """Files that a file declares by `#[cfg(test)] mod name;`, where they may stand."""
+    code = without_comments(path.read_text(encoding="utf-8"))
+    names = re.findall(r"#\[cfg\(test\)\]\n(?:\s*#\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod (\w+);", code)
+    folder = path.parent if path.name in ("lib.rs", "mod.rs", "main.rs") else path.with_suffix("")
+    return {folder / f"{name}.rs" for name in names}
+
+
+TEST_FILES = {file for path in RUST for file in declared_for_tests(path)}
+SHIPPED = [path for path in RUST if path.is_relative_to(CORE) and path not in TEST_FILES]
+CORE_FILES = [path for path in SHIPPED if path.name != "lib.rs"]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", CORE_FILES, ids=name)
+def test_modules_use_only_what_lies_below(path: Path) -> None:
+    module = module_of(path)
+    assert module in LAYERS, f"{module} is in no layer; put it into LAYERS, and into ARCHITECTURE.md"
+    above = {used for used in modules_used(path) if used in LAYERS and LAYERS.index(used) > LAYERS.index(module)}
+    assert not above, f"{name(path)} uses {sorted(above)}, which lie above {module}"
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=name)
+def test_core_has_no_clock_files_sockets_or_threads(path: Path) -> None:
+    code = source(path)
+    named = {*flat_uses(code), *re.findall(r"\bstd(?:::\w+)+", code)}
+    found = [
+        f"{each}: {why}"
+        for each in named
+        for forbidden, why in FORBIDDEN.items()
+        if each == forbidden or each.startswith(f"{forbidden}::")
+    ]
+    assert not found
+
+
+def test_layers_never_import_the_engine() -> None:
+    users = [name(path) for path in CORE_FILES if module_of(path) == "ftl" and "sim" in modules_used(path)]
+    assert not users
+
+
+@pytest.mark.parametrize("path", RUST, ids=name)
+def test_rust_files_say_what_they_are(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").startswith("//!")
+
+
+@pytest.mark.parametrize("path", [*RUST, *PYTHON], ids=name)
+def test_files_have_a_size(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+
+
+def rust_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Functions and their lines, by rustfmt's indentation."""
+    start = re.compile(r'^([ ]*)(?:pub(?:\([^)]*\))? )?(?:(?:const|async|unsafe|extern "C") )*fn (\w+)')
+    lines = without_comments(text).splitlines()
+    for index, line in enumerate(lines):
+        match = start.match(line)
+        if match and not line.rstrip().endswith((";", "}")):
+            end = next(
+                (at for at in range(index + 1, len(lines)) if lines[at].startswith((match[1] + "}", match[1] + ");"))),
+                index,
+            )
+            yield match[2], end - index + 1
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_long_functions_only_get_shorter() -> None:
+    found: dict[tuple[str, str], int] = {}
+    for path in [*RUST, *PYTHON]:
+        text = path.read_text(encoding="utf-8")
+        for function, lines in rust_functions(text) if path.suffix == ".rs" else python_functions(text):
+            if lines > MAX_FUNCTION_LINES:
+                key = (name(path), function)
+                found[key] = max(lines, found.get(key, 0))
+    assert found == LONG_FUNCTIONS, "a function grew, or LONG_FUNCTIONS may be shortened"
+
+
+def test_groups_are_written_out() -> None:
+    uses = list(flat_uses("use a::{b, c::{d, e as f}};\nuse crate::x::Y;\npub(crate) use std::{fs, time::Instant};"))
+    assert uses == ["a::b", "a::c::d", "a::c::easf", "crate::x::Y", "std::fs", "std::time::Instant"]
+
+
+def test_tests_are_left_out() -> None:
+    code = "use crate::a;\n#[cfg(test)]\nmod tests {\n    use crate::b;\n    fn f() {\n    }\n}\nuse crate::c;\n"
+    assert without_tests(code).split() == ["use", "crate::a;", "use", "crate::c;"]
+    assert without_tests("#[cfg(test)]\nmod shadow;\nuse crate::c;\n").split() == ["use", "crate::c;"]
+
+
+def test_function_lengths() -> None:
+    code = (
+        "impl A {\n    pub fn f(&self) -> u32 {\n        if a {\n        }\n        1\n    }\n}\nfn g();\nfn h() {}\n"
+    )
+    assert list(rust_functions(code)) == [("f", 5)]
+
+
+def test_comments_are_told_from_literals() -> None:
+    assert without_comments('a(\'"\'); // b\nc("//", r#"//"#); /* d */e').split() == [
+        "a('\"');",
+        'c("//",',
+        'r#"//"#);',
+        "e",
+    ]
