@@ -3,7 +3,7 @@
 //! All are integers, so that sums do not depend on their order and results repeat to the byte on every machine. How a user
 //! writes a quantity (`"35us"`, `"16KiB"`) is in [`parse`].
 
-
+pub mod parse;
 
 /// Simulated time or a span of it, in nanoseconds.
 pub type Nanos = u64;
