@@ -1,4 +1,5 @@
 //! The simulator core of Palimpsest.
+pub mod config;
 pub mod error;
 pub mod ftl;
 pub mod geometry;

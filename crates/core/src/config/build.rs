@@ -1,0 +1,178 @@
+//! From resolved keys to the typed settings of a drive.
+
+use super::schema::{self, KEYS};
+use super::value::{self, Value};
+use super::{Drive, Entry};
+use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
+use crate::geometry::Geometry;
+use crate::host::settings::{Acknowledge, HostSettings};
+use crate::nand::faults::FaultSettings;
+use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode};
+use crate::sim::settings::{Scheduler, SimSettings, Suspend};
+use crate::units::{Nanos, Picojoules, Rate};
+
+/// All keys with their values, one entry for each of [`KEYS`] and in its order.
+///
+/// The getters panic when a key does not exist or has another kind: that is our bug, not the user's mistake.
+pub(super) struct Values<'a>(pub &'a [Entry]);
+
+macro_rules! getter {
+    ($name:ident, $variant:ident, $type:ty) => {
+        pub fn $name(&self, key: &str) -> $type {
+            match &self.entry(key).value {
+                Value::$variant(value) => value.clone(),
+                other => panic!("{key} has the value {other:?}"),
+            }
+        }
+    };
+}
+
+impl Values<'_> {
+    /// The entry of `key`.
+    pub fn entry(&self, key: &str) -> &Entry {
+        &self.0[schema::position(key).unwrap_or_else(|| panic!("{key} is not in the schema"))]
+    }
+
+    getter!(text, Text, String);
+    getter!(count, Count, u64);
+    getter!(flag, Flag, bool);
+    getter!(time, Time, Nanos);
+    getter!(times, Times, Vec<Nanos>);
+    getter!(bytes, Bytes, u64);
+    getter!(rate, Rate, Rate);
+    getter!(ratio, Ratio, f64);
+    getter!(energy, Energy, Picojoules);
+    getter!(blocks, Blocks, BlockCount);
+    getter!(factor, Factor, f64);
+
+    /// A count whose range the schema keeps within 32 bits.
+    pub fn small(&self, key: &str) -> u32 {
+        u32::try_from(self.count(key)).expect("the schema keeps this count within 32 bits")
+    }
+
+    /// A size whose range the schema keeps within 32 bits.
+    pub fn small_bytes(&self, key: &str) -> u32 {
+        u32::try_from(self.bytes(key)).expect("the schema keeps this size within 32 bits")
+    }
+
+    /// The member of `members` that stands where the value of `key` stands among its words.
+    fn choice<T: Copy>(&self, key: &str, members: &[T]) -> T {
+        let value::Kind::Choice(words) = self.entry(key).key.kind else { panic!("{key} is no choice") };
+        assert_eq!(words.len(), members.len(), "{key} has as many words as meanings");
+        let text = self.text(key);
+        members[words.iter().position(|word| *word == text).expect("a choice is one of its words")]
+    }
+}
+
+/// The drive that `values` describe. Whether it is possible is for [`super::check`].
+pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> Drive {
+    debug_assert_eq!(values.0.len(), KEYS.len());
+    let part = part(part_name, values);
+    Drive {
+        name: name.into(),
+        geometry: Geometry {
+            channels: values.small("ssd.channels"),
+            chips_per_channel: values.small("ssd.chips_per_channel"),
+            dies_per_chip: values.small("ssd.dies_per_chip"),
+            planes_per_die: values.small("ssd.planes_per_die"),
+            blocks_per_plane: values.small("ssd.blocks_per_plane"),
+            pages_per_block: part.pages_per_block,
+            subpages_per_page: part.subpages_per_page(),
+            subpage_bytes: part.subpage_bytes,
+        },
+        over_provisioning: values.ratio("ssd.over_provisioning"),
+        part,
+        ftl: ftl(values),
+        sim: sim(values),
+        host: host(values),
+        faults: faults(values),
+    }
+}
+
+fn part(name: &str, values: &Values) -> Part {
+    Part {
+        name: name.into(),
+        cell: values.choice("part.cell", &[CellKind::Slc, CellKind::Mlc, CellKind::Tlc, CellKind::Qlc]),
+        page_bytes: values.small_bytes("part.page_size"),
+        subpage_bytes: values.small_bytes("part.subpage_size"),
+        spare_bytes: values.small_bytes("part.spare_size"),
+        pages_per_block: values.small("part.pages_per_block"),
+        nop: values.small("part.nop"),
+        order: values.choice(
+            "part.order",
+            &[ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any, ProgramOrder::LowLowHigh],
+        ),
+        t_read: values.time("part.t_read"),
+        t_read_high: values.time("part.t_read_high"),
+        t_program: values.time("part.t_program"),
+        t_program_high: values.time("part.t_program_high"),
+        t_erase: values.time("part.t_erase"),
+        t_command: values.time("part.t_command"),
+        bus_rate: values.rate("part.bus_rate"),
+        t_read_retry: values.time("part.t_read_retry"),
+        t_suspend: values.time("part.t_suspend"),
+        t_resume: values.time("part.t_resume"),
+        word_bytes: values.small_bytes("part.word_size"),
+        t_read_words: values.times("part.t_read_words"),
+        t_dma_words: values.times("part.t_dma_words"),
+        endurance: values.small("part.endurance"),
+        e_read: values.energy("part.e_read"),
+        e_read_high: values.energy("part.e_read_high"),
+        e_program: values.energy("part.e_program"),
+        e_program_high: values.energy("part.e_program_high"),
+        e_reprogram: values.energy("part.e_reprogram"),
+        e_erase: values.energy("part.e_erase"),
+    }
+}
+
+fn ftl(values: &Values) -> FtlSettings {
+    FtlSettings {
+        name: values.text("ftl.name"),
+        victim: value::victim(&values.text("ftl.victim")).expect("the value was read as a victim policy"),
+        gc_start: values.blocks("ftl.gc_start"),
+        gc_stop: values.blocks("ftl.gc_stop"),
+        gc_background: values.flag("ftl.gc_background"),
+        gc_idle: values.time("ftl.gc_idle"),
+        streams: values.small("ftl.streams"),
+        classifier: values.choice("ftl.classifier", &[Classifier::None, Classifier::Size, Classifier::Recency]),
+        allocation: values
+            .choice("ftl.allocation", &[Allocation::Static, Allocation::RoundRobin, Allocation::LeastLoaded]),
+        wear_leveling: values
+            .choice("ftl.wear_leveling", &[WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]),
+        wear_threshold: values.small("ftl.wear_threshold"),
+        read: values.choice("ftl.read", &[ReadMode::Page, ReadMode::Dma, ReadMode::Spread]),
+    }
+}
+
+fn sim(values: &Values) -> SimSettings {
+    SimSettings {
+        scheduler: values.choice("sim.scheduler", &[Scheduler::Fifo, Scheduler::ReadFirst, Scheduler::HostFirst]),
+        starvation_bound: values.time("sim.starvation_bound"),
+        suspend: values.choice("sim.suspend", &[Suspend::None, Suspend::Erase, Suspend::ProgramErase]),
+        cache_register: values.flag("sim.cache_register"),
+        multi_plane: values.flag("sim.multi_plane"),
+    }
+}
+
+fn host(values: &Values) -> HostSettings {
+    HostSettings {
+        speedup: values.factor("host.speedup"),
+        fold: values.flag("host.fold"),
+        link_rate: values.rate("host.link_rate"),
+        iodepth: values.small("host.iodepth"),
+        buffer_bytes: values.bytes("buffer.size"),
+        acknowledge: values.choice("buffer.ack", &[Acknowledge::Buffer, Acknowledge::Program]),
+        buffer_timeout: values.time("buffer.timeout"),
+    }
+}
+
+fn faults(values: &Values) -> FaultSettings {
+    let cut = values.count("faults.power_cut_at");
+    FaultSettings {
+        program_fail: values.ratio("faults.program_fail"),
+        erase_fail: values.ratio("faults.erase_fail"),
+        read_fail: values.ratio("faults.read_fail"),
+        initial_bad: values.ratio("faults.initial_bad"),
+        power_cut_at: (cut > 0).then_some(cut),
+    }
+}

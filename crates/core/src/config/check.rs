@@ -1,0 +1,198 @@
+//! Whether a drive is possible as a whole: the rules that involve more than one key.
+//!
+//! Every refusal names the keys with their values and where they were set, and says what would be possible. What is only
+//! unwise is not refused.
+
+use super::build::Values;
+use super::{Drive, Entry};
+use crate::error::{Error, Result};
+use crate::host::request::SECTOR_BYTES;
+use crate::nand::part::{ProgramOrder, ReadMode};
+use crate::units::parse::{format_bytes, format_ratio};
+
+/// Physical subpages of the largest drive: their numbers, and one to mean none, fit 32 bits.
+pub const MOST_SUBPAGES: u64 = (1 << 32) - 2;
+/// Subpages of a page at most: their masks are 64 bits wide.
+pub const MOST_SUBPAGES_PER_PAGE: u32 = 64;
+
+/// Refuses an impossible drive.
+///
+/// # Errors
+/// [`Error::Input`] at the place of the key that was set in the highest layer.
+pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
+    page_shape(values)?;
+    size(values)?;
+    program_order(drive, values)?;
+    words(drive, values)?;
+    spare_blocks(drive, values)?;
+    thresholds(drive, values)?;
+    buffer(drive, values)
+}
+
+fn page_shape(values: &Values) -> Result<()> {
+    let (page, subpage) = (values.small_bytes("part.page_size"), values.small_bytes("part.subpage_size"));
+    let keys = ["part.page_size", "part.subpage_size"];
+    if !u64::from(subpage).is_multiple_of(SECTOR_BYTES) {
+        return refuse(values, &keys[1..], "a subpage must be a whole number of sectors of 512 bytes");
+    }
+    if !page.is_multiple_of(subpage) {
+        return refuse(values, &keys, "a page must be a whole number of subpages");
+    }
+    if page / subpage > MOST_SUBPAGES_PER_PAGE {
+        let least = format_bytes(u64::from(page / MOST_SUBPAGES_PER_PAGE));
+        return refuse(
+            values,
+            &keys,
+            &format!(
+                "that is {} subpages a page; at most {MOST_SUBPAGES_PER_PAGE} are possible, so subpages of {least}",
+                page / subpage
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// The whole drive must be countable in subpages; after this, products of the geometry do not overflow.
+fn size(values: &Values) -> Result<()> {
+    let keys = [
+        "ssd.channels",
+        "ssd.chips_per_channel",
+        "ssd.dies_per_chip",
+        "ssd.planes_per_die",
+        "ssd.blocks_per_plane",
+        "part.pages_per_block",
+    ];
+    let pages = keys.iter().fold(1u128, |product, key| product * u128::from(values.count(key)));
+    let page = values.bytes("part.page_size");
+    let subpages = pages * u128::from(page / values.bytes("part.subpage_size"));
+    if subpages <= u128::from(MOST_SUBPAGES) {
+        return Ok(());
+    }
+    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated");
+    refuse(values, &keys, &what)
+}
+
+fn program_order(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if part.paired() && !part.pages_per_block.is_multiple_of(2) {
+        return refuse(
+            values,
+            &["part.pages_per_block", "part.cell"],
+            "pages of mlc come in pairs, so a block needs an even number",
+        );
+    }
+    if part.order == ProgramOrder::LowLowHigh && !part.paired() {
+        return refuse(
+            values,
+            &["part.order", "part.cell"],
+            "the low-low-high order needs low and high pages: part.cell = \"mlc\"",
+        );
+    }
+    Ok(())
+}
+
+fn words(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if drive.ftl.read == ReadMode::Spread && part.t_read_words.is_empty() {
+        let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
+        return refuse(values, &["ftl.read", "ssd.part"], what);
+    }
+    let used = drive.ftl.read != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
+    if used && !part.page_bytes.is_multiple_of(part.word_bytes) {
+        return refuse(values, &["part.word_size", "part.page_size"], "a page must be a whole number of words");
+    }
+    let words = part.page_bytes.div_ceil(part.word_bytes) as usize;
+    for (key, times) in [("part.t_read_words", &part.t_read_words), ("part.t_dma_words", &part.t_dma_words)] {
+        if !times.is_empty() && times.len() != words {
+            let what =
+                format!("{} times for {words} words a page; expected one time for each number of words", times.len());
+            return refuse(values, &[key, "part.page_size", "part.word_size"], &what);
+        }
+    }
+    Ok(())
+}
+
+/// Whole blocks of spare space in each plane when the drive is full.
+fn spare(drive: &Drive) -> u64 {
+    let spare = drive.geometry.pages() - drive.logical_pages();
+    spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
+}
+
+/// A full drive needs an open block for each stream and one to clean into.
+fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
+    let (has, needs) = (spare(drive), u64::from(drive.ftl.streams) + 1);
+    if has >= needs && drive.logical_pages() > 0 {
+        return Ok(());
+    }
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams"];
+    if drive.logical_pages() == 0 {
+        return refuse(values, &keys, "that leaves no logical page; expected less over-provisioning");
+    }
+    let blocks = u64::from(drive.geometry.blocks_per_plane);
+    let mut cures = Vec::new();
+    if blocks > needs {
+        // Rounded up to the next hundredth of a percent.
+        let hundredths = (needs * 10_000).div_ceil(blocks - needs);
+        cures.push(format!("ssd.over_provisioning = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+    }
+    if drive.over_provisioning > 0.0 {
+        let enough = needs as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
+        if enough < f64::from(1 << 24) {
+            cures.push(format!("ssd.blocks_per_plane = {}", enough.ceil() as u64 + 1));
+        }
+    }
+    let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
+    let what = format!("a full drive has {has} spare blocks in a plane, and {needs} are needed; expected {cures}");
+    refuse(values, &keys, &what)
+}
+
+/// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.
+fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
+    let blocks = drive.geometry.blocks_per_plane;
+    let (start, stop) = (u64::from(drive.ftl.gc_start.of(blocks)), u64::from(drive.ftl.gc_stop.of(blocks)));
+    let most = spare(drive) - 1;
+    if start == 0 {
+        return refuse(
+            values,
+            &["ftl.gc_start", "ssd.blocks_per_plane"],
+            "that is no block; collection needs one to clean into",
+        );
+    }
+    if stop < start {
+        let what = format!(
+            "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start"
+        );
+        return refuse(values, &["ftl.gc_stop", "ftl.gc_start"], &what);
+    }
+    if stop <= most {
+        return Ok(());
+    }
+    let share = format_ratio((most * 10_000 / u64::from(blocks)) as f64 / 10_000.0);
+    let what = format!(
+        "collection could never stop: a plane of a full drive has {} spare blocks, and it stops above {stop} free ones; \
+         expected at most \"{most} block{}\" (\"{share}\"), or more over-provisioning",
+        most + 1,
+        if most == 1 { "" } else { "s" },
+    );
+    refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+fn buffer(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.host.buffer_bytes >= u64::from(drive.part.page_bytes) {
+        return Ok(());
+    }
+    refuse(values, &["buffer.size", "part.page_size"], "the write buffer must hold at least one page")
+}
+
+/// The refusal `what` of what `keys` say together.
+fn refuse(values: &Values, keys: &[&str], what: &str) -> Result<()> {
+    let entries: Vec<&Entry> = keys.iter().map(|key| values.entry(key)).collect();
+    // The first of the highest, as it is the most likely culprit.
+    let blamed = entries.iter().rev().max_by_key(|entry| entry.rank).expect("a refusal names a key");
+    let tell = |entry: &&Entry| match entry.source == blamed.source {
+        true => format!("{} = {}", entry.key.name, entry.value.to_text()),
+        false => format!("{} = {} ({})", entry.key.name, entry.value.to_text(), entry.source),
+    };
+    let told: Vec<String> = entries.iter().map(tell).collect();
+    Err(Error::input(&blamed.source, format!("{}: {what}", told.join(", "))))
+}

@@ -1,0 +1,420 @@
+//! Tests of the configuration: presets, layers, sources, messages.
+
+use super::*;
+use crate::ftl::settings::{BlockCount, VictimPolicy};
+use crate::nand::part::{CellKind, ProgramOrder};
+use crate::units::{GIB, Rate};
+use proptest::prelude::*;
+
+fn no_file(path: &str) -> Result<String> {
+    Err(Error::input(path, "no such file"))
+}
+
+/// A preset with overrides.
+fn preset(ssd: &str, overrides: &[&str]) -> Result<Resolved> {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    resolve(ssd, None, &overrides, &no_file)
+}
+
+/// The file my.toml with `text`.
+fn file(text: &str, overrides: &[&str]) -> Result<Resolved> {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    resolve("my.toml", None, &overrides, &|path| if path == "my.toml" { Ok(text.into()) } else { no_file(path) })
+}
+
+fn source<'a>(resolved: &'a Resolved, key: &str) -> &'a str {
+    &resolved.entry(key).unwrap().source
+}
+
+/// `FILE:LINE` of the line of a preset that starts with `start`.
+fn line_of(file: &str, start: &str) -> String {
+    let text = std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
+}
+
+#[test]
+fn every_preset_resolves_and_survives_being_written() {
+    assert_eq!(ssd_presets().len(), 11);
+    for info in ssd_presets() {
+        let resolved = preset(info.name, &[]).unwrap();
+        assert_eq!(resolved.drive.name, info.name);
+        let text = resolved.to_toml();
+        let again = file(&text, &[]).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        assert_eq!(again.drive, resolved.drive);
+        assert_eq!(again.to_json(), resolved.to_json());
+        assert!(!info.source.is_empty() && !info.description.contains('\n'));
+    }
+}
+
+#[test]
+fn every_part_and_workload_can_be_had() {
+    let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
+    assert_eq!(names, ["k9-slc-8k", "k9-slc-16k", "vnand-16k", "mlc-8k", "mlc-32k", "a16", "mlc-4k", "tlc-16k"]);
+    for name in names {
+        let resolved = preset("default", &[&format!("ssd.part={name}")]).unwrap();
+        assert_eq!(resolved.drive.part.name, name);
+    }
+    for info in workload_presets() {
+        assert!(workload_spec(info.name).unwrap().starts_with("rw="), "{}", info.name);
+    }
+    assert_eq!(workload_spec("nothing"), None);
+}
+
+#[test]
+fn presets_have_the_numbers_of_their_papers() {
+    let mga = preset("mga-16k", &[]).unwrap().drive;
+    assert_eq!((mga.part.cell, mga.part.nop, mga.part.order), (CellKind::Slc, 4, ProgramOrder::Ascending));
+    assert_eq!((mga.geometry.pages_per_block, mga.geometry.blocks_per_plane), (128, 512));
+    assert_eq!((mga.part.t_read, mga.part.t_program, mga.part.t_erase), (25_000, 200_000, 1_500_000));
+    assert_eq!((mga.ftl.gc_start, mga.ftl.gc_stop), (BlockCount::Share(0.2), BlockCount::Share(0.4)));
+    let spread = preset("spread-16g", &[]).unwrap().drive;
+    assert_eq!(spread.part.t_read_words, [35_000, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000]);
+    assert_eq!(spread.part.t_dma_words, [2_500, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000]);
+    assert_eq!(spread.geometry.pages() * u64::from(spread.geometry.page_bytes()), 16 * GIB);
+    for (name, gib) in
+        [("llh-16g", 16), ("llh-32g", 32), ("llh-64g", 64), ("llh32-16g", 16), ("llh32-32g", 32), ("llh32-64g", 64)]
+    {
+        let llh = preset(name, &[]).unwrap().drive;
+        assert_eq!(llh.geometry.planes(), 16, "{name}: banks");
+        assert_eq!(llh.geometry.pages() * u64::from(llh.geometry.page_bytes()), gib * GIB, "{name}");
+        assert_eq!(llh.part.e_erase, 192_790_000, "{name}");
+    }
+    let default = preset("default", &[]).unwrap().drive;
+    assert!((31 * GIB..33 * GIB).contains(&default.logical_bytes()), "{}", default.logical_bytes());
+    assert_eq!(default.host.link_rate, Rate(7_000_000_000));
+}
+
+#[test]
+fn logical_pages_are_the_most_that_leave_the_over_provisioning() {
+    let mut drive = preset("llh32-16g", &[]).unwrap().drive;
+    drive.geometry =
+        Geometry { channels: 1, chips_per_channel: 1, blocks_per_plane: 128, pages_per_block: 1, ..drive.geometry };
+    assert_eq!(drive.logical_pages(), 100);
+    for op in [0.0, 0.07, 0.11, 0.28, 1.0, 3.0] {
+        drive.over_provisioning = op;
+        let (physical, logical) = (128.0, drive.logical_pages() as f64);
+        assert!((physical - logical) / logical >= op && (physical - logical - 1.0) / (logical + 1.0) < op, "{op}");
+    }
+    drive.over_provisioning = 200.0;
+    assert_eq!(drive.logical_pages(), 0);
+}
+
+#[test]
+fn higher_layers_win_and_sources_are_remembered() {
+    let text = "base = \"mga-16k\"\n\n[part]\nnop = 2\n[ftl]\nvictim = \"d-choices\"\n";
+    let resolved = file(text, &["part.t_read = 30us", "host.fold=true", "ssd.over_provisioning=150%"]).unwrap();
+    assert_eq!((resolved.drive.part.nop, resolved.drive.part.t_read, resolved.drive.host.fold), (2, 30_000, true));
+    assert_eq!(resolved.drive.ftl.victim, VictimPolicy::DChoices { choices: 10 });
+    assert_eq!((resolved.drive.name.as_str(), resolved.drive.part.name.as_str()), ("my", "k9-slc-16k"));
+    assert_eq!(source(&resolved, "part.nop"), "my.toml:4");
+    assert_eq!(source(&resolved, "part.t_read"), "--set part.t_read = 30us");
+    assert_eq!(source(&resolved, "part.t_read_high"), "default (part.t_read)");
+    assert_eq!(resolved.drive.part.t_read_high, 30_000);
+    assert_eq!(source(&resolved, "part.order"), line_of("presets/parts/k9-slc-16k.toml", "order ="));
+    assert_eq!(source(&resolved, "ftl.gc_stop"), line_of("presets/ssds/mga-16k.toml", "gc_stop ="));
+    assert_eq!(source(&resolved, "sim.suspend"), "default");
+    let other = resolve("mga-8k", Some("subpage"), &[], &no_file).unwrap();
+    assert_eq!((other.drive.ftl.name.as_str(), source(&other, "ftl.name")), ("subpage", "--ftl subpage"));
+}
+
+#[test]
+fn naming_another_part_drops_what_lower_layers_said_of_it() {
+    let default = preset("default", &[]).unwrap().drive;
+    assert_eq!(default.part.pages_per_block, 264);
+    let other = preset("default", &["part.nop=3", "ssd.part=k9-slc-16k"]).unwrap().drive;
+    assert_eq!((other.part.pages_per_block, other.part.nop), (128, 3));
+    let written = preset("default", &[]).unwrap().to_toml();
+    assert_eq!(file(&written, &["ssd.part=vnand-16k"]).unwrap().drive.part.t_read, 99_000);
+}
+
+#[test]
+fn a_part_may_be_a_file_or_stand_in_the_drive() {
+    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\nt_read = \"25us\"\n\
+                t_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
+    let drive = "[ssd]\nchannels = 2\nblocks_per_plane = 64\n";
+    let read = |path: &str| match path {
+        "a/b/my.toml" => Ok(format!("{drive}part = \"parts/mine.toml\"\n")),
+        "a/b/parts/mine.toml" => Ok(part.into()),
+        _ => no_file(path),
+    };
+    let outside = resolve("a/b/my.toml", None, &[], &read).unwrap();
+    assert_eq!((outside.drive.name.as_str(), outside.drive.part.name.as_str()), ("my", "mine"));
+    assert_eq!(source(&outside, "part.t_read"), "a/b/parts/mine.toml:6");
+    let written = outside.to_toml();
+    assert_eq!(resolve("config.toml", None, &[], &|_| Ok(written.clone())).unwrap().drive, outside.drive);
+    let inside = file(&format!("{drive}{}", part.replace("description = \"mine\"\n", "")), &[]).unwrap();
+    assert_eq!(inside.drive.part.name, "my");
+    assert_eq!(inside.drive.part, Part { name: "my".into(), ..outside.drive.part });
+    assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
+}
+
+/// The message of `result`, which must be a mistake of the user's.
+fn message(result: Result<Resolved>) -> String {
+    match result {
+        Err(error @ Error::Input { .. }) => without_preset_lines(&error.to_string()),
+        other => panic!("expected a mistake, got {other:?}"),
+    }
+}
+
+/// Line numbers within presets as N, so that a preset can be edited without touching every message.
+fn without_preset_lines(message: &str) -> String {
+    let mut parts = message.split(".toml:");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let in_preset = text.rsplit([' ', '(']).next().is_some_and(|path| path.starts_with("presets/"));
+        let rest = if in_preset { part.trim_start_matches(|c: char| c.is_ascii_digit()) } else { part };
+        text += if in_preset { ".toml:N" } else { ".toml:" };
+        text += rest;
+    }
+    text
+}
+
+#[test]
+fn mistakes_in_files_name_file_line_and_what_was_expected() {
+    let cases = [
+        ("[ssd\n", "my.toml:1: not valid TOML: unclosed table, expected `]`"),
+        ("[part]\nnop = 1\nnop = 2\n", "my.toml:3: not valid TOML: duplicate key"),
+        ("\n[part]\nt_raed = \"1us\"\n", "my.toml:3: unknown key part.t_raed; did you mean part.t_read?"),
+        ("nop = 4\n", "my.toml:1: unknown key nop; did you mean part.nop?"),
+        ("[xyzzy]\nq = 1\n", "my.toml:2: unknown key xyzzy.q; `palimpsest show` prints all keys"),
+        ("ssd = 5\n", "my.toml:1: unknown key ssd; did you mean ssd.part?"),
+        (
+            "part.t_read = 35\n",
+            "my.toml:1: part.t_read: the bare number 35 is not possible here; expected a time such as \"35us\"",
+        ),
+        (
+            "part.page_size = \"16MB\"\n",
+            "my.toml:1: part.page_size: \"16MB\": MB is not a unit of bytes; did you mean MiB? expected a number of bytes \
+             such as \"16KiB\" (units: B, KiB, MiB, GiB, TiB)",
+        ),
+        (
+            "part.nop = \"4\"\n",
+            "my.toml:1: part.nop: the text \"4\" is not possible here; expected a whole number from 1 to 4294967295",
+        ),
+        ("part.nop = 0\n", "my.toml:1: part.nop: 0 is out of range; expected a whole number from 1 to 4294967295"),
+        ("part.t_erase = \"2000000s\"\n", "my.toml:1: part.t_erase: 2000000s is out of range; expected at most a day"),
+        (
+            "ssd.over_provisioning = 28\n",
+            "my.toml:1: ssd.over_provisioning: 28.0 may be a ratio or a percentage; write \"28%\", or a number below 1",
+        ),
+        ("faults.erase_fail = \"120%\"\n", "my.toml:1: faults.erase_fail: 120% is out of range; expected at most 100%"),
+        (
+            "faults.erase_fail = -0.1\n",
+            "my.toml:1: faults.erase_fail: -0.1 is not a ratio; expected a percentage such as \"28%\", or a number from 0 to 1 \
+             such as 0.28",
+        ),
+        (
+            "sim.scheduler = \"readfirst\"\n",
+            "my.toml:1: sim.scheduler: \"readfirst\" is not known; expected one of fifo, read-first, host-first; did you mean \
+             read-first?",
+        ),
+        (
+            "ftl.victim = \"d-choices:0\"\n",
+            "my.toml:1: ftl.victim: \"d-choices:0\": expected d-choices:K with a whole number K from 1",
+        ),
+        (
+            "part.t_dma_words = [\"1us\", 2]\n",
+            "my.toml:1: part.t_dma_words: the bare number 2 in the list is not possible; expected a time such as \"35us\"",
+        ),
+        (
+            "base = \"mga-16\"\n",
+            "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, mga-8k, mga-16k, \
+             spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch",
+        ),
+        (
+            "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
+            "my.toml: part.cell is not set; expected ssd.part to name a part, or every part.* key without a default",
+        ),
+        (
+            "ssd.part = \"a16\"\n",
+            "my.toml: ssd.channels is not set (channels); expected a value, or base = \"...\" to name an SSD preset",
+        ),
+        ("base = \"default\"\nssd.part = \"mine.toml\"\n", "mine.toml: no such file"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(message(file(text, &[])), expected, "of {text}");
+    }
+    let read = |path: &str| match path {
+        "my.toml" => Ok("base = \"default\"\nssd.part = \"part.toml\"\n".into()),
+        _ => Ok("[ftl]\nname = \"page\"\n".into()),
+    };
+    let expected = "part.toml:2: ftl.name does not belong to a part; expected part.* keys only";
+    assert_eq!(message(resolve("my.toml", None, &[], &read)), expected);
+}
+
+#[test]
+fn mistakes_in_options_name_the_option() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["part.nop"], "--set part.nop: expected key=value, such as part.nop=4"),
+        (&["part.npo=4"], "--set part.npo=4: unknown key part.npo; did you mean part.nop?"),
+        (&["part.nop=4", "part.nop=2"], "--set part.nop=2: part.nop is already set by --set part.nop=4"),
+        (
+            &["part.t_read=35"],
+            "--set part.t_read=35: part.t_read: the bare number 35 is not possible here; expected a time such as \"35us\"",
+        ),
+        (&["name=x"], "--set name=x: unknown key name; did you mean ftl.name?"),
+    ];
+    for (overrides, expected) in cases {
+        assert_eq!(message(preset("mga-16k", overrides)), expected);
+    }
+    assert!(
+        message(preset("defualt", &[]))
+            .starts_with("--ssd defualt: no SSD is called \"defualt\"; did you mean default? ")
+    );
+    assert!(message(preset("default", &["ssd.part=tlc"])).starts_with(
+        "--set ssd.part=tlc: no part is called \"tlc\"; did you mean tlc-16k? expected one of k9-slc-8k, "
+    ));
+    assert_eq!(
+        message(resolve("default", Some("a b"), &[], &no_file)),
+        "--ftl a b: the text \"a b\" is not possible here; expected a name of letters, digits, '-', '_' and '.'"
+    );
+}
+
+#[test]
+fn impossible_drives_are_refused_with_what_would_do() {
+    let cases: [(&str, &[&str], &str); 13] = [
+        (
+            "mga-16k",
+            &["part.subpage_size=3KiB"],
+            "--set part.subpage_size=3KiB: part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N), part.subpage_size = 3KiB: a \
+             page must be a whole number of subpages",
+        ),
+        (
+            "mga-16k",
+            &["part.subpage_size=1000B"],
+            "--set part.subpage_size=1000B: part.subpage_size = 1000B: a subpage must be a whole number of sectors of 512 bytes",
+        ),
+        (
+            "mga-16k",
+            &["part.page_size=64KiB", "part.subpage_size=512B"],
+            "--set part.page_size=64KiB: part.page_size = 64KiB, part.subpage_size = 512B (--set part.subpage_size=512B): that is \
+             128 subpages a page; at most 64 are possible, so subpages of 1KiB",
+        ),
+        (
+            "llh-16g",
+            &["part.pages_per_block=127"],
+            "--set part.pages_per_block=127: part.pages_per_block = 127, part.cell = mlc (presets/parts/mlc-8k.toml:N): pages of \
+             mlc come in pairs, so a block needs an even number",
+        ),
+        (
+            "mga-16k",
+            &["part.order=low-low-high"],
+            "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:N): the \
+             low-low-high order needs low and high pages: part.cell = \"mlc\"",
+        ),
+        (
+            "llh-16g",
+            &["ssd.blocks_per_plane=16777216"],
+            "--set ssd.blocks_per_plane=16777216: ssd.channels = 4 (presets/ssds/llh-16g.toml:N), ssd.chips_per_channel = 4 \
+             (presets/ssds/llh-16g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/llh-16g.toml:N), ssd.planes_per_die = 1 \
+             (presets/ssds/llh-16g.toml:N), ssd.blocks_per_plane = 16777216, part.pages_per_block = 128 \
+             (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294967294 can be simulated",
+        ),
+        (
+            "default",
+            &["ssd.over_provisioning=0.5%"],
+            "--set ssd.over_provisioning=0.5%: ssd.over_provisioning = 0.5%, ssd.blocks_per_plane = 266 \
+             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N): a full drive has 1 spare blocks in a \
+             plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
+        ),
+        (
+            "mga-16k",
+            &["ssd.over_provisioning=28%"],
+            "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% (presets/ssds/mga-16k.toml:N), ssd.over_provisioning = 28%, \
+             ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): collection could never stop: a plane of a full drive has \
+             112 spare blocks, and it stops above 204 free ones; expected at most \"111 blocks\" (\"21.67%\"), or more \
+             over-provisioning",
+        ),
+        (
+            "mga-16k",
+            &["ftl.gc_stop=10%"],
+            "--set ftl.gc_stop=10%: ftl.gc_stop = 10%, ftl.gc_start = 20% (presets/ssds/mga-16k.toml:N): collection would stop at \
+             51 free blocks and start at 102; expected gc_stop no less than gc_start",
+        ),
+        (
+            "mga-16k",
+            &["ftl.gc_start=0.1%"],
+            "--set ftl.gc_start=0.1%: ftl.gc_start = 0.1%, ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): that is no \
+             block; collection needs one to clean into",
+        ),
+        (
+            "mga-16k",
+            &["ftl.read=spread"],
+            "--set ftl.read=spread: ftl.read = spread, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has no spread \
+             command: part.t_read_words gives its times (part vnand-16k has them)",
+        ),
+        (
+            "spread-16g",
+            &["part.t_read_words=[\"1us\", \"2us\"]"],
+            "--set part.t_read_words=[\"1us\", \"2us\"]: part.t_read_words = [\"1us\", \"2us\"], part.page_size = 16KiB \
+             (presets/parts/vnand-16k.toml:N), part.word_size = 2KiB (presets/parts/vnand-16k.toml:N): 2 times for 8 words a page; \
+             expected one time for each number of words",
+        ),
+        (
+            "mga-16k",
+            &["buffer.size=8KiB"],
+            "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the write \
+             buffer must hold at least one page",
+        ),
+    ];
+    for (ssd, overrides, expected) in cases {
+        assert_eq!(message(preset(ssd, overrides)), expected);
+    }
+    let cured = ["ssd.over_provisioning=1.15%", "ssd.blocks_per_plane=604"];
+    preset("default", &[cured[0], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"]).unwrap();
+    preset("default", &["ssd.over_provisioning=0.5%", cured[1], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"])
+        .unwrap();
+    preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=111 blocks"]).unwrap();
+    preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=21.67%"]).unwrap();
+}
+
+#[test]
+fn json_nests_tables_and_keeps_units() {
+    let json = preset("spread-16g", &["host.speedup=2.5"]).unwrap().to_json();
+    assert_eq!(json["name"], "spread-16g");
+    assert_eq!(json["part"]["t_read"], "99us");
+    assert_eq!(json["part"]["t_dma_words"][0], "2.5us");
+    assert_eq!(json["part"]["nop"], 1);
+    assert_eq!(json["part"]["bus_rate"], "800MB/s");
+    assert_eq!(json["ssd"]["over_provisioning"], "7%");
+    assert_eq!(json["ftl"]["gc_start"], "1 block");
+    assert_eq!(json["host"]["speedup"], 2.5);
+    assert_eq!(json["host"]["link_rate"], "unlimited");
+    assert_eq!(json["sim"]["multi_plane"], true);
+}
+
+#[test]
+fn toml_tells_meaning_and_source_of_every_key() {
+    let text = preset("mga-16k", &["part.nop=3"]).unwrap().to_toml();
+    assert!(text.starts_with("name = \"mga-16k\"\ncomplete = true\n\n[ssd]\npart = \"k9-slc-16k\" "), "{text}");
+    assert!(
+        text.contains("  # programs of a page between two erases, re-programs included (--set part.nop=3)\n"),
+        "{text}"
+    );
+    assert_eq!(text.lines().filter(|line| line.contains(" # ")).count(), KEYS.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_panics(text: String, override_text in "[a-z_.]{0,20}=?.{0,20}") {
+        let _ = file(&text, &[]);
+        let _ = preset("default", &[&override_text, &text]);
+        let _ = resolve(&text, Some(&text), &[], &no_file);
+    }
+
+    #[test]
+    fn times_and_sizes_survive(time in 0u64..=86_400_000_000_000, spare in 0u32..=1 << 24, op in 0.7f64..99.0, reads in 0.0..=1.0f64) {
+        let overrides = [
+            format!("part.t_read_retry={time}ns"),
+            format!("part.spare_size={spare}B"),
+            format!("ssd.over_provisioning={}", crate::units::parse::format_ratio(op)),
+            format!("faults.read_fail={}", crate::units::parse::format_ratio(reads)),
+        ];
+        let resolved = preset("mga-16k", &overrides.each_ref().map(String::as_str)).unwrap();
+        prop_assert_eq!(resolved.drive.part.t_read_retry, time);
+        prop_assert_eq!(resolved.drive.over_provisioning, op);
+        prop_assert_eq!(file(&resolved.to_toml(), &[]).unwrap().drive, resolved.drive);
+    }
+}
