@@ -90,7 +90,7 @@ pub struct Entry {
     pub key: &'static Key,
     /// Its value.
     pub value: Value,
-    /// `default`, `default (other key)`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
+    /// `default`, `default, as KEY`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
     pub source: String,
     /// Height of the layer that set it, 0 for defaults.
     rank: usize,
@@ -200,7 +200,7 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
         Fallback::Same(other) => {
             let (value, ..) = set(schema::position(other).expect("defaults name keys"))
                 .or_else(|| KEYS.iter().find(|key| key.name == other).and_then(default_of))?;
-            Some((value, format!("default ({other})"), 0))
+            Some((value, format!("default, as {other}"), 0))
         }
         Fallback::Required => None,
     };
