@@ -1,2 +1,147 @@
-//! Flash translation layers.
+//! Flash translation layers: one file each, and one line each in [`REGISTRY`].
+//!
+//! A layer is sans-I/O: it is given an extent and an [`Io`](io::Io), through which it acts on flash; it knows no queue, no
+//! clock and no engine. The same code runs counted, timed, with or without contents.
+
+pub mod io;
+pub mod page;
+pub mod port;
 pub mod settings;
+pub mod subpage;
+
+use crate::geometry::Extent;
+use crate::nand::Flash;
+use crate::units::Nanos;
+use io::Io;
+use settings::FtlSettings;
+
+/// What a layer is built from.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    /// Its settings.
+    pub settings: FtlSettings,
+    /// Logical pages that the drive exports.
+    pub logical_pages: u32,
+    /// Whether writes of buffered layers are acknowledged when they are programmed; else when they are buffered.
+    pub acknowledge_programs: bool,
+    /// How long a partly filled page may wait.
+    pub buffer_timeout: Nanos,
+    /// For policies that draw at random.
+    pub seed: u64,
+}
+
+/// DRAM that a layer's tables take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// Bytes of each table now.
+    pub tables: Vec<(&'static str, u64)>,
+    /// The most that all tables took together.
+    pub peak_bytes: u64,
+}
+
+/// What a layer reports beside what flash and engine count.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Its tables.
+    pub mapping: Mapping,
+    /// Collections of garbage.
+    pub gc_runs: u64,
+    /// Blocks erased by them.
+    pub gc_erased: u64,
+    /// Subpages moved by them.
+    pub gc_moved_subpages: u64,
+    /// Merges of scattered subpages.
+    pub merges: u64,
+    /// Subpages moved by merges.
+    pub merge_moved_subpages: u64,
+    /// Blocks retired.
+    pub retired_blocks: u64,
+    /// Figures of its own, by name.
+    pub own: Vec<(&'static str, f64)>,
+}
+
+/// A flash translation layer.
+pub trait Ftl: Send {
+    /// Subpages of the smallest unit that can be trimmed.
+    fn unit_subpages(&self) -> u32;
+
+    /// Serves a write. The request completes when its gate ([`Io::request`]) closes: at once if nothing signals it.
+    ///
+    /// # Errors
+    /// [`crate::nand::Halt`]: passed on from flash, never made up.
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Serves a read: delivers each logical subpage of the extent once, in any order.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Forgets whole units.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Makes everything durable that was acknowledged.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn flush(&mut self, io: &mut Io) -> Flash<()>;
+
+    /// When [`Self::timer`] wants to be called, if nothing happens before.
+    fn deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The deadline has come.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn timer(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    /// One step of work for an idle drive. False where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn background(&mut self, _io: &mut Io) -> Flash<bool> {
+        Ok(false)
+    }
+
+    /// The power is back: rebuilds every table from flash.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn recover(&mut self, io: &mut Io) -> Flash<()>;
+
+    /// Checks every table against itself and against flash. Slow.
+    ///
+    /// # Errors
+    /// What does not agree.
+    fn check(&mut self, io: &Io) -> Result<(), String>;
+
+    /// Figures for the results.
+    fn report(&self) -> Report;
+}
+
+/// One line of the registry.
+pub struct Entry {
+    /// Name in the configuration.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Whether its writes go through the write buffer.
+    pub buffered: bool,
+    /// Builds one over erased flash.
+    pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
+}
+
+/// Every layer.
+pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY];
+
+/// The entry called `name`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|entry| entry.name == name)
+}

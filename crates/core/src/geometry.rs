@@ -5,6 +5,36 @@
 //! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that going
 //! round the planes visits channels first, then chips, dies and planes ("CWDP" of Hu et al. 2011).
 
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Return the data last written.
+    Read,
+    /// Replace the data.
+    Write,
+    /// Forget the data: a later read returns zeros.
+    Trim,
+    /// Make every write acknowledged so far durable.
+    Flush,
+}
+
+/// A run of 512-byte sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First sector.
+    pub sector: u64,
+    /// Sectors, at least one.
+    pub sectors: u32,
+}
+
+impl Extent {
+    /// The first sector behind the run.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.sectors)
+    }
+}
+
 /// How many of each there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {

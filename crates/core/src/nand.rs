@@ -1,3 +1,433 @@
 //! Flash: the only thing that changes cells.
+//!
+//! Models which pages of which blocks hold what, how often each block was erased, what each operation costs in energy, and
+//! which operations the part allows. `probe_*` asks whether an operation is legal; `read`, `program` and `erase` do it or
+//! refuse with the rule that it breaks. Time is not known here. Ignored: analogue effects (retention, read disturb,
+//! voltage distributions); faults are injected by probability instead ([`faults`]).
+
+pub mod data;
 pub mod faults;
+pub mod history;
 pub mod part;
+pub mod rules;
+
+use crate::geometry::Geometry;
+use crate::units::Picojoules;
+use data::{Data, Payload, PayloadStore};
+use faults::Faults;
+use history::History;
+use part::Part;
+use rules::{Refusal, Rule};
+
+/// A set of subpages of one page, bit i for subpage i.
+pub type SubpageMask = u64;
+
+/// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
+pub const UNWRITTEN: u32 = u32::MAX;
+/// Logical number recorded with a subpage that was programmed as padding.
+pub const PADDING: u32 = u32::MAX - 1;
+/// Logical number recorded with a subpage whose program failed or was cut off: it cannot be read.
+pub const TORN: u32 = u32::MAX - 2;
+
+/// Why flash did not do an operation.
+#[derive(Debug)]
+pub enum Halt {
+    /// The power failed during this operation.
+    PowerCut,
+    /// The operation breaks a rule of the part: a bug of the translation layer.
+    Refused(Box<Refusal>),
+    /// The translation layer found no block to write to: the drive is at the end of its life.
+    NoSpace,
+}
+
+/// Result of flash operations.
+pub type Flash<T> = std::result::Result<T, Halt>;
+
+/// Whether a program or erase reported success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The operation did what it should.
+    Done,
+    /// The part reported failure; the block must not be used again.
+    Failed,
+}
+
+/// What flash has done since the run began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NandCounters {
+    /// Reads of pages.
+    pub reads: u64,
+    /// Reads whose first attempt could not be corrected.
+    pub retries: u64,
+    /// Programs of pages, all kinds.
+    pub programs: u64,
+    /// Programs that wrote fewer subpages than a page has.
+    pub partial_programs: u64,
+    /// Programs of pages that had been programmed since their erase.
+    pub reprograms: u64,
+    /// Erases of blocks.
+    pub erases: u64,
+    /// Programs that reported failure.
+    pub failed_programs: u64,
+    /// Erases that reported failure.
+    pub failed_erases: u64,
+    /// Energy of reads.
+    pub read_energy: Picojoules,
+    /// Energy of first programs.
+    pub program_energy: Picojoules,
+    /// Energy of re-programs.
+    pub reprogram_energy: Picojoules,
+    /// Energy of erases.
+    pub erase_energy: Picojoules,
+}
+
+/// What flash knows of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    /// Pages up to this one (exclusive) have been programmed, or were skipped and cannot be any more.
+    next_page: u32,
+    erases: u32,
+    bad: bool,
+    /// An erase was cut off: nothing in the block can be trusted until it is erased.
+    torn: bool,
+}
+
+/// All flash of a drive.
+pub struct Nand {
+    geometry: Geometry,
+    part: Part,
+    blocks: Vec<Block>,
+    /// Programs of each page since its erase.
+    programs: Vec<u8>,
+    /// Logical number in the out-of-band area of each subpage; meaningless where the page has no programs.
+    logical: Vec<u32>,
+    payload: PayloadStore,
+    faults: Option<Faults>,
+    history: History,
+    counters: NandCounters,
+    operations: u64,
+    power_cut_at: u64,
+}
+
+impl Nand {
+    /// Erased flash of `geometry` made of `part`, storing `payload`. Blocks that `faults` makes bad in the factory are marked.
+    pub fn new(geometry: Geometry, part: Part, payload: Payload, mut faults: Option<Faults>) -> Self {
+        let mut blocks = vec![Block::default(); geometry.blocks() as usize];
+        let mut power_cut_at = u64::MAX;
+        if let Some(faults) = &mut faults {
+            for block in &mut blocks {
+                block.bad = faults.bad_from_factory();
+            }
+            power_cut_at = faults.power_cut_at().unwrap_or(u64::MAX);
+        }
+        Nand {
+            blocks,
+            programs: vec![0; geometry.pages() as usize],
+            logical: vec![0; geometry.subpages() as usize],
+            payload: PayloadStore::new(payload, &geometry),
+            faults,
+            history: History::new(),
+            counters: NandCounters::default(),
+            operations: 0,
+            power_cut_at,
+            geometry,
+            part,
+        }
+    }
+
+    /// Shape of the drive.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The part it is made of.
+    #[inline]
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> &NandCounters {
+        &self.counters
+    }
+
+    /// Flash operations begun so far.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
+    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.power_cut_at = operation.unwrap_or(u64::MAX);
+    }
+
+    /// Erases of `block`.
+    #[inline]
+    pub fn erases(&self, block: u32) -> u32 {
+        self.blocks[block as usize].erases
+    }
+
+    /// Whether `block` is marked bad.
+    #[inline]
+    pub fn is_bad(&self, block: u32) -> bool {
+        self.blocks[block as usize].bad
+    }
+
+    /// Whether an erase of `block` was cut off.
+    pub fn is_torn(&self, block: u32) -> bool {
+        self.blocks[block as usize].torn
+    }
+
+    /// The first page of `block` that ascending order still allows to program.
+    #[inline]
+    pub fn next_page(&self, block: u32) -> u32 {
+        self.blocks[block as usize].next_page
+    }
+
+    /// Programs of physical page `ppn` since its erase.
+    #[inline]
+    pub fn programs(&self, ppn: u32) -> u32 {
+        u32::from(self.programs[ppn as usize])
+    }
+
+    /// Logical number in the out-of-band area of physical subpage `psn`; [`UNWRITTEN`] in an erased page.
+    #[inline]
+    pub fn logical(&self, psn: u32) -> u32 {
+        let ppn = psn / self.geometry.subpages_per_page;
+        if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
+    }
+
+    /// Number of the program that wrote physical subpage `psn`: later programs have larger numbers. 0 where the payload is
+    /// [`Payload::None`], which keeps no such numbers.
+    pub fn sequence(&self, psn: u32) -> u64 {
+        self.payload.sequence(psn)
+    }
+
+    /// What the cells of physical subpage `psn` hold, brought into controller memory.
+    #[inline]
+    pub fn load(&mut self, psn: u32) -> Data {
+        self.payload.load(psn)
+    }
+
+    /// Controller memory for payload bytes.
+    pub fn buffers(&mut self) -> &mut data::Buffers {
+        self.payload.buffers()
+    }
+
+    /// The payload that is stored.
+    #[inline]
+    pub fn payload(&self) -> Payload {
+        self.payload.kind()
+    }
+
+    #[inline]
+    fn begin(&mut self) -> bool {
+        self.operations += 1;
+        self.operations == self.power_cut_at
+    }
+
+    #[cold]
+    fn refuse(&self, rule: Rule, block: u32, page: u32) -> Halt {
+        Halt::Refused(Box::new(Refusal {
+            rule,
+            block,
+            page,
+            operation: self.operations,
+            history: self.history.of(block),
+        }))
+    }
+
+    /// Whether the wanted subpages of `ppn` may be read.
+    #[inline]
+    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
+        if self.programs[ppn as usize] == 0 {
+            return Err(Rule::ReadUnwritten);
+        }
+        let first = ppn * self.geometry.subpages_per_page;
+        let mut rest = wanted;
+        while rest != 0 {
+            match self.logical[(first + rest.trailing_zeros()) as usize] {
+                UNWRITTEN => return Err(Rule::ReadUnwritten),
+                TORN => return Err(Rule::ReadTorn),
+                _ => rest &= rest - 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the wanted subpages of `ppn`. Returns whether a retry was needed.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] where a wanted subpage holds no data, [`Halt::PowerCut`].
+    #[inline]
+    pub fn read(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<bool> {
+        let cut = self.begin();
+        let (block, page) = self.split(ppn);
+        self.history.note(history::Kind::Read, block, page, wanted);
+        if let Err(rule) = self.probe_read(ppn, wanted) {
+            return Err(self.refuse(rule, block, page));
+        }
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        self.counters.reads += 1;
+        self.counters.read_energy += if self.part.is_high(page) { self.part.e_read_high } else { self.part.e_read };
+        let retry = self.faults.as_mut().is_some_and(Faults::read_fails);
+        if retry {
+            self.counters.retries += 1;
+            self.counters.read_energy += self.part.e_read;
+        }
+        Ok(retry)
+    }
+
+    /// Whether `written` subpages of `ppn` may be programmed now; `reuse` says that cells which already hold data are
+    /// programmed again with a write-once-memory code.
+    #[inline]
+    pub fn probe_program(&self, ppn: u32, written: SubpageMask, reuse: bool) -> Result<(), Rule> {
+        let (block, page) = self.split(ppn);
+        let state = &self.blocks[block as usize];
+        let view = rules::PageView {
+            part: &self.part,
+            bad: state.bad,
+            torn: state.torn,
+            page,
+            next_page: state.next_page,
+            programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
+        };
+        rules::check_program(&view)?;
+        if view.programs[page as usize] > 0 && !reuse {
+            self.check_free(ppn, written)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_free(&self, ppn: u32, written: SubpageMask) -> Result<(), Rule> {
+        let first = ppn * self.geometry.subpages_per_page;
+        let mut rest = written;
+        while rest != 0 {
+            if self.logical[(first + rest.trailing_zeros()) as usize] != UNWRITTEN {
+                return Err(Rule::OneToZero);
+            }
+            rest &= rest - 1;
+        }
+        Ok(())
+    }
+
+    /// Programs the subpages `written` of `ppn`. `logical` and `data` have one entry a subpage of the page; those outside
+    /// `written` are left as they are. `logical` entries may be [`PADDING`].
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] with the rule that this breaks, [`Halt::PowerCut`].
+    #[inline]
+    pub fn program(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
+        let cut = self.begin();
+        let (block, page) = self.split(ppn);
+        self.history.note(history::Kind::Program, block, page, written);
+        if let Err(rule) = self.probe_program(ppn, written, false) {
+            return Err(self.refuse(rule, block, page));
+        }
+        let first = (ppn * self.geometry.subpages_per_page) as usize;
+        let count = self.geometry.subpages_per_page as usize;
+        let cells = &mut self.logical[first..first + count];
+        let again = self.programs[ppn as usize] > 0;
+        for (index, cell) in cells.iter_mut().enumerate() {
+            if written >> index & 1 == 1 {
+                *cell = logical[index];
+            } else if !again {
+                *cell = UNWRITTEN;
+            }
+        }
+        self.programs[ppn as usize] += 1;
+        let state = &mut self.blocks[block as usize];
+        state.next_page = state.next_page.max(page + 1);
+        let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
+        if cut || failed {
+            return self.spoil(ppn, written, cut);
+        }
+        self.payload.store(first, written, data, self.operations);
+        self.count_program(page, written, again);
+        Ok(Outcome::Done)
+    }
+
+    /// A program that failed or was cut off leaves its cells unreadable.
+    #[cold]
+    fn spoil(&mut self, ppn: u32, written: SubpageMask, cut: bool) -> Flash<Outcome> {
+        let (block, page) = self.split(ppn);
+        let first = (ppn * self.geometry.subpages_per_page) as usize;
+        for index in 0..self.geometry.subpages_per_page as usize {
+            if written >> index & 1 == 1 {
+                self.logical[first + index] = TORN;
+            }
+        }
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        self.count_program(page, written, self.programs[ppn as usize] > 1);
+        self.counters.failed_programs += 1;
+        self.blocks[block as usize].bad = true;
+        Ok(Outcome::Failed)
+    }
+
+    #[inline]
+    fn count_program(&mut self, page: u32, written: SubpageMask, again: bool) {
+        let counters = &mut self.counters;
+        counters.programs += 1;
+        counters.partial_programs += u64::from(written.count_ones() < self.geometry.subpages_per_page);
+        if again {
+            counters.reprograms += 1;
+            counters.reprogram_energy += self.part.e_reprogram;
+        } else {
+            counters.program_energy +=
+                if self.part.is_high(page) { self.part.e_program_high } else { self.part.e_program };
+        }
+    }
+
+    /// Erases `block`.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] for a bad block, [`Halt::PowerCut`].
+    pub fn erase(&mut self, block: u32) -> Flash<Outcome> {
+        let cut = self.begin();
+        self.history.note(history::Kind::Erase, block, 0, 0);
+        if self.blocks[block as usize].bad {
+            return Err(self.refuse(Rule::BadBlock, block, 0));
+        }
+        let first = self.first_page(block);
+        self.programs[first..first + self.geometry.pages_per_block as usize].fill(0);
+        let state = &mut self.blocks[block as usize];
+        state.next_page = 0;
+        state.torn = cut;
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        state.erases += 1;
+        self.counters.erases += 1;
+        self.counters.erase_energy += self.part.e_erase;
+        let subpages = self.geometry.subpages_per_page as usize;
+        self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
+        if self.faults.as_mut().is_some_and(Faults::erase_fails) {
+            self.counters.failed_erases += 1;
+            self.blocks[block as usize].bad = true;
+            return Ok(Outcome::Failed);
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Sum of the erases of all blocks; equals the erases counted, unless somebody else changed cells.
+    pub fn sum_of_erases(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.erases)).sum()
+    }
+
+    #[inline]
+    fn split(&self, ppn: u32) -> (u32, u32) {
+        (ppn / self.geometry.pages_per_block, ppn % self.geometry.pages_per_block)
+    }
+
+    #[inline]
+    fn first_page(&self, block: u32) -> usize {
+        block as usize * self.geometry.pages_per_block as usize
+    }
+}

@@ -11,6 +11,8 @@ pub type Nanos = u64;
 /// Energy in picojoules.
 pub type Picojoules = u64;
 
+/// Bytes of a sector, the unit in which hosts address the drive.
+pub const SECTOR_BYTES: u64 = 512;
 /// Bytes in a KiB.
 pub const KIB: u64 = 1 << 10;
 /// Bytes in a MiB.

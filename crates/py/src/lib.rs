@@ -1,1 +1,274 @@
-//! placeholder
+//! The Python module `palimpsest._core`: a thin shim over the core.
+//!
+//! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
+//! core to one exception class. No logic of the simulator is here.
+
+use palimpsest_core::config::{self, Resolved};
+use palimpsest_core::error::Error as CoreError;
+use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::host::request::Source;
+use palimpsest_core::host::trace::{self, TraceOptions};
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::parts::victim;
+use palimpsest_core::run::precondition::Precondition;
+use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
+use palimpsest_core::ftl;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::{create_exception, wrap_pyfunction};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can meet.");
+create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
+create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive cannot go on (exit status 1).");
+create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke a rule of flash (exit status 1).");
+create_exception!(palimpsest._core, WorkloadIoError, Error, "Reading a workload failed (exit status 1).");
+create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run (exit status 130).");
+
+/// The one place where an error of the core becomes an exception.
+fn raise(error: CoreError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        CoreError::Input { .. } => InputError::new_err(text),
+        CoreError::Device(_) => DeviceError::new_err(text),
+        CoreError::Rule(_) => RuleError::new_err(text),
+        CoreError::Io { .. } => WorkloadIoError::new_err(text),
+        CoreError::Interrupted => Interrupted::new_err(text),
+    }
+}
+
+/// How often Python is told about progress, and signals are looked for.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// What `run` is told, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunOptions {
+    ssd: String,
+    ftl: Option<String>,
+    workload: String,
+    #[serde(default)]
+    set: Vec<String>,
+    precondition: Option<String>,
+    requests: Option<u64>,
+    warmup: Option<String>,
+    fidelity: String,
+    payload: String,
+    seed: u64,
+    #[serde(default)]
+    skip_bad: bool,
+    #[serde(default)]
+    format: Option<String>,
+    #[serde(default)]
+    series: bool,
+}
+
+fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
+    let bytes = std::fs::read(path).map_err(|error| CoreError::input(path, describe_io(&error)))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        CoreError::input(format!("{path}:{line}"), "the file is not UTF-8 text; expected a TOML file")
+    })
+}
+
+fn describe_io(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file; expected a name that exists or a path to a file".into(),
+        std::io::ErrorKind::PermissionDenied => "the file may not be read; expected a readable file".into(),
+        std::io::ErrorKind::IsADirectory => "this is a directory; expected a file".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resolved> {
+    config::resolve(ssd, ftl, overrides, &read_file).map_err(raise)
+}
+
+/// The workload that `text` names: a preset, a file, or a specification in fio's language.
+fn open_workload(text: &str, resolved: &Resolved, options: &RunOptions) -> palimpsest_core::error::Result<Box<dyn Source>> {
+    let bytes = resolved.drive.logical_bytes();
+    let generated = |spec: &str| -> palimpsest_core::error::Result<Box<dyn Source>> {
+        let spec = FioSpec::parse(spec)?;
+        Ok(Box::new(FioSource::new(&spec, bytes, options.seed)?))
+    };
+    if let Some(spec) = config::workload_spec(text) {
+        return generated(&spec);
+    }
+    let path = Path::new(text);
+    if text.contains('=') && !path.exists() {
+        return generated(text);
+    }
+    if !path.exists() {
+        return Err(unknown_workload(text));
+    }
+    if path.is_dir() {
+        return Err(CoreError::input(text, "this is a directory; expected a trace file"));
+    }
+    let file = File::open(path).map_err(|error| CoreError::input(text, describe_io(&error)))?;
+    let trace_options = TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad };
+    trace::open_trace(Box::new(BufReader::with_capacity(1 << 18, file)), text, &trace_options)
+}
+
+fn unknown_workload(text: &str) -> CoreError {
+    let presets = config::workload_presets();
+    let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+    CoreError::input(
+        format!("--workload {text}"),
+        format!(
+            "there is no preset, no file and no specification of this name; expected one of {}, a trace file, or a \
+             specification such as rw=randwrite,bs=4k",
+            names.join(", ")
+        ),
+    )
+}
+
+fn parse_options(text: &str) -> PyResult<RunOptions> {
+    serde_json::from_str(text).map_err(|error| InputError::new_err(format!("options: {error}")))
+}
+
+fn named<T: Copy>(option: &str, text: &str, values: &[(&str, T)]) -> PyResult<T> {
+    let found = values.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        InputError::new_err(format!("{option} {text}: there is no such value; expected one of {}", names.join(", ")))
+    })
+}
+
+fn core_options(options: &RunOptions) -> PyResult<Options> {
+    let fidelity = named("--fidelity", &options.fidelity, &[("count", Fidelity::Count), ("timed", Fidelity::Timed)])?;
+    let payloads = [("none", Payload::None), ("tag", Payload::Tag), ("bytes", Payload::Bytes)];
+    Ok(Options {
+        workload: options.workload.clone(),
+        precondition: Precondition::parse(options.precondition.as_deref().unwrap_or("none")).map_err(raise)?,
+        requests: options.requests,
+        warmup: Warmup::parse(options.warmup.as_deref().unwrap_or("0")).map_err(raise)?,
+        fidelity,
+        payload: named("--payload", &options.payload, &payloads)?,
+        seed: options.seed,
+    })
+}
+
+/// Tells Python about progress now and then, and looks for signals.
+struct Teller {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    raised: Option<PyErr>,
+    /// When the measured part of the run began.
+    measuring_since: Option<Instant>,
+}
+
+impl Teller {
+    fn tell(&mut self, progress: Progress) -> ControlFlow<()> {
+        if progress.phase == Phase::Run && self.measuring_since.is_none() {
+            self.measuring_since = Some(Instant::now());
+        }
+        if self.last.elapsed() < TELL_EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(callback) = &self.callback {
+                let Progress { phase, done, expected, simulated } = progress;
+                callback.call1(py, (phase.name(), done, expected, simulated))?;
+            }
+            Ok(())
+        });
+        match told {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+/// Runs one drive under one workload; returns the result and the data for pictures, both as JSON.
+#[pyfunction]
+#[pyo3(signature = (options_json, progress=None))]
+fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
+    let options = parse_options(options_json)?;
+    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+    let core = core_options(&options)?;
+    let mut teller = Teller { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
+    let begin = Instant::now();
+    let (outcome, end) = py.detach(|| {
+        let outcome = open_workload(&options.workload, &resolved, &options)
+            .and_then(|mut source| run_core(&resolved, source.as_mut(), &core, &mut |progress| teller.tell(progress)));
+        (outcome, Instant::now())
+    });
+    match (teller.raised, outcome) {
+        (Some(raised), _) => Err(raised),
+        (None, Err(error)) => Err(raise(error)),
+        (None, Ok(outcome)) => {
+            let measured = end - teller.measuring_since.unwrap_or(begin);
+            Ok(print(outcome, end - begin, measured, options.series))
+        }
+    }
+}
+
+fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool) -> (String, String) {
+    let requests = &outcome.summary.requests;
+    let all = requests.read + requests.write + requests.trim + requests.flush;
+    outcome.summary.sim.wall_s = wall.as_secs_f64();
+    outcome.summary.sim.requests_per_s = all as f64 / measured.as_secs_f64().max(1e-9);
+    let summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
+    let detail = if series { serde_json::to_string(&outcome.detail) } else { Ok("null".into()) };
+    (summary, detail.expect("a result can be printed"))
+}
+
+/// The resolved configuration as TOML, every key with its meaning and source.
+#[pyfunction]
+#[pyo3(signature = (ssd, ftl=None, overrides=Vec::new()))]
+fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String> {
+    Ok(resolve(ssd, ftl, &overrides)?.to_toml())
+}
+
+/// Names and one-line descriptions of one registry.
+#[pyfunction]
+fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
+    let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|&(name, about)| (name.into(), about.into())).collect();
+    let presets = |presets: Vec<config::PresetInfo>| {
+        presets.into_iter().map(|preset| (preset.name.into(), preset.description.into())).collect()
+    };
+    Ok(match kind {
+        "ftls" => ftl::REGISTRY.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        "victims" => pairs(victim::POLICIES),
+        "traces" => trace::FORMATS.iter().map(|format| (format.name.into(), format.about.into())).collect(),
+        "parts" => presets(config::part_presets()),
+        "ssds" => presets(config::ssd_presets()),
+        "workloads" => presets(config::workload_presets()),
+        _ => {
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims";
+            return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
+        }
+    })
+}
+
+/// Version of the core.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The module.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("Error", py.get_type::<Error>())?;
+    module.add("InputError", py.get_type::<InputError>())?;
+    module.add("DeviceError", py.get_type::<DeviceError>())?;
+    module.add("RuleError", py.get_type::<RuleError>())?;
+    module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
+    module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(show, module)?)?;
+    module.add_function(wrap_pyfunction!(list_registry, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)
+}

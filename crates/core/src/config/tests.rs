@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ftl::settings::{BlockCount, VictimPolicy};
+use crate::host::fio::FioSpec;
 use crate::nand::part::{CellKind, ProgramOrder};
 use crate::units::{GIB, Rate};
 use proptest::prelude::*;
@@ -57,7 +58,8 @@ fn every_part_and_workload_can_be_had() {
         assert_eq!(resolved.drive.part.name, name);
     }
     for info in workload_presets() {
-        assert!(workload_spec(info.name).unwrap().starts_with("rw="), "{}", info.name);
+        let spec = workload_spec(info.name).unwrap();
+        FioSpec::parse(&spec).unwrap_or_else(|error| panic!("{}: {error}", info.name));
     }
     assert_eq!(workload_spec("nothing"), None);
 }

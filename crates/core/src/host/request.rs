@@ -3,23 +3,9 @@
 //! A request addresses 512-byte sectors at any alignment. Nothing here knows the drive behind it.
 
 use crate::error::Result;
+pub use crate::geometry::RequestKind;
 use crate::units::Nanos;
-
-/// Bytes of a sector, the unit in which hosts address the drive.
-pub const SECTOR_BYTES: u64 = 512;
-
-/// What a request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RequestKind {
-    /// Return the data last written.
-    Read,
-    /// Replace the data.
-    Write,
-    /// Forget the data: a later read returns zeros.
-    Trim,
-    /// Make every write acknowledged so far durable.
-    Flush,
-}
+pub use crate::units::SECTOR_BYTES;
 
 /// One request of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,427 @@
+//! The flash that a translation layer is handed: it acts on cells at once and writes down what the engine has to time.
+//!
+//! Each call changes flash (through [`Nand`], which refuses what the part forbids) and, in timed runs, appends one
+//! operation to the plan of the present request. The layer says what an operation must follow ([`Gate`]); that operations
+//! on one block keep their order needs no saying. There is no clock, queue or source of random numbers behind it; `now`
+//! and the load of the dies are values that the device sets before each call.
+
+use crate::geometry::Geometry;
+use crate::nand::data::Data;
+use crate::nand::part::ReadMode;
+use crate::nand::{Flash, Nand, Outcome, SubpageMask};
+use crate::units::Nanos;
+
+/// Why an operation is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// The host asked for it.
+    Host,
+    /// Garbage collection, wear levelling, moves from failing blocks.
+    Gc,
+    /// Merging of scattered subpages.
+    Merge,
+    /// Read half of a read-modify-write.
+    Rmw,
+    /// Reading cells that are about to be programmed again.
+    Prefetch,
+    /// The layer's or the file system's own records.
+    Metadata,
+}
+
+/// Number of causes.
+pub const CAUSES: usize = 6;
+
+/// Names of the causes in results, in the order of [`Cause`].
+pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata"];
+
+/// Something that closes when the operations that signal it have ended. Stale gates count as closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl Gate {
+    /// No gate: nothing to wait for, nobody to tell.
+    pub const NONE: Gate = Gate { slot: u32::MAX, generation: 0 };
+
+    /// Whether this is no gate.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.slot == u32::MAX
+    }
+}
+
+/// Kind of a planned operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OperationKind {
+    /// Sense a page and transfer out.
+    Read,
+    /// Transfer in and program a page.
+    Program,
+    /// Erase a block.
+    Erase,
+}
+
+/// One flash operation as the engine sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// What.
+    pub kind: OperationKind,
+    /// Why.
+    pub cause: Cause,
+    /// Page within the block.
+    pub page: u16,
+    /// Block of the drive.
+    pub block: u32,
+    /// Bytes over the bus of the channel.
+    pub bytes: u32,
+    /// Time in the array.
+    pub array: u32,
+    /// Starts after this gate has closed.
+    pub after: Gate,
+    /// Tells this gate when it has ended.
+    pub signal: Gate,
+    /// Subpages of the write buffer that are free when it has ended.
+    pub frees: u32,
+}
+
+/// Reads and programs of pages by cause, and what they moved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IoCounters {
+    /// Page reads by cause.
+    pub reads: [u64; CAUSES],
+    /// Page programs by cause.
+    pub programs: [u64; CAUSES],
+    /// Erases.
+    pub erases: u64,
+    /// Bytes sensed for the host (its requests, with the reads of read-modify-write).
+    pub host_sensed: u64,
+    /// Of those, bytes that were wanted.
+    pub host_wanted: u64,
+    /// Bytes sensed for garbage collection and merges.
+    pub gc_sensed: u64,
+    /// Of those, bytes that were wanted.
+    pub gc_wanted: u64,
+    /// Bytes over the buses of the channels.
+    pub bus_bytes: u64,
+    /// Bytes of data programmed (valid subpages, no padding).
+    pub data_bytes: u64,
+    /// Bytes programmed as padding.
+    pub padding_bytes: u64,
+    /// Subpages that the host read without ever having written them.
+    pub unwritten_subpages: u64,
+}
+
+/// Gates made so far, open ones with how much they wait for.
+#[derive(Default)]
+pub struct Gates {
+    pub(crate) slots: Vec<GateSlot>,
+    free: Vec<u32>,
+}
+
+/// One gate.
+#[derive(Clone, Copy)]
+pub(crate) struct GateSlot {
+    pub(crate) generation: u32,
+    pub(crate) remaining: u32,
+    /// Head of the engine's list of what waits for it.
+    pub(crate) waiters: u32,
+}
+
+/// End of a list of waiters.
+pub(crate) const NO_WAITER: u32 = u32::MAX;
+
+impl Gates {
+    /// A new open gate that waits for nothing yet.
+    #[inline]
+    pub(crate) fn open(&mut self) -> Gate {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER });
+            self.slots.len() as u32 - 1
+        });
+        Gate { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// Whether `gate` is still open.
+    #[inline]
+    pub(crate) fn is_open(&self, gate: Gate) -> bool {
+        !gate.is_none() && self.slots[gate.slot as usize].generation == gate.generation
+    }
+
+    /// One more thing must end before `gate` closes.
+    #[inline]
+    pub(crate) fn expect(&mut self, gate: Gate) {
+        if !gate.is_none() {
+            debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
+            self.slots[gate.slot as usize].remaining += 1;
+        }
+    }
+
+    /// Makes the slot of a closed gate reusable.
+    #[inline]
+    pub(crate) fn close(&mut self, gate: Gate) {
+        let slot = &mut self.slots[gate.slot as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.waiters = NO_WAITER;
+        self.free.push(gate.slot);
+    }
+}
+
+/// What a layer is handed with each call.
+pub struct Io {
+    /// Flash. Layers read from it; only the calls below change it.
+    pub(crate) nand: Nand,
+    pub(crate) plan: Vec<Operation>,
+    pub(crate) gates: Gates,
+    /// Pairs (gate, request gate): the second also waits for the first.
+    pub(crate) links: Vec<(Gate, Gate)>,
+    pub(crate) counters: IoCounters,
+    /// Whether a plan is wanted; without one only cells and counters change.
+    pub(crate) timed: bool,
+    pub(crate) now: Nanos,
+    pub(crate) load: Vec<u32>,
+    pub(crate) request: Gate,
+    /// Subpages of the write buffer taken by the present request.
+    pub(crate) buffer_taken: u32,
+    pub(crate) host: super::port::HostPort,
+}
+
+impl Io {
+    /// Flash `nand` for a run that is timed, or only counted.
+    pub fn new(nand: Nand, timed: bool) -> Self {
+        let dies = nand.geometry().dies() as usize;
+        let host = super::port::HostPort::new(nand.payload(), nand.geometry().subpage_bytes);
+        Io {
+            nand,
+            plan: Vec::new(),
+            gates: Gates::default(),
+            links: Vec::new(),
+            counters: IoCounters::default(),
+            timed,
+            now: 0,
+            load: vec![0; dies],
+            request: Gate::NONE,
+            buffer_taken: 0,
+            host,
+        }
+    }
+
+    /// Flash, to look at.
+    #[inline]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// Shape of the drive.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        self.nand.geometry()
+    }
+
+    /// Simulated time of the present call.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Operations waiting or running at `die`.
+    #[inline]
+    pub fn load(&self, die: u32) -> u32 {
+        self.load[die as usize]
+    }
+
+    /// The gate whose closing completes the present request; [`Gate::NONE`] when nobody waits.
+    #[inline]
+    pub fn request(&self) -> Gate {
+        self.request
+    }
+
+    /// A new gate. It closes when the operations that signal it have ended; one that nothing ever signals stays open.
+    #[inline]
+    pub fn gate(&mut self) -> Gate {
+        if self.timed { self.gates.open() } else { Gate::NONE }
+    }
+
+    /// Whether `gate` has not closed yet.
+    #[inline]
+    pub fn is_open(&self, gate: Gate) -> bool {
+        self.gates.is_open(gate)
+    }
+
+    /// The present request takes `subpages` of the write buffer, until programs say that they are free.
+    #[inline]
+    pub fn take_buffer(&mut self, subpages: u32) {
+        self.buffer_taken += subpages;
+    }
+
+    /// The host reads `subpages` that it never wrote: they are zeros, and no flash is read.
+    #[inline]
+    pub fn count_unwritten(&mut self, subpages: u32) {
+        self.counters.unwritten_subpages += u64::from(subpages);
+    }
+
+    /// `later` also waits for `earlier`, unless that has closed already.
+    pub fn link(&mut self, earlier: Gate, later: Gate) {
+        if self.timed && self.gates.is_open(earlier) && !later.is_none() {
+            self.gates.expect(later);
+            self.links.push((earlier, later));
+        }
+    }
+
+    /// Reads the subpages `wanted` of page `ppn`; `words` code words of them are needed (0 = all). `mode` is the read
+    /// command. The content is then at [`Io::load_subpage`].
+    ///
+    /// # Errors
+    /// See [`Nand::read`].
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one flash command has this many parts")]
+    pub fn read(
+        &mut self,
+        ppn: u32,
+        wanted: SubpageMask,
+        words: u32,
+        mode: ReadMode,
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        let retry = self.nand.read(ppn, wanted)?;
+        let part = self.nand.part();
+        let wanted_bytes = match words {
+            0 => wanted.count_ones() * part.subpage_bytes,
+            words => words * part.word_bytes,
+        };
+        let (sensed, moved) = match mode {
+            ReadMode::Page => (part.page_bytes, part.page_bytes),
+            ReadMode::Dma => (part.page_bytes, wanted_bytes),
+            ReadMode::Spread => (wanted_bytes, wanted_bytes),
+        };
+        let counters = &mut self.counters;
+        counters.reads[cause as usize] += 1;
+        counters.bus_bytes += u64::from(moved);
+        let (sensed_for, wanted_for) = match cause {
+            Cause::Host | Cause::Rmw => (&mut counters.host_sensed, &mut counters.host_wanted),
+            _ => (&mut counters.gc_sensed, &mut counters.gc_wanted),
+        };
+        *sensed_for += u64::from(sensed);
+        *wanted_for += u64::from(wanted_bytes);
+        if self.timed {
+            let page = ppn % part.pages_per_block;
+            let sense = match mode {
+                ReadMode::Spread => part.t_read_words[(wanted_bytes.div_ceil(part.word_bytes) - 1) as usize],
+                _ if part.is_high(page) => part.t_read_high,
+                _ => part.t_read,
+            };
+            let array = sense + if retry { part.t_read_retry } else { 0 };
+            self.push(OperationKind::Read, cause, ppn, moved, array, after, signal, 0);
+        }
+        Ok(())
+    }
+
+    /// Content of physical subpage `psn`, after it was read.
+    #[inline]
+    pub fn load_subpage(&mut self, psn: u32) -> Data {
+        self.nand.load(psn)
+    }
+
+    /// Programs the subpages `written` of page `ppn`; see [`Nand::program`]. `moved` subpages cross the bus (the rest of
+    /// the page is filled with ones by the controller's page buffer). `frees` subpages of the write buffer are free when it
+    /// has ended.
+    ///
+    /// # Errors
+    /// See [`Nand::program`].
+    #[inline]
+    pub fn program(
+        &mut self,
+        ppn: u32,
+        page: &PageImage<'_>,
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<Outcome> {
+        let outcome = self.nand.program(ppn, page.written, page.logical, page.data)?;
+        let part = self.nand.part();
+        let padding = page.padding * part.subpage_bytes;
+        let bytes = page.written.count_ones() * part.subpage_bytes;
+        let moved = page.transferred * part.subpage_bytes;
+        let counters = &mut self.counters;
+        counters.programs[cause as usize] += 1;
+        counters.data_bytes += u64::from(bytes - padding);
+        counters.padding_bytes += u64::from(padding);
+        counters.bus_bytes += u64::from(moved);
+        if self.timed {
+            let high = part.is_high(ppn % part.pages_per_block);
+            let array = if high { part.t_program_high } else { part.t_program };
+            self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, page.frees);
+        }
+        Ok(outcome)
+    }
+
+    /// Erases `block`.
+    ///
+    /// # Errors
+    /// See [`Nand::erase`].
+    pub fn erase(&mut self, block: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<Outcome> {
+        let outcome = self.nand.erase(block)?;
+        self.counters.erases += 1;
+        if self.timed {
+            let array = self.nand.part().t_erase;
+            let ppn = block * self.nand.geometry().pages_per_block;
+            self.push(OperationKind::Erase, cause, ppn, 0, array, after, signal, 0);
+        }
+        Ok(outcome)
+    }
+
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the fields of an operation, in one place")]
+    fn push(
+        &mut self,
+        kind: OperationKind,
+        cause: Cause,
+        ppn: u32,
+        bytes: u32,
+        array: Nanos,
+        after: Gate,
+        signal: Gate,
+        frees: u32,
+    ) {
+        let pages = self.nand.geometry().pages_per_block;
+        self.gates.expect(signal);
+        self.plan.push(Operation {
+            kind,
+            cause,
+            page: (ppn % pages) as u16,
+            block: ppn / pages,
+            bytes,
+            array: array as u32,
+            after,
+            signal,
+            frees,
+        });
+    }
+
+    /// The host's side of the present request: what it writes, and where what it reads is delivered.
+    #[inline]
+    pub fn host(&mut self) -> (&mut super::port::HostPort, &mut crate::nand::data::Buffers) {
+        (&mut self.host, self.nand.buffers())
+    }
+}
+
+/// What a program writes into one page.
+pub struct PageImage<'a> {
+    /// Subpages written, padding included.
+    pub written: SubpageMask,
+    /// Logical number of each subpage of the page; [`crate::nand::PADDING`] for padding.
+    pub logical: &'a [u32],
+    /// Content of each subpage of the page.
+    pub data: &'a [Data],
+    /// Subpages among `written` that are padding.
+    pub padding: u32,
+    /// Subpages that cross the bus.
+    pub transferred: u32,
+    /// Subpages of the write buffer that are free when the program has ended.
+    pub frees: u32,
+}

@@ -1,0 +1,181 @@
+//! `page`: the page map of the papers ("PM").
+//!
+//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
+//! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
+//! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
+
+use super::io::{Cause, Gate, Io};
+use super::port::Piece;
+use super::settings::FtlSettings;
+use super::{Blueprint, Entry, Ftl, Mapping, Report};
+use crate::geometry::Extent;
+use crate::nand::Flash;
+use crate::nand::data::Data;
+use crate::parts::unit_log::{Append, Location, UnitLog};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "page",
+    about: "page map: small writes read, merge and program a whole page",
+    buffered: false,
+    build: |io, blueprint| Box::new(Page::new(io, blueprint)),
+};
+
+struct Page {
+    settings: FtlSettings,
+    log: UnitLog,
+    subpages: u32,
+    sectors_per_page: u64,
+    contents: Vec<Data>,
+}
+
+impl Page {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let subpages = io.geometry().subpages_per_page;
+        Page {
+            settings: blueprint.settings.clone(),
+            log: UnitLog::new(io, &blueprint.settings, blueprint.logical_pages, subpages, false, blueprint.seed),
+            subpages,
+            sectors_per_page: u64::from(io.geometry().page_bytes()) / crate::units::SECTOR_BYTES,
+            contents: Vec::new(),
+        }
+    }
+
+    /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
+    #[inline]
+    fn pages(&self, extent: Extent) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
+        let per_page = self.sectors_per_page;
+        (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
+            let first = extent.sector.max(page * per_page) - page * per_page;
+            let end = extent.end().min((page + 1) * per_page) - page * per_page;
+            (page as u32, first as u32, (end - first) as u32)
+        })
+    }
+
+    fn write_page(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) -> Flash<()> {
+        let mut after = Gate::NONE;
+        self.contents.clear();
+        self.contents.resize(self.subpages as usize, Data::ZERO);
+        if u64::from(sectors) < self.sectors_per_page {
+            if let Location::Flash(ppn) = self.log.locate(page) {
+                after = io.gate();
+                // Cleaning and merging read whole pages, whatever command small reads use.
+                io.read(ppn, (1 << self.subpages) - 1, 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+                for (index, content) in self.contents.iter_mut().enumerate() {
+                    *content = io.load_subpage(ppn * self.subpages + index as u32);
+                }
+            }
+        }
+        self.overlay(io, page, first, sectors);
+        let what =
+            Append { unit: page, data: self.contents[0], cause: Cause::Host, after, signal: io.request(), holds: 0 };
+        if self.subpages == 1 {
+            return self.log.append(io, 0, what);
+        }
+        self.log.append_page(io, 0, what, &self.contents)
+    }
+
+    /// Puts the host's sectors over the contents of the page.
+    #[inline]
+    fn overlay(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) {
+        let (host, buffers) = io.host();
+        if !host.active() {
+            return;
+        }
+        let per_subpage = host.sectors_per_subpage();
+        for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
+            let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
+            let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
+            let piece = Piece { lsn: page * self.subpages + subpage, first: begin, sectors: end - begin };
+            let content = &mut self.contents[subpage as usize];
+            *content = host.written(buffers, piece, *content);
+        }
+    }
+}
+
+impl Ftl for Page {
+    fn unit_subpages(&self) -> u32 {
+        self.subpages
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, first, sectors) in self.pages(extent) {
+            self.write_page(io, page, first, sectors)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let per_subpage = (self.sectors_per_page as u32) / self.subpages;
+        for (page, first, sectors) in self.pages(extent) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let wanted = ((1 << (end - begin)) - 1) << begin;
+            let location = self.log.locate(page);
+            if let Location::Flash(ppn) = location {
+                let words = words_of(io, first, sectors);
+                io.read(ppn, wanted, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
+            } else {
+                io.count_unwritten(end - begin);
+            }
+            if io.host().0.active() {
+                for subpage in begin..end {
+                    let data = match location {
+                        Location::Flash(ppn) => io.load_subpage(ppn * self.subpages + subpage),
+                        _ => Data::ZERO,
+                    };
+                    io.host().0.deliver(page * self.subpages + subpage, data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, _, _) in self.pages(extent) {
+            self.log.trim(io, page);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.log.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.log.recover(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.log.check(io)
+    }
+
+    fn report(&self) -> Report {
+        log_report(&self.log, self.subpages)
+    }
+}
+
+/// Code words that hold `sectors` sectors of a page from `first` on.
+#[inline]
+pub(super) fn words_of(io: &Io, first: u32, sectors: u32) -> u32 {
+    let per_word = (io.nand().part().word_bytes / crate::units::SECTOR_BYTES as u32).max(1);
+    (first + sectors).div_ceil(per_word) - first / per_word
+}
+
+/// The report of a layer that is one log.
+pub(super) fn log_report(log: &UnitLog, unit_subpages: u32) -> Report {
+    let counters = log.counters();
+    Report {
+        mapping: Mapping { tables: vec![("map", log.map_bytes())], peak_bytes: log.map_bytes() },
+        gc_runs: counters.collections,
+        gc_erased: counters.erased,
+        gc_moved_subpages: counters.moved_units * u64::from(unit_subpages),
+        retired_blocks: counters.retired,
+        own: vec![("wear_moves", counters.wear_moves as f64), ("padded_pages", counters.padded_pages as f64)],
+        ..Report::default()
+    }
+}

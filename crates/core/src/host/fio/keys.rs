@@ -1,0 +1,217 @@
+//! The keys of a specification: a table of names, what each expects, and how it is set.
+
+use super::distribution::{self, Distribution};
+use super::pattern::Pattern;
+use super::quantity::{Amount, amount, count, size};
+use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
+use crate::error::{Error, Result};
+use crate::host::request::SECTOR_BYTES;
+use crate::host::trace::MAX_REQUEST_BYTES;
+use crate::units::KIB;
+
+/// One key.
+pub struct Key {
+    /// Its name, as errors and listings have it.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// What its value may be.
+    pub expected: &'static str,
+    /// Sets it; fails when the value is not what is expected.
+    pub set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
+}
+
+const fn key(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    expected: &'static str,
+    set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
+) -> Key {
+    Key { name, aliases, expected, set }
+}
+
+/// Every key.
+pub const KEYS: &[Key] = &[
+    key("rw", &["readwrite"], EXPECTED_PATTERNS, |spec, text| put(&mut spec.pattern, Pattern::named(text))),
+    key(
+        "bs",
+        &["blocksize"],
+        "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k",
+        set_sizes,
+    ),
+    key(
+        "bssplit",
+        &[],
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/50; up to three with commas (reads, writes, trims)",
+        set_splits,
+    ),
+    key(
+        "size",
+        &["filesize"],
+        "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 50%",
+        |spec, text| put(&mut spec.size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
+    key(
+        "offset",
+        &[],
+        "a multiple of 512 bytes such as 1GiB, or a percentage of the drive such as 25%",
+        |spec, text| put(&mut spec.offset, whole_sectors(text)),
+    ),
+    key("n", &["number_ios"], "a number of requests from 1 such as 250000, 100k or 1e6", |spec, text| {
+        put(&mut spec.requests, positive(text).map(Some))
+    }),
+    key(
+        "io_size",
+        &["io_limit"],
+        "a size above 0 such as 8GiB, or a percentage of the drive such as 200%",
+        |spec, text| put(&mut spec.io_size, amount(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
+    key("loops", &[], "a whole number from 1", |spec, text| put(&mut spec.loops, positive(text).map(Some))),
+    key("iodepth", &[], "a whole number from 1 to 65536", |spec, text| {
+        put(&mut spec.iodepth, positive(text).filter(|&depth| depth <= 65_536).map(|depth| depth as u32))
+    }),
+    key("random_distribution", &[], distribution::EXPECTED, |spec, text| {
+        put(&mut spec.distribution, Distribution::parse(text))
+    }),
+    key("rwmixread", &[], PERCENT, |spec, text| put(&mut spec.read_percent, percent(text))),
+    key("rwmixwrite", &[], PERCENT, |_, text| percent(text).map(drop).ok_or(())),
+    key("rate_iops", &[], "requests a second from 1 to 1e9, as in 20000 or 20k", |spec, text| {
+        put(&mut spec.rate_iops, positive(text).filter(|&rate| rate <= 1_000_000_000).map(Some))
+    }),
+    key("rate_process", &[], "linear or poisson", |spec, text| {
+        let pacing = [("linear", Pacing::Linear), ("poisson", Pacing::Poisson)];
+        put(&mut spec.pacing, pacing.iter().find(|(name, _)| *name == text).map(|&(_, pacing)| pacing))
+    }),
+    key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
+        put(&mut spec.block_align, block(text).map(Some))
+    }),
+    key("fsync", &[], "after how many writes to flush, from 1, or 0 for never", |spec, text| {
+        put(&mut spec.writes_per_flush, count(text).map(|writes| Some(writes).filter(|&writes| writes > 0)))
+    }),
+    key("percentage_random", &[], "one to three percentages from 0 to 100 (reads, writes, trims)", |spec, text| {
+        put(&mut spec.random_percent, three(text, 100, percent))
+    }),
+    key("randrepeat", &[], "1: every run repeats for its seed", |_, text| only_one(text)),
+    key("randseed", &[], "a whole number below 2^64", |spec, text| put(&mut spec.seed, count(text).map(Some))),
+    key("norandommap", &[], "1: random requests are independent draws", |_, text| only_one(text)),
+];
+
+const EXPECTED_PATTERNS: &str =
+    "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
+const PERCENT: &str = "a whole percentage from 0 to 100";
+
+/// The key called `name`.
+pub fn find(name: &str) -> Result<&'static Key> {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name)) {
+        return Ok(key);
+    }
+    let similarity = |key: &Key| strsim::jaro_winkler(key.name, name);
+    let nearest = KEYS.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    let what = match nearest.filter(|key| similarity(key) > 0.75) {
+        Some(key) => format!("unknown key; did you mean {}? (expected {})", key.name, key.expected),
+        None => format!("unknown key; expected one of {}", known.join(", ")),
+    };
+    Err(Error::input(place(name), what))
+}
+
+/// What depends on several keys: defaults, and contradictions.
+pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
+    let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
+    if let Some(writes) = value("rwmixwrite").and_then(percent) {
+        if value("rwmixread").is_some() && spec.read_percent + writes != 100 {
+            let what = format!("expected rwmixread + rwmixwrite = 100, found {} + {writes}", spec.read_percent);
+            return Err(Error::input(place("rwmixwrite"), what));
+        }
+        spec.read_percent = 100 - writes;
+    }
+    if spec.io_size.is_some() && spec.loops.is_some() {
+        return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
+    }
+    if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
+        // As in fio the split wins, whichever comes first.
+        set_splits(spec, splits).expect("it was set before");
+    }
+    if spec.io_size.is_none() && spec.loops.is_none() {
+        spec.requests.get_or_insert(DEFAULT_REQUESTS);
+    }
+    Ok(())
+}
+
+fn put<T>(field: &mut T, value: Option<T>) -> std::result::Result<(), ()> {
+    *field = value.ok_or(())?;
+    Ok(())
+}
+
+fn only_one(text: &str) -> std::result::Result<(), ()> {
+    if text.is_empty() || text == "1" { Ok(()) } else { Err(()) }
+}
+
+fn positive(text: &str) -> Option<u64> {
+    count(text).filter(|&value| value > 0)
+}
+
+fn percent(text: &str) -> Option<u32> {
+    let value = text.strip_suffix('%').unwrap_or(text);
+    count(value).filter(|&value| value <= 100).map(|value| value as u32)
+}
+
+fn block(text: &str) -> Option<u64> {
+    size(text).filter(|&bytes| bytes > 0 && bytes <= MAX_REQUEST_BYTES && bytes.is_multiple_of(SECTOR_BYTES))
+}
+
+fn whole_sectors(text: &str) -> Option<Amount> {
+    amount(text).filter(|amount| !matches!(amount, Amount::Bytes(bytes) if !bytes.is_multiple_of(SECTOR_BYTES)))
+}
+
+fn is_zero(amount: Amount) -> bool {
+    matches!(amount, Amount::Bytes(0) | Amount::Millionths(0))
+}
+
+/// Up to three values with commas: an empty one is `default`, missing ones repeat the last.
+fn three<T: Clone>(text: &str, default: T, read: impl Fn(&str) -> Option<T>) -> Option<[T; 3]> {
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 || text.is_empty() {
+        return None;
+    }
+    let values: Option<Vec<T>> =
+        parts.iter().map(|part| if part.is_empty() { Some(default.clone()) } else { read(part) }).collect();
+    let values = values?;
+    Some(std::array::from_fn(|at| values[at.min(values.len() - 1)].clone()))
+}
+
+fn set_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let single = |bytes| vec![SizeShare { bytes, percent: 100 }];
+    put(&mut spec.block_sizes, three(text, 4 * KIB, block).map(|sizes| sizes.map(single)))
+}
+
+fn set_splits(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let default = vec![SizeShare { bytes: 4 * KIB, percent: 100 }];
+    put(&mut spec.block_sizes, three(text, default, split))
+}
+
+/// `4k/50:16k/50`; sizes without a percentage share what is left, the last taking the remainder.
+fn split(text: &str) -> Option<Vec<SizeShare>> {
+    const MOST_SIZES: usize = 64;
+    let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
+    for part in text.split(':') {
+        let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
+        let share = if share.is_empty() { None } else { Some(percent(share)?) };
+        shares.push((block(bytes)?, share));
+    }
+    let given: u32 = shares.iter().filter_map(|(_, share)| *share).sum();
+    let left = 100u32.checked_sub(given)?;
+    let open = shares.iter().filter(|(_, share)| share.is_none()).count() as u32;
+    if shares.len() > MOST_SIZES || (open == 0 && left > 0) {
+        return None;
+    }
+    let mut unfilled = open;
+    let fill = |(bytes, share): (u64, Option<u32>)| {
+        let percent = share.unwrap_or_else(|| {
+            unfilled -= 1;
+            left / open + if unfilled == 0 { left % open } else { 0 }
+        });
+        SizeShare { bytes, percent }
+    };
+    Some(shares.into_iter().map(fill).collect())
+}

@@ -1,0 +1,300 @@
+//! The generator behind a specification.
+//!
+//! Kinds, addresses, sizes and arrival gaps are drawn from separate streams of random numbers, so that changing one
+//! aspect of a workload leaves the others as they were.
+
+use super::distribution::Sampler;
+use super::region::Region;
+use super::spec::{FioSpec, Pacing, direction};
+use crate::error::Result;
+use crate::host::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::rng::{Rng, mix};
+use crate::units::Nanos;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// The requests of a [`FioSpec`] on one drive.
+#[derive(Debug, Clone)]
+pub struct FioSource {
+    region: Region,
+    /// What requests do: the one kind, or the first and the second of a mix.
+    kinds: Kinds,
+    lanes: [Lane; 3],
+    random: bool,
+    sampler: Sampler,
+    /// Sectors between the slots of the sampler.
+    slot_sectors: u64,
+    depth: u32,
+    clock: Option<Clock>,
+    flushes: Flushes,
+    requests_left: u64,
+    bytes_left: u64,
+    issued: u64,
+    expected: Option<u64>,
+    kind_rng: Rng,
+    address_rng: Rng,
+    size_rng: Rng,
+}
+
+#[derive(Debug, Clone)]
+enum Kinds {
+    One(RequestKind),
+    Mix {
+        read_percent: u64,
+    },
+    /// The extent just trimmed, to be written next.
+    TrimThenWrite(Option<(u64, u32)>),
+}
+
+/// Sizes, alignment and position of one direction.
+#[derive(Debug, Clone)]
+struct Lane {
+    sizes: Vec<SizeChoice>,
+    align: u64,
+    /// Where the request after the last one starts, from the region's start.
+    next: u64,
+    random_percent: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SizeChoice {
+    /// Cumulated share in percent.
+    upto_percent: u64,
+    sectors: u32,
+    /// Aligned places where such a request fits.
+    slots: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Flushes {
+    every: Option<u64>,
+    writes: u64,
+    due: bool,
+}
+
+impl FioSource {
+    /// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests. A `randseed` in the
+    /// specification goes before `seed`.
+    ///
+    /// # Errors
+    /// [`Error::Input`](crate::error::Error::Input) when the region does not lie on the drive or cannot hold a request;
+    /// the message has both sizes.
+    pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
+        let region = Region::new(spec, drive_bytes)?;
+        let seed = spec.seed.unwrap_or(seed);
+        let lanes =
+            [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, region));
+        let in_use = spec.pattern.kinds.iter().map(|&kind| &lanes[direction(kind)]);
+        let slot_sectors = in_use.clone().map(|lane| lane.align).min().expect("a pattern has a kind");
+        let smallest = in_use.flat_map(|lane| &lane.sizes).map(|size| u64::from(size.sectors)).min();
+        let slots = (region.sectors - smallest.expect("a lane has a size")) / slot_sectors + 1;
+        let io_bytes = region.io_bytes(spec, drive_bytes);
+        Ok(FioSource {
+            region,
+            kinds: Kinds::new(spec),
+            lanes,
+            random: spec.pattern.random,
+            sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
+            slot_sectors,
+            depth: spec.iodepth,
+            clock: spec.rate_iops.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
+            flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
+            requests_left: spec.requests.unwrap_or(u64::MAX),
+            bytes_left: io_bytes,
+            issued: 0,
+            expected: expected_requests(spec, io_bytes),
+            kind_rng: Rng::new(seed, 1),
+            address_rng: Rng::new(seed, 2),
+            size_rng: Rng::new(seed, 3),
+        })
+    }
+
+    /// What the next request does and where.
+    #[inline]
+    fn draw(&mut self) -> (RequestKind, u64, u32) {
+        let kind = match &mut self.kinds {
+            Kinds::One(kind) => *kind,
+            Kinds::Mix { read_percent } if self.kind_rng.below(100) < *read_percent => RequestKind::Read,
+            Kinds::Mix { .. } => RequestKind::Write,
+            Kinds::TrimThenWrite(trimmed) => match trimmed.take() {
+                Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
+                None => RequestKind::Trim,
+            },
+        };
+        let (start, sectors) = self.draw_extent(direction(kind));
+        let sector = self.region.first + start;
+        if let Kinds::TrimThenWrite(trimmed) = &mut self.kinds {
+            *trimmed = Some((sector, sectors));
+        }
+        (kind, sector, sectors)
+    }
+
+    #[inline]
+    fn draw_extent(&mut self, lane: usize) -> (u64, u32) {
+        let lane = &mut self.lanes[lane];
+        let size = match &lane.sizes[..] {
+            [only] => *only,
+            sizes => {
+                let draw = self.size_rng.below(100);
+                *sizes.iter().find(|size| draw < size.upto_percent).expect("shares add up to 100")
+            }
+        };
+        let is_random = match (self.random, lane.random_percent) {
+            (false, _) => false,
+            (true, 100) => true,
+            (true, percent) => self.kind_rng.below(100) < u64::from(percent),
+        };
+        let start = match &self.sampler {
+            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.sectors => lane.next,
+            _ if !is_random => 0,
+            Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
+            sampler => {
+                let slot = sampler.draw(size.slots, &mut self.address_rng);
+                (slot * self.slot_sectors / lane.align).min(size.slots - 1) * lane.align
+            }
+        };
+        lane.next = start + u64::from(size.sectors);
+        (start, size.sectors)
+    }
+}
+
+impl Source for FioSource {
+    #[inline]
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        if self.flushes.due {
+            self.flushes.due = false;
+            let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
+            return Ok(Some(Request { arrival, kind: RequestKind::Flush, sector: 0, sectors: 0, stream: 0 }));
+        }
+        if self.requests_left == 0 || self.bytes_left == 0 {
+            return Ok(None);
+        }
+        let (kind, sector, sectors) = self.draw();
+        self.requests_left -= 1;
+        self.issued += 1;
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(sectors) * SECTOR_BYTES);
+        if kind == RequestKind::Write {
+            self.flushes.count_write();
+        }
+        let arrival = self.clock.as_mut().map_or(0, Clock::next);
+        Ok(Some(Request { arrival, kind, sector, sectors, stream: 0 }))
+    }
+
+    fn place(&self) -> String {
+        format!("--workload, request {}", self.issued)
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        match self.clock {
+            Some(_) => Arrivals::Open,
+            None => Arrivals::Closed { depth: self.depth },
+        }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected
+    }
+}
+
+impl Kinds {
+    fn new(spec: &FioSpec) -> Kinds {
+        match spec.pattern.kinds {
+            [RequestKind::Trim, _] => Kinds::TrimThenWrite(None),
+            [_, _] => Kinds::Mix { read_percent: u64::from(spec.read_percent) },
+            kinds => Kinds::One(kinds[0]),
+        }
+    }
+}
+
+impl Lane {
+    fn new(spec: &FioSpec, kind: RequestKind, region: Region) -> Lane {
+        let shares = spec.sizes(kind);
+        let smallest = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
+        let align = spec.block_align.unwrap_or(smallest) / SECTOR_BYTES;
+        let mut upto_percent = 0;
+        let choice = |share: &super::SizeShare| {
+            upto_percent += u64::from(share.percent);
+            let sectors = (share.bytes / SECTOR_BYTES) as u32;
+            // Directions that the pattern does not use need not fit.
+            let slots = region.sectors.saturating_sub(u64::from(sectors)) / align + 1;
+            SizeChoice { upto_percent, sectors, slots }
+        };
+        let sizes = shares.iter().map(choice).collect();
+        Lane { sizes, align, next: 0, random_percent: spec.random_percent[direction(kind)] }
+    }
+}
+
+impl Flushes {
+    #[inline]
+    fn count_write(&mut self) {
+        if let Some(every) = self.every {
+            self.writes += 1;
+            self.due = self.writes.is_multiple_of(every);
+        }
+    }
+}
+
+/// Arrival times of an open loop.
+#[derive(Debug, Clone)]
+struct Clock {
+    rate: u64,
+    pacing: Pacing,
+    rng: Rng,
+    started: bool,
+    last: Nanos,
+    /// What rounding to nanoseconds left over: a numerator over the rate, or a fraction of a nanosecond.
+    numerator: u64,
+    fraction: f64,
+}
+
+impl Clock {
+    fn new(rate: u64, pacing: Pacing, rng: Rng) -> Clock {
+        Clock { rate, pacing, rng, started: false, last: 0, numerator: 0, fraction: 0.0 }
+    }
+
+    /// The next arrival; the first is at 0.
+    #[inline]
+    fn next(&mut self) -> Nanos {
+        if !self.started {
+            self.started = true;
+            return 0;
+        }
+        let gap = match self.pacing {
+            Pacing::Linear => {
+                self.numerator += SECOND % self.rate;
+                let carry = u64::from(self.numerator >= self.rate);
+                self.numerator -= carry * self.rate;
+                SECOND / self.rate + carry
+            }
+            Pacing::Poisson => {
+                let exponential = -libm::log(1.0 - self.rng.unit());
+                self.fraction += exponential * (SECOND as f64 / self.rate as f64);
+                let whole = libm::floor(self.fraction);
+                self.fraction -= whole;
+                whole as u64
+            }
+        };
+        self.last = self.last.saturating_add(gap);
+        self.last
+    }
+}
+
+/// How many requests there will be, flushes included, where the specification alone tells.
+fn expected_requests(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
+    let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
+    let first = sizes.next().expect("every direction has a size");
+    let by_bytes = match io_bytes {
+        u64::MAX => u64::MAX,
+        bytes if sizes.all(|size| size == first) => bytes.div_ceil(first),
+        _ => return None,
+    };
+    let requests = spec.requests.unwrap_or(u64::MAX).min(by_bytes);
+    match (spec.writes_per_flush, spec.pattern.kinds) {
+        (None, _) | (_, [RequestKind::Read | RequestKind::Trim]) => Some(requests),
+        (Some(every), [RequestKind::Write]) => Some(requests.saturating_add(requests / every)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

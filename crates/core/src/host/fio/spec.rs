@@ -1,0 +1,307 @@
+//! The parsed, validated specification with every default filled in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::distribution::Distribution;
+use super::keys::{self, Key};
+use super::pattern::{PATTERNS, Pattern};
+use super::quantity::{Amount, size_text};
+use crate::error::{Error, Result};
+use crate::host::request::RequestKind;
+use crate::units::KIB;
+
+/// One size of a split, with its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeShare {
+    /// Bytes of a request, a multiple of 512.
+    pub bytes: u64,
+    /// Percent of the requests.
+    pub percent: u32,
+}
+
+/// How the arrivals of an open loop are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// Evenly.
+    Linear,
+    /// With exponential gaps.
+    Poisson,
+}
+
+/// A workload in fio's language. Three-element fields are for reads, writes and trims.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioSpec {
+    /// `rw`; read.
+    pub pattern: Pattern,
+    /// `bs` or `bssplit`; 4 KiB.
+    pub block_sizes: [Vec<SizeShare>; 3],
+    /// `offset` of the region from the drive's start; 0.
+    pub offset: Amount,
+    /// `size` of the region; what lies beyond the offset.
+    pub size: Option<Amount>,
+    /// `n`, not counting flushes; 100,000 where neither `io_size` nor `loops` bounds the run.
+    pub requests: Option<u64>,
+    /// `io_size`: stop when so much is requested.
+    pub io_size: Option<Amount>,
+    /// `loops`: stop when so many times the region's size is requested.
+    pub loops: Option<u64>,
+    /// `iodepth`; 1.
+    pub iodepth: u32,
+    /// `random_distribution`; uniform.
+    pub distribution: Distribution,
+    /// `rwmixread`, percent; 50.
+    pub read_percent: u32,
+    /// `rate_iops`: an open loop at so many requests a second.
+    pub rate_iops: Option<u64>,
+    /// `rate_process`; linear.
+    pub pacing: Pacing,
+    /// `blockalign` of random requests; the smallest size of their direction.
+    pub block_align: Option<u64>,
+    /// `fsync`: a flush after so many writes; none.
+    pub writes_per_flush: Option<u64>,
+    /// `percentage_random` of random patterns; 100.
+    pub random_percent: [u32; 3],
+    /// `randseed`, in place of the run's seed.
+    pub seed: Option<u64>,
+}
+
+/// Requests of a workload that nothing else bounds.
+pub const DEFAULT_REQUESTS: u64 = 100_000;
+
+impl Default for FioSpec {
+    fn default() -> Self {
+        FioSpec {
+            pattern: PATTERNS[0],
+            block_sizes: std::array::from_fn(|_| vec![SizeShare { bytes: 4 * KIB, percent: 100 }]),
+            offset: Amount::Bytes(0),
+            size: None,
+            requests: Some(DEFAULT_REQUESTS),
+            io_size: None,
+            loops: None,
+            iodepth: 1,
+            distribution: Distribution::Random,
+            read_percent: 50,
+            rate_iops: None,
+            pacing: Pacing::Linear,
+            block_align: None,
+            writes_per_flush: None,
+            random_percent: [100; 3],
+            seed: None,
+        }
+    }
+}
+
+impl FioSpec {
+    /// Reads `text` such as `rw=randwrite,bs=4k,size=1GiB`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] that names the key, what was expected, and for an unknown key the nearest known one.
+    pub fn parse(text: &str) -> Result<FioSpec> {
+        let mut spec = FioSpec { requests: None, ..FioSpec::default() };
+        let mut given: Vec<(&'static Key, String)> = Vec::new();
+        for (name, value) in pairs(text)? {
+            let key = keys::find(name)?;
+            if given.iter().any(|(other, _)| other.name == key.name) {
+                return Err(Error::input(place(key.name), "the key is given twice; expected it once"));
+            }
+            (key.set)(&mut spec, &value)
+                .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
+            given.push((key, value));
+        }
+        keys::reconcile(&mut spec, &given)?;
+        Ok(spec)
+    }
+
+    /// The sizes of the requests that do `kind`.
+    pub fn sizes(&self, kind: RequestKind) -> &[SizeShare] {
+        &self.block_sizes[direction(kind)]
+    }
+}
+
+/// Where an error in the specification stands.
+pub fn place(key: &str) -> String {
+    format!("--workload {key}")
+}
+
+/// Which element of a three-element field a kind has.
+pub fn direction(kind: RequestKind) -> usize {
+    match kind {
+        RequestKind::Read => 0,
+        RequestKind::Trim => 2,
+        RequestKind::Write | RequestKind::Flush => 1,
+    }
+}
+
+/// Splits at the commas that begin a key; a key without `=` has an empty value.
+fn pairs(text: &str) -> Result<Vec<(&str, String)>> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for token in text.split(',').map(str::trim) {
+        match (token.split_once('='), pairs.last_mut()) {
+            (Some((name, value)), _) => pairs.push((name.trim(), value.trim().to_string())),
+            (None, Some((_, value))) if !token.starts_with(|c: char| c.is_alphabetic()) => {
+                value.push(',');
+                value.push_str(token);
+            }
+            (None, _) if token.is_empty() => {
+                return Err(Error::input("--workload", "expected key=value pairs such as rw=randwrite,bs=4k"));
+            }
+            (None, _) => pairs.push((token, String::new())),
+        }
+    }
+    Ok(pairs)
+}
+
+impl FromStr for FioSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<FioSpec> {
+        FioSpec::parse(text)
+    }
+}
+
+/// The canonical form: every key that has a value, defaults included.
+impl fmt::Display for FioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rw={}", self.pattern.name)?;
+        write_sizes(f, &self.block_sizes)?;
+        let optional = |f: &mut fmt::Formatter<'_>, key: &str, value: Option<String>| match value {
+            Some(value) => write!(f, ",{key}={value}"),
+            None => Ok(()),
+        };
+        write!(f, ",offset={}", self.offset)?;
+        optional(f, "size", self.size.map(|size| size.to_string()))?;
+        optional(f, "n", self.requests.map(|n| n.to_string()))?;
+        optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
+        optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
+        write!(f, ",iodepth={},random_distribution={}", self.iodepth, self.distribution)?;
+        write!(f, ",rwmixread={}", self.read_percent)?;
+        optional(f, "rate_iops", self.rate_iops.map(|rate| rate.to_string()))?;
+        write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
+        optional(f, "blockalign", self.block_align.map(size_text))?;
+        optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
+        let [read, write, trim] = self.random_percent;
+        write!(f, ",percentage_random={read},{write},{trim}")?;
+        optional(f, "randseed", self.seed.map(|seed| seed.to_string()))
+    }
+}
+
+fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::Result {
+    let join = |parts: Vec<String>, between: &str| parts.join(between);
+    if sizes.iter().all(|shares| shares.len() == 1) {
+        let texts: Vec<String> = sizes.iter().map(|shares| size_text(shares[0].bytes)).collect();
+        let same = texts.iter().all(|text| *text == texts[0]);
+        return write!(f, ",bs={}", if same { texts[0].clone() } else { join(texts, ",") });
+    }
+    let split = |shares: &Vec<SizeShare>| {
+        join(shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect(), ":")
+    };
+    let same = sizes.iter().all(|shares| *shares == sizes[0]);
+    let texts: Vec<String> = if same { vec![split(&sizes[0])] } else { sizes.iter().map(split).collect() };
+    write!(f, ",bssplit={}", join(texts, ","))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::host::fuzzing::{SPECS, fuzz_spec};
+
+    fn wrong(text: &str) -> String {
+        FioSpec::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_example_of_the_documentation() {
+        let spec = FioSpec::parse(SPECS[0]).unwrap();
+        assert_eq!((spec.pattern.name, spec.requests, spec.iodepth), ("randwrite", Some(1_000_000), 32));
+        assert_eq!(
+            spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.percent)).collect::<Vec<_>>(),
+            [(4096, 50), (16_384, 50)]
+        );
+        assert_eq!((spec.size, spec.rate_iops, spec.read_percent), (Some(Amount::Bytes(1 << 30)), Some(20_000), 30));
+        assert_eq!(spec.distribution, Distribution::Zipf(0.95));
+    }
+
+    #[test]
+    fn canonical_form_reads_back() {
+        for text in SPECS {
+            let spec = FioSpec::parse(text).unwrap();
+            assert_eq!(FioSpec::parse(&spec.to_string()).unwrap(), spec, "{text}");
+        }
+        assert_eq!(FioSpec::parse(&FioSpec::default().to_string()), Ok(FioSpec::default()));
+        assert_eq!(FioSpec::parse("rw=readwrite").unwrap().pattern.name, "rw");
+    }
+
+    #[test]
+    fn sizes_of_each_direction() {
+        let sizes = |text: &str| {
+            let spec = FioSpec::parse(text).unwrap();
+            spec.block_sizes.iter().map(|shares| shares[0].bytes >> 10).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes("bs=8k"), [8, 8, 8]);
+        assert_eq!(sizes("bs=4k,8k,16k,rw=randrw"), [4, 8, 16]);
+        assert_eq!(sizes("bs=4k,8k"), [4, 8, 8]);
+        assert_eq!(sizes("bs=,8k"), [4, 8, 8]);
+        let split = FioSpec::parse("bssplit=4k/:16k/40:64k/,8k/100").unwrap();
+        assert_eq!(split.block_sizes[0].iter().map(|s| s.percent).collect::<Vec<_>>(), [30, 40, 30]);
+        assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, percent: 100 }]);
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_was_expected() {
+        assert!(wrong("rw=randwrite,iodpeth=4").contains("--workload iodpeth: unknown key; did you mean iodepth?"));
+        assert!(wrong("rw=sideways").contains("--workload rw: expected one of read, write"));
+        for (text, key) in [
+            ("bs=0", "bs"),
+            ("bs=1000", "bs"),
+            ("bs=2g", "bs"),
+            ("bs=4k,4k,4k,4k", "bs"),
+            ("bssplit=4k/60:8k/60", "bssplit"),
+            ("bssplit=4k/50", "bssplit"),
+            ("size=0", "size"),
+            ("size=5x", "size"),
+            ("size=101%", "size"),
+            ("offset=100", "offset"),
+            ("n=0", "n"),
+            ("n=1.5", "n"),
+            ("iodepth=0", "iodepth"),
+            ("rwmixread=101", "rwmixread"),
+            ("fsync=x", "fsync"),
+            ("random_distribution=zipf", "random_distribution"),
+            ("rate_iops=0", "rate_iops"),
+            ("rate_process=even", "rate_process"),
+            ("randrepeat=0", "randrepeat"),
+            ("norandommap=0", "norandommap"),
+            ("rwmixread=30,rwmixwrite=30", "rwmixwrite"),
+            ("io_size=1g,loops=2", "loops"),
+            ("blockalign=100", "blockalign"),
+            ("rw=read,rw=write", "rw"),
+            ("rw", "rw"),
+        ] {
+            let message = wrong(text);
+            assert!(
+                message.starts_with(&format!("--workload {key}: ")) && message.contains("expected"),
+                "{text}: {message}"
+            );
+        }
+        assert!(wrong("").contains("expected key=value"));
+        assert!(wrong("=4").contains("unknown key"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".{0,80}") {
+            fuzz_spec(text.as_bytes());
+        }
+
+        #[test]
+        fn no_value_makes_the_parser_panic(
+            key in prop::sample::select(keys::KEYS.iter().map(|key| key.name).collect::<Vec<_>>()),
+            value in "[0-9a-z/:%.,]{0,20}"
+        ) {
+            fuzz_spec(format!("rw=randrw,{key}={value}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Measurements. They observe; they never change a result.
+
+pub mod histogram;
+pub mod recorder;
+pub mod report;

@@ -1,0 +1,207 @@
+//! What a run measures while it goes on: latencies, and a time series of bounded length.
+
+use super::histogram::Histogram;
+use crate::geometry::RequestKind;
+use crate::observe::Observer;
+use crate::units::Nanos;
+use serde::Serialize;
+
+/// The series never has more windows than this; when it would, windows are joined in pairs.
+const MOST_WINDOWS: usize = 512;
+const FIRST_WINDOW: Nanos = 100_000;
+
+/// What flash has done up to some moment, for the series.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlashTotals {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Page programs of cleaning and merging.
+    pub gc_programs: u64,
+    /// Erases.
+    pub erases: u64,
+    /// Bytes of data programmed.
+    pub data_bytes: u64,
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    requests: u64,
+    bytes: u64,
+    reads: u64,
+    read_sum: u64,
+    writes: u64,
+    write_sum: u64,
+    max: Nanos,
+    flash: FlashTotals,
+}
+
+/// Latencies by kind, collections, and the time series.
+pub struct Recorder {
+    /// Latencies of all requests.
+    pub all: Histogram,
+    /// Latencies of reads.
+    pub read: Histogram,
+    /// Latencies of writes.
+    pub write: Histogram,
+    /// Times of collections.
+    pub collections: Histogram,
+    start: Nanos,
+    window: Nanos,
+    windows: Vec<Window>,
+    sampled: FlashTotals,
+    next_sample: Nanos,
+}
+
+impl Recorder {
+    /// An empty recorder that begins at `start`, when flash had done `totals`.
+    pub fn new(start: Nanos, totals: FlashTotals) -> Self {
+        Recorder {
+            all: Histogram::new(),
+            read: Histogram::new(),
+            write: Histogram::new(),
+            collections: Histogram::new(),
+            start,
+            window: FIRST_WINDOW,
+            windows: Vec::new(),
+            sampled: totals,
+            next_sample: start + FIRST_WINDOW,
+        }
+    }
+
+    fn window_at(&mut self, now: Nanos) -> &mut Window {
+        while (now - self.start) / self.window >= MOST_WINDOWS as u64 {
+            self.join_pairs();
+        }
+        let index = ((now - self.start) / self.window) as usize;
+        if index >= self.windows.len() {
+            self.windows.resize(index + 1, Window::default());
+        }
+        &mut self.windows[index]
+    }
+
+    fn join_pairs(&mut self) {
+        let joined = self.windows.chunks(2).map(|pair| match pair {
+            [one, two] => Window {
+                requests: one.requests + two.requests,
+                bytes: one.bytes + two.bytes,
+                reads: one.reads + two.reads,
+                read_sum: one.read_sum + two.read_sum,
+                writes: one.writes + two.writes,
+                write_sum: one.write_sum + two.write_sum,
+                max: one.max.max(two.max),
+                flash: add(one.flash, two.flash),
+            },
+            pair => pair[0],
+        });
+        self.windows = joined.collect();
+        self.window *= 2;
+    }
+
+    /// From when on [`Self::sample`] should be called again.
+    #[inline]
+    pub fn next_sample(&self) -> Nanos {
+        self.next_sample
+    }
+
+    /// Books what flash has done since the last sample to the window of `now`.
+    pub fn sample(&mut self, now: Nanos, totals: FlashTotals) {
+        let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
+        let window = self.window_at(now);
+        window.flash = add(window.flash, done);
+        self.next_sample = now + self.window;
+    }
+
+    /// The time series.
+    pub fn series(&self) -> Series {
+        let mean = |sum: u64, count: u64| if count == 0 { None } else { Some(sum / count) };
+        let column = |value: fn(&Window) -> u64| self.windows.iter().map(value).collect::<Vec<u64>>();
+        Series {
+            window_ns: self.window,
+            start_ns: (0..self.windows.len() as u64).map(|index| index * self.window).collect(),
+            requests: column(|window| window.requests),
+            bytes: column(|window| window.bytes),
+            read_mean_ns: self.windows.iter().map(|window| mean(window.read_sum, window.reads)).collect(),
+            write_mean_ns: self.windows.iter().map(|window| mean(window.write_sum, window.writes)).collect(),
+            max_ns: column(|window| window.max),
+            programs: column(|window| window.flash.programs),
+            reads: column(|window| window.flash.reads),
+            erases: column(|window| window.flash.erases),
+            gc_programs: column(|window| window.flash.gc_programs),
+            write_amplification: self
+                .windows
+                .iter()
+                .map(|window| window.flash)
+                .map(|flash| (flash.host_bytes > 0).then(|| flash.data_bytes as f64 / flash.host_bytes as f64))
+                .collect(),
+        }
+    }
+}
+
+fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
+    FlashTotals {
+        reads: one.reads + two.reads,
+        programs: one.programs + two.programs,
+        gc_programs: one.gc_programs + two.gc_programs,
+        erases: one.erases + two.erases,
+        data_bytes: one.data_bytes + two.data_bytes,
+        host_bytes: one.host_bytes + two.host_bytes,
+    }
+}
+
+fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
+    FlashTotals {
+        reads: later.reads - earlier.reads,
+        programs: later.programs - earlier.programs,
+        gc_programs: later.gc_programs - earlier.gc_programs,
+        erases: later.erases - earlier.erases,
+        data_bytes: later.data_bytes - earlier.data_bytes,
+        host_bytes: later.host_bytes - earlier.host_bytes,
+    }
+}
+
+impl Observer for Recorder {
+    #[inline]
+    fn request_completed(&mut self, kind: RequestKind, bytes: u64, latency: Nanos, now: Nanos) {
+        self.all.record(latency);
+        match kind {
+            RequestKind::Read => self.read.record(latency),
+            RequestKind::Write => self.write.record(latency),
+            _ => {}
+        }
+        let window = self.window_at(now);
+        window.requests += 1;
+        window.bytes += bytes;
+        window.max = window.max.max(latency);
+        match kind {
+            RequestKind::Read => (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency),
+            RequestKind::Write => (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency),
+            _ => {}
+        }
+    }
+
+    fn collection_ended(&mut self, took: Nanos) {
+        self.collections.record(took);
+    }
+}
+
+/// The time series of a run, one entry a window.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names say it; they are the keys of the series' JSON")]
+pub struct Series {
+    pub window_ns: Nanos,
+    pub start_ns: Vec<Nanos>,
+    pub requests: Vec<u64>,
+    pub bytes: Vec<u64>,
+    pub read_mean_ns: Vec<Option<Nanos>>,
+    pub write_mean_ns: Vec<Option<Nanos>>,
+    pub max_ns: Vec<Nanos>,
+    pub programs: Vec<u64>,
+    pub reads: Vec<u64>,
+    pub erases: Vec<u64>,
+    pub gc_programs: Vec<u64>,
+    pub write_amplification: Vec<Option<f64>>,
+}

@@ -1,0 +1,206 @@
+//! The schema of a result: what `run --json` prints. Names are fixed by the project's contract; more may be added.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Version of the schema; larger when a name changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A result. Counters are exact; times are nanoseconds.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Summary {
+    pub schema_version: u32,
+    pub ftl: String,
+    pub ssd: String,
+    pub workload: String,
+    pub seed: u64,
+    pub fidelity: &'static str,
+    pub payload: &'static str,
+    pub config: Value,
+    pub requests: Requests,
+    pub host: Host,
+    pub latency_ns: Option<Latencies>,
+    pub throughput: Throughput,
+    pub simulated_ns: u64,
+    pub flash: Flash,
+    pub write_amplification: Option<f64>,
+    pub padding_bytes: u64,
+    pub read_amplification: ReadAmplification,
+    pub gc: Gc,
+    pub merge: Merge,
+    pub mapping: MappingBytes,
+    pub energy_uj: Energy,
+    pub lifetime: Lifetime,
+    pub ftl_stats: Map<String, Value>,
+    pub precondition: Precondition,
+    pub notes: Vec<String>,
+    pub sim: Sim,
+}
+
+/// Requests completed in the measured part of the run.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Requests {
+    pub read: u64,
+    pub write: u64,
+    pub trim: u64,
+    pub flush: u64,
+}
+
+/// What the host moved. `transferred` counts whole units of the layer's map.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Host {
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub subpages_read: u64,
+    pub subpages_written: u64,
+    pub bytes_transferred: u64,
+    pub subpages_transferred: u64,
+}
+
+/// Latencies by kind of request.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Latencies {
+    pub all: Latency,
+    pub read: Latency,
+    pub write: Latency,
+}
+
+/// A distribution of times.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Latency {
+    pub mean: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+}
+
+impl From<&super::histogram::Histogram> for Latency {
+    fn from(times: &super::histogram::Histogram) -> Self {
+        Latency {
+            mean: times.mean(),
+            p50: times.percentile(500),
+            p90: times.percentile(900),
+            p99: times.percentile(990),
+            p999: times.percentile(999),
+            max: times.max(),
+        }
+    }
+}
+
+/// Requests and bytes a second of simulated time; null at count fidelity.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Throughput {
+    pub iops: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+}
+
+/// What flash did in the measured part of the run.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Flash {
+    pub page_reads: u64,
+    pub page_programs: u64,
+    pub partial_programs: u64,
+    pub reprograms: u64,
+    pub erases: u64,
+    pub bytes_sensed: u64,
+    pub bytes_transferred: u64,
+    pub read_retries: u64,
+    pub failed_programs: u64,
+    pub failed_erases: u64,
+    pub by_cause: BTreeMap<&'static str, ByCause>,
+}
+
+/// Page reads and programs of one cause.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct ByCause {
+    pub reads: u64,
+    pub programs: u64,
+}
+
+/// Bytes sensed over bytes wanted; null where nothing was wanted.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct ReadAmplification {
+    pub host: Option<f64>,
+    pub gc: Option<f64>,
+}
+
+/// Garbage collection. Times are from the start of a collection to the end of its erase.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Gc {
+    pub runs: u64,
+    pub erased_blocks: u64,
+    pub moved_subpages: u64,
+    pub mean_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+}
+
+/// Merges of scattered subpages.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Merge {
+    pub count: u64,
+    pub moved_subpages: u64,
+}
+
+/// DRAM of the layer's tables.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct MappingBytes {
+    pub bytes: u64,
+    pub bytes_peak: u64,
+    pub tables: BTreeMap<&'static str, u64>,
+}
+
+/// Energy in microjoules.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Energy {
+    pub read: f64,
+    pub program: f64,
+    pub reprogram: f64,
+    pub erase: f64,
+    pub total: f64,
+}
+
+/// Wear of the drive since it was new, preconditioning included; and how many bytes the host could write at the
+/// measured rate of erases before the mean block reaches its endurance (null where the run erased nothing).
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Lifetime {
+    pub mean_erases: f64,
+    pub max_erases: u32,
+    pub projected_host_bytes: Option<u64>,
+    pub retired_blocks: u64,
+}
+
+/// What preconditioning did.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Precondition {
+    pub spec: String,
+    pub bytes_written: u64,
+    pub last_write_amplification: Option<f64>,
+    pub converged: Option<bool>,
+}
+
+/// About the simulation itself: the only figures that differ between two runs.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Sim {
+    pub wall_s: f64,
+    pub requests_per_s: f64,
+    pub peak_rss_bytes: u64,
+}

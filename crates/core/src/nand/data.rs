@@ -1,0 +1,175 @@
+//! What cells hold: nothing at all, a 64-bit fingerprint a subpage, or real bytes.
+//!
+//! Translation layers move [`Data`] about without knowing which. With [`Payload::Tag`] it is the fingerprint itself; with
+//! [`Payload::Bytes`] the number of a buffer in controller memory. Fingerprints and bytes bring a number with every
+//! subpage, the order in which it was programmed, from which a map is rebuilt after a power cut.
+
+use super::SubpageMask;
+use crate::geometry::Geometry;
+
+/// What is stored of the host's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// Nothing: the fastest; reads cannot be verified.
+    None,
+    /// A 64-bit fingerprint a subpage.
+    Tag,
+    /// The bytes.
+    Bytes,
+}
+
+/// The content of one subpage in controller memory. [`Data::ZERO`] is a subpage of zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Data(pub u64);
+
+impl Data {
+    /// A subpage that the host never wrote, or trimmed.
+    pub const ZERO: Data = Data(0);
+}
+
+/// The cells of all subpages, as far as the payload stores them.
+pub struct PayloadStore {
+    kind: Payload,
+    tags: Vec<u64>,
+    sequence: Vec<u64>,
+    cells: Vec<Option<Box<[u8]>>>,
+    buffers: Buffers,
+}
+
+impl PayloadStore {
+    /// Empty cells for `geometry`.
+    pub fn new(kind: Payload, geometry: &Geometry) -> Self {
+        let subpages = geometry.subpages() as usize;
+        let sized = |wanted: bool| if wanted { subpages } else { 0 };
+        PayloadStore {
+            kind,
+            tags: vec![0; sized(kind == Payload::Tag)],
+            sequence: vec![0; sized(kind != Payload::None)],
+            cells: vec![None; sized(kind == Payload::Bytes)],
+            buffers: Buffers::new(geometry.subpage_bytes as usize),
+        }
+    }
+
+    /// What is stored.
+    #[inline]
+    pub fn kind(&self) -> Payload {
+        self.kind
+    }
+
+    /// Number of the program that wrote subpage `psn`.
+    pub fn sequence(&self, psn: u32) -> u64 {
+        self.sequence.get(psn as usize).copied().unwrap_or(0)
+    }
+
+    /// Content of subpage `psn`, bytes copied into a buffer of controller memory.
+    #[inline]
+    pub fn load(&mut self, psn: u32) -> Data {
+        match self.kind {
+            Payload::None => Data::ZERO,
+            Payload::Tag => Data(self.tags[psn as usize]),
+            Payload::Bytes => match &self.cells[psn as usize] {
+                Some(cells) => self.buffers.keep(cells),
+                None => Data::ZERO,
+            },
+        }
+    }
+
+    /// Controller memory.
+    pub fn buffers(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    /// Stores `data` (one entry a subpage of the page) in the subpages `written` of the page that begins at `first`.
+    #[inline]
+    pub fn store(&mut self, first: usize, written: SubpageMask, data: &[Data], sequence: u64) {
+        if self.kind == Payload::None {
+            return;
+        }
+        let mut rest = written;
+        while rest != 0 {
+            let index = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            self.sequence[first + index] = sequence;
+            match self.kind {
+                Payload::Tag => self.tags[first + index] = data[index].0,
+                _ => self.cells[first + index] = self.buffers.get(data[index]).map(Box::from),
+            }
+        }
+    }
+
+    /// Forgets the bytes of erased subpages; fingerprints cannot be read any more and need no clearing.
+    pub fn erase(&mut self, first: usize, subpages: usize) {
+        if self.kind == Payload::Bytes {
+            self.cells[first..first + subpages].fill(None);
+        }
+    }
+}
+
+/// Controller memory for real bytes. A buffer lives until the request that made it ends, unless it is pinned.
+pub struct Buffers {
+    subpage_bytes: usize,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    transient: Vec<usize>,
+}
+
+struct Slot {
+    bytes: Box<[u8]>,
+    pins: u32,
+}
+
+impl Buffers {
+    /// Empty memory for subpages of `subpage_bytes` bytes.
+    pub fn new(subpage_bytes: usize) -> Self {
+        Buffers { subpage_bytes, slots: Vec::new(), free: Vec::new(), transient: Vec::new() }
+    }
+
+    /// Puts a copy of `bytes` into a buffer.
+    pub fn keep(&mut self, bytes: &[u8]) -> Data {
+        assert_eq!(bytes.len(), self.subpage_bytes, "a buffer holds one subpage");
+        let slot = Some(Slot { bytes: bytes.into(), pins: 0 });
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        self.transient.push(index);
+        Data(index as u64 + 1)
+    }
+
+    /// The bytes of `data`; `None` for zeros.
+    pub fn get(&self, data: Data) -> Option<&[u8]> {
+        let index = (data.0 as usize).checked_sub(1)?;
+        Some(&self.slots[index].as_ref().expect("a live buffer").bytes)
+    }
+
+    /// Keeps `data` alive beyond its request.
+    pub fn pin(&mut self, data: Data) {
+        if let Some(index) = (data.0 as usize).checked_sub(1) {
+            self.slots[index].as_mut().expect("a live buffer").pins += 1;
+        }
+    }
+
+    /// Takes back one [`Self::pin`]; the buffer goes when its last pin went and the present request ends.
+    pub fn unpin(&mut self, data: Data) {
+        if let Some(index) = (data.0 as usize).checked_sub(1) {
+            self.slots[index].as_mut().expect("a live buffer").pins -= 1;
+            self.transient.push(index);
+        }
+    }
+
+    /// Frees every buffer that no one pinned: the request is over.
+    pub fn end_request(&mut self) {
+        for index in self.transient.drain(..) {
+            if self.slots[index].as_ref().is_some_and(|slot| slot.pins == 0) {
+                self.slots[index] = None;
+                self.free.push(index);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The last operations of the run, kept so that a refused one can be explained.
+//!
+//! A ring of fixed size, written on every operation and read only when one is refused: a few nanoseconds an operation.
+
+const LENGTH: usize = 4096;
+
+/// Kind of a remembered operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Never happened.
+    Nothing,
+    /// A page read.
+    Read,
+    /// A page program.
+    Program,
+    /// A block erase.
+    Erase,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    mask: u64,
+    block: u32,
+    page: u16,
+    kind: Kind,
+}
+
+/// The ring.
+pub struct History {
+    entries: Box<[Entry]>,
+    next: usize,
+}
+
+impl History {
+    /// An empty history.
+    #[expect(clippy::new_without_default, reason = "a history is made once, by flash")]
+    pub fn new() -> Self {
+        let nothing = Entry { mask: 0, block: 0, page: 0, kind: Kind::Nothing };
+        History { entries: vec![nothing; LENGTH].into_boxed_slice(), next: 0 }
+    }
+
+    /// Remembers an operation.
+    #[inline]
+    pub fn note(&mut self, kind: Kind, block: u32, page: u32, mask: u64) {
+        self.entries[self.next] = Entry { mask, block, page: page as u16, kind };
+        self.next = (self.next + 1) % LENGTH;
+    }
+
+    /// The remembered operations on `block`, oldest first, one short text each; the last one is the latest.
+    pub fn of(&self, block: u32) -> Vec<String> {
+        let (newer, older) = self.entries.split_at(self.next);
+        let matching = older.iter().chain(newer).filter(|entry| entry.kind != Kind::Nothing && entry.block == block);
+        let mut texts: Vec<String> = matching
+            .map(|entry| match entry.kind {
+                Kind::Erase => "erase".to_owned(),
+                Kind::Read => format!("read page {} subpages {:#b}", entry.page, entry.mask),
+                _ => format!("program page {} subpages {:#b}", entry.page, entry.mask),
+            })
+            .collect();
+        texts.pop(); // the refused operation itself
+        texts.split_off(texts.len().saturating_sub(12))
+    }
+}

@@ -1,0 +1,190 @@
+//! The rules of flash, as a part states them: order of programs, programs between erases, pairs of pages.
+//!
+//! Pure functions of what flash knows of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
+//! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
+
+use super::part::{Part, ProgramOrder};
+use std::fmt;
+
+/// A rule that an operation breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A read wants a subpage that was not written since the erase.
+    ReadUnwritten,
+    /// A read wants a subpage whose program failed or was cut off.
+    ReadTorn,
+    /// The block is marked bad.
+    BadBlock,
+    /// The last erase of the block was cut off.
+    TornErase,
+    /// A page would be programmed before an earlier page of its block.
+    PageOrder,
+    /// A page would be programmed again although a later page of its block was programmed.
+    ReprogramOrder,
+    /// A page would be programmed more often than its part allows between two erases (NOP).
+    TooManyPrograms,
+    /// Cells that hold data would be programmed again without a write-once-memory code: 0 cannot become 1.
+    OneToZero,
+    /// A high page would be programmed before its low page.
+    HighBeforeLow,
+    /// A low page would be programmed again after its high page (the LHL scheme: two state transitions fail).
+    LowAfterHigh,
+    /// A high page would be programmed again (the LHH scheme: it corrupts the low page).
+    HighTwice,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::ReadUnwritten => "a read of a subpage that was not written since the erase",
+            Rule::ReadTorn => "a read of a subpage whose program failed or was cut off",
+            Rule::BadBlock => "a program or erase of a bad block",
+            Rule::TornErase => "a program in a block whose last erase was cut off",
+            Rule::PageOrder => "a first program of a page before an earlier page of its block (part.order)",
+            Rule::ReprogramOrder => {
+                "a second program of a page after a later page of its block (part.order = \"strict\")"
+            }
+            Rule::TooManyPrograms => "more programs of a page between two erases than part.nop",
+            Rule::OneToZero => "a program of cells that already hold data (0 cannot become 1 without an erase)",
+            Rule::HighBeforeLow => "a program of a high page before its low page",
+            Rule::LowAfterHigh => {
+                "a second program of a low page after its high page (low-high-low fails on real parts)"
+            }
+            Rule::HighTwice => "a second program of a high page (low-high-high corrupts the low page)",
+        })
+    }
+}
+
+/// A refused operation, with what happened to its block before.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The rule.
+    pub rule: Rule,
+    /// The block.
+    pub block: u32,
+    /// The page within the block.
+    pub page: u32,
+    /// Number of the operation in the run.
+    pub operation: u64,
+    /// The last operations on the block, oldest first.
+    pub history: Vec<String>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "operation {} on block {}, page {}: {}", self.operation, self.block, self.page, self.rule)?;
+        write!(f, "; before it: {}", if self.history.is_empty() { "nothing".into() } else { self.history.join(", ") })
+    }
+}
+
+/// What a rule may look at.
+pub struct PageView<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// Whether the block is marked bad.
+    pub bad: bool,
+    /// Whether the last erase of the block was cut off.
+    pub torn: bool,
+    /// The page to program.
+    pub page: u32,
+    /// First page that no program has reached.
+    pub next_page: u32,
+    /// Programs of every page of the block since its erase.
+    pub programs: &'a [u8],
+}
+
+/// Whether `view.page` may be programmed.
+///
+/// # Errors
+/// The first rule that this breaks.
+#[inline]
+pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
+    if view.bad {
+        return Err(Rule::BadBlock);
+    }
+    if view.torn {
+        return Err(Rule::TornErase);
+    }
+    let before = u32::from(view.programs[view.page as usize]);
+    if before >= view.part.nop {
+        return Err(if view.part.is_high(view.page) && before > 0 { Rule::HighTwice } else { Rule::TooManyPrograms });
+    }
+    match view.part.order {
+        ProgramOrder::Any => Ok(()),
+        ProgramOrder::Ascending if before > 0 || view.page >= view.next_page => Ok(()),
+        ProgramOrder::Strict if before > 0 && view.page + 1 < view.next_page => Err(Rule::ReprogramOrder),
+        ProgramOrder::Strict if before > 0 || view.page >= view.next_page => Ok(()),
+        ProgramOrder::Ascending | ProgramOrder::Strict => Err(Rule::PageOrder),
+        ProgramOrder::LowLowHigh => check_low_low_high(view, before),
+    }
+}
+
+/// The low-low-high order (LLH paper, Sec. 3.2): low pages ascend among themselves, so do high pages; a low page may be
+/// programmed again until its high page is; a high page follows its low page. The standard order is a special case.
+fn check_low_low_high(view: &PageView<'_>, before: u32) -> Result<(), Rule> {
+    let part = view.part;
+    let last = part.pages_per_block - 1;
+    let programmed = |page: u32| view.programs[page as usize] > 0;
+    let later_of_kind = |high: bool| (view.page + 1..=last).any(|page| part.is_high(page) == high && programmed(page));
+    if part.is_high(view.page) {
+        return match () {
+            () if before > 0 => Err(Rule::HighTwice),
+            () if !programmed(part.partner(view.page)) => Err(Rule::HighBeforeLow),
+            () if later_of_kind(true) => Err(Rule::PageOrder),
+            () => Ok(()),
+        };
+    }
+    match before {
+        0 if later_of_kind(false) => Err(Rule::PageOrder),
+        0 => Ok(()),
+        _ if programmed(part.partner(view.page)) => Err(Rule::LowAfterHigh),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::tests::slc;
+    use super::super::part::{CellKind, ProgramOrder};
+    use super::*;
+
+    fn check(part: &Part, programs: &[u8], page: u32) -> Result<(), Rule> {
+        let next_page = programs.iter().rposition(|&p| p > 0).map_or(0, |last| last as u32 + 1);
+        check_program(&PageView { part, bad: false, torn: false, page, next_page, programs })
+    }
+
+    #[test]
+    fn strict_order_allows_the_open_page_only() {
+        let part = Part { nop: 4, ..slc() };
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 2), Ok(()));
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 1), Ok(()));
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 0), Err(Rule::ReprogramOrder));
+        assert_eq!(check(&part, &[1, 0, 0, 1, 0, 0, 0, 0], 2), Err(Rule::PageOrder));
+    }
+
+    #[test]
+    fn ascending_order_allows_going_back_to_programmed_pages_up_to_nop() {
+        let part = Part { nop: 2, order: ProgramOrder::Ascending, ..slc() };
+        assert_eq!(check(&part, &[1, 1, 1, 0, 0, 0, 0, 0], 0), Ok(()));
+        assert_eq!(check(&part, &[2, 1, 1, 0, 0, 0, 0, 0], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1, 0, 1, 0, 0, 0, 0, 0], 1), Err(Rule::PageOrder));
+        let any = Part { order: ProgramOrder::Any, ..part };
+        assert_eq!(check(&any, &[1, 0, 1, 0, 0, 0, 0, 0], 1), Ok(()));
+    }
+
+    #[test]
+    fn low_low_high_scheme_is_allowed_and_lhl_and_lhh_are_not() {
+        let part = Part { cell: CellKind::Mlc, nop: 2, order: ProgramOrder::LowLowHigh, ..slc() };
+        // Pages: L0 L1 H0 L2 H1 L3 H2 H3.
+        let first_round = [1, 1, 0, 1, 0, 1, 0, 0];
+        assert_eq!(check(&part, &[1, 0, 0, 0, 0, 0, 0, 0], 2), Ok(()));
+        assert_eq!(check(&part, &first_round, 0), Ok(()), "a low page again");
+        assert_eq!(check(&part, &first_round, 2), Ok(()), "its high page");
+        assert_eq!(check(&part, &[2, 1, 1, 1, 0, 1, 0, 0], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1, 1, 1, 1, 0, 1, 0, 0], 0), Err(Rule::LowAfterHigh));
+        assert_eq!(check(&part, &[2, 1, 1, 1, 0, 1, 0, 0], 2), Err(Rule::HighTwice));
+        assert_eq!(check(&part, &[0, 0, 0, 0, 0, 0, 0, 0], 2), Err(Rule::HighBeforeLow));
+        assert_eq!(check(&part, &[1, 1, 0, 1, 1, 0, 0, 0], 2), Err(Rule::PageOrder), "high pages ascend");
+        assert_eq!(check(&part, &[1, 0, 0, 1, 0, 0, 0, 0], 1), Err(Rule::PageOrder), "low pages ascend");
+    }
+}

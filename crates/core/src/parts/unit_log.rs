@@ -1,0 +1,543 @@
+//! A log of mapped units: the map, the open pages, allocation over the planes, and cleaning, for layers that write units of
+//! one size out of place. A unit is a page (`page`) or a subpage (`subpage`).
+//!
+//! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream. A
+//! unit of an open page remembers where its older copy stands, and that copy stays valid until the page is programmed: so
+//! what was acknowledged after programming survives a power cut. Streams have blocks of their own in every plane.
+
+mod collect;
+mod recover;
+
+use crate::ftl::io::{Cause, Gate, Io, PageImage};
+use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
+use crate::geometry::Geometry;
+use crate::nand::data::Data;
+use crate::nand::{Flash, Halt, Outcome, PADDING};
+use crate::parts::blocks::{Blocks, NO_BLOCK};
+use crate::parts::victim::{self, Victim};
+use crate::rng::Rng;
+
+/// Map entry of a unit that was never written, or was trimmed.
+const UNMAPPED: u32 = u32::MAX;
+/// Map entries from here on name a slot of an open page.
+const IN_OPEN_PAGE: u32 = u32::MAX - (1 << 16);
+/// Unit number of an open page's slot whose unit was trimmed.
+const HOLE: u32 = u32::MAX;
+/// No unit may have this number or a larger one (flash marks padding with the largest numbers).
+pub const MAX_UNITS: u32 = u32::MAX - (1 << 17);
+
+/// Where a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Location {
+    /// Nowhere: it reads as zeros.
+    Unmapped,
+    /// In an open page, with this content.
+    Open(Data),
+    /// In flash, at this physical unit.
+    Flash(u32),
+}
+
+/// Counters of a log, for the results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogCounters {
+    /// Victims cleaned for space.
+    pub collections: u64,
+    /// Blocks erased after cleaning.
+    pub erased: u64,
+    /// Units moved by cleaning and wear levelling.
+    pub moved_units: u64,
+    /// Blocks moved to level wear.
+    pub wear_moves: u64,
+    /// Blocks retired after a failed program or erase.
+    pub retired: u64,
+    /// Pages programmed before they were full.
+    pub padded_pages: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Frontier {
+    block: u32,
+    next_page: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    unit: u32,
+    data: Data,
+    /// Physical unit of the older copy, or [`UNMAPPED`].
+    previous: u32,
+}
+
+/// The page of a stream that is being filled.
+struct OpenPage {
+    slots: Vec<Slot>,
+    /// Closes when everything that was read for this page has arrived.
+    ready: Gate,
+    /// Closes when the page is programmed.
+    done: Gate,
+    /// Subpages of the host's write buffer that it holds.
+    held: u32,
+    /// When its oldest unit came.
+    since: u64,
+    cause: Cause,
+}
+
+impl OpenPage {
+    fn new() -> Self {
+        OpenPage { slots: Vec::new(), ready: Gate::NONE, done: Gate::NONE, held: 0, since: 0, cause: Cause::Host }
+    }
+}
+
+/// What comes with a unit that is appended.
+#[derive(Debug, Clone, Copy)]
+pub struct Append {
+    /// The unit.
+    pub unit: u32,
+    /// One entry a subpage stands in the log's scratch for units of several subpages; this is the first.
+    pub data: Data,
+    /// Why.
+    pub cause: Cause,
+    /// Its content has arrived when this gate closes.
+    pub after: Gate,
+    /// Wants to know when it is programmed.
+    pub signal: Gate,
+    /// Subpages of the write buffer that it takes.
+    pub holds: u32,
+}
+
+/// The log.
+pub struct UnitLog {
+    settings: FtlSettings,
+    units_per_page: u32,
+    unit_subpages: u32,
+    pages_per_block: u32,
+    dies: u32,
+    map: Vec<u32>,
+    blocks: Blocks,
+    victim: Box<dyn Victim>,
+    rng: Rng,
+    /// Frontier of each stream in each plane: index plane x streams + stream.
+    frontiers: Vec<Frontier>,
+    open: Vec<OpenPage>,
+    /// Free pages of each plane: in free blocks and at the frontiers.
+    free_pages: Vec<u32>,
+    cursor: u32,
+    gc_start: u32,
+    gc_stop: u32,
+    /// Whether open pages survive a power cut, so that a victim may be erased while they hold its units.
+    protected: bool,
+    failed: Vec<u32>,
+    wear_checks: u32,
+    counters: LogCounters,
+    logical: Vec<u32>,
+    image: Vec<Data>,
+    /// Contents of the subpages of units that have several.
+    wide: Vec<Data>,
+}
+
+impl UnitLog {
+    /// An empty log of `units` units of `unit_subpages` subpages each. `protected` says that open pages survive a power
+    /// cut. `seed` is for policies that draw at random.
+    pub fn new(io: &Io, settings: &FtlSettings, units: u32, unit_subpages: u32, protected: bool, seed: u64) -> Self {
+        assert!(units <= MAX_UNITS, "more units than a map entry can name");
+        let geometry: Geometry = *io.geometry();
+        let units_per_page = geometry.subpages_per_page / unit_subpages;
+        assert!(settings.streams * units_per_page < 1 << 16, "more open slots than a map entry can name");
+        let planes = geometry.planes();
+        let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
+        let pages_of = |count: crate::ftl::settings::BlockCount| match count {
+            crate::ftl::settings::BlockCount::Blocks(n) => n * geometry.pages_per_block,
+            crate::ftl::settings::BlockCount::Share(share) => {
+                (f64::from(geometry.blocks_per_plane * geometry.pages_per_block) * share) as u32
+            }
+        };
+        UnitLog {
+            units_per_page,
+            unit_subpages,
+            pages_per_block: geometry.pages_per_block,
+            dies: geometry.dies(),
+            map: vec![UNMAPPED; units as usize],
+            victim: victim::new(settings.victim),
+            rng: Rng::new(seed, 0x71c7),
+            frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
+            open: (0..settings.streams).map(|_| OpenPage::new()).collect(),
+            free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
+            cursor: 0,
+            gc_start: pages_of(settings.gc_start),
+            gc_stop: pages_of(settings.gc_stop),
+            protected,
+            failed: Vec::new(),
+            wear_checks: 0,
+            counters: LogCounters::default(),
+            logical: vec![PADDING; geometry.subpages_per_page as usize],
+            image: vec![Data::ZERO; geometry.subpages_per_page as usize],
+            wide: Vec::new(),
+            blocks,
+            settings: settings.clone(),
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> &LogCounters {
+        &self.counters
+    }
+
+    /// Bytes of map, 8 bytes an entry as the papers count.
+    pub fn map_bytes(&self) -> u64 {
+        self.map.len() as u64 * 8
+    }
+
+    /// The stream of data that is moved.
+    #[inline]
+    pub fn moved_stream(&self) -> u32 {
+        self.settings.streams - 1
+    }
+
+    /// Where `unit` is.
+    #[inline]
+    pub fn locate(&self, unit: u32) -> Location {
+        match self.map[unit as usize] {
+            UNMAPPED => Location::Unmapped,
+            entry if entry >= IN_OPEN_PAGE => {
+                let (stream, slot) = self.slot_of(entry);
+                Location::Open(self.open[stream].slots[slot].data)
+            }
+            physical => Location::Flash(physical),
+        }
+    }
+
+    /// The page that physical unit `physical` lies in, and its subpages there.
+    #[inline]
+    pub fn place(&self, physical: u32) -> (u32, u64) {
+        let ppn = physical / self.units_per_page;
+        let subpages = (1 << self.unit_subpages) - 1;
+        (ppn, subpages << (physical % self.units_per_page * self.unit_subpages))
+    }
+
+    #[inline]
+    fn slot_of(&self, entry: u32) -> (usize, usize) {
+        let index = entry - IN_OPEN_PAGE;
+        ((index / self.units_per_page) as usize, (index % self.units_per_page) as usize)
+    }
+
+    /// When the oldest unit of any open page came.
+    pub fn oldest_open(&self) -> Option<u64> {
+        self.open.iter().filter(|page| !page.slots.is_empty()).map(|page| page.since).min()
+    }
+
+    /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
+    ///
+    /// # Errors
+    /// [`Halt`]s of flash.
+    #[inline]
+    pub fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.units_per_page > 1 {
+            return self.append_to_open_page(io, stream, what);
+        }
+        let plane = self.plane_with_space(io, stream, what.unit)?;
+        io.take_buffer(what.holds);
+        self.program_unit(io, plane, stream, what)?;
+        self.evacuate_failed(io)
+    }
+
+    fn append_to_open_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.replace_open(io, what) {
+            return Ok(());
+        }
+        let mut plane = 0;
+        if self.open[stream as usize].slots.len() as u32 + 1 == self.units_per_page {
+            plane = self.plane_with_space(io, stream, what.unit)?;
+            // Cleaning may have moved the older copy into an open page, or programmed the open page.
+            if self.replace_open(io, what) {
+                return Ok(());
+            }
+        }
+        io.take_buffer(what.holds);
+        self.push(io, stream, what);
+        if self.open[stream as usize].slots.len() as u32 == self.units_per_page {
+            self.program_open(io, plane, stream)?;
+        }
+        self.evacuate_failed(io)
+    }
+
+    /// Appends a unit of several subpages, which `contents` lists.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_page(&mut self, io: &mut Io, stream: u32, what: Append, contents: &[Data]) -> Flash<()> {
+        let plane = self.plane_with_space(io, stream, what.unit)?;
+        self.wide.clear();
+        self.wide.extend_from_slice(contents);
+        self.program_unit(io, plane, stream, what)?;
+        self.evacuate_failed(io)
+    }
+
+    /// A unit that stands in an open page already is replaced there.
+    fn replace_open(&mut self, io: &mut Io, what: Append) -> bool {
+        let entry = self.map[what.unit as usize];
+        if entry == UNMAPPED || entry < IN_OPEN_PAGE {
+            return false;
+        }
+        let (stream, slot) = self.slot_of(entry);
+        let (_, buffers) = io.host();
+        buffers.pin(what.data);
+        let page = &mut self.open[stream];
+        buffers.unpin(page.slots[slot].data);
+        page.slots[slot].data = what.data;
+        self.attach(io, stream as u32, what);
+        true
+    }
+
+    /// Makes the open page of `stream` wait for, and tell, the gates of `what`.
+    #[inline]
+    fn attach(&mut self, io: &mut Io, stream: u32, what: Append) {
+        let page = &mut self.open[stream as usize];
+        if !what.after.is_none() {
+            if !io.is_open(page.ready) {
+                page.ready = io.gate();
+            }
+            io.link(what.after, page.ready);
+        }
+        if !what.signal.is_none() {
+            if page.done.is_none() {
+                page.done = io.gate();
+            }
+            io.link(page.done, what.signal);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, io: &mut Io, stream: u32, what: Append) {
+        self.attach(io, stream, what);
+        let entry = &mut self.map[what.unit as usize];
+        let page = &mut self.open[stream as usize];
+        if page.slots.is_empty() {
+            page.since = io.now();
+            page.cause = what.cause;
+        }
+        let previous = std::mem::replace(entry, IN_OPEN_PAGE + stream * self.units_per_page + page.slots.len() as u32);
+        page.slots.push(Slot { unit: what.unit, data: what.data, previous });
+        page.held += what.holds;
+        io.host().1.pin(what.data);
+    }
+
+    /// Pads and programs the open page of every stream; `signal` learns when they are programmed.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
+        for stream in 0..self.settings.streams {
+            if self.open[stream as usize].slots.is_empty() {
+                continue;
+            }
+            let first = self.open[stream as usize].slots[0].unit;
+            let plane = self.plane_with_space(io, stream, first)?;
+            let page = &mut self.open[stream as usize];
+            if page.slots.is_empty() {
+                continue;
+            }
+            if !signal.is_none() {
+                if page.done.is_none() {
+                    page.done = io.gate();
+                }
+                io.link(page.done, signal);
+            }
+            self.program_open(io, plane, stream)?;
+            self.evacuate_failed(io)?;
+        }
+        Ok(())
+    }
+
+    /// Programs the open page of `stream` in `plane`, padded if it is not full.
+    fn program_open(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<()> {
+        let mut page = std::mem::replace(&mut self.open[stream as usize], OpenPage::new());
+        let (count, per_page) = (page.slots.len() as u32, self.units_per_page);
+        self.counters.padded_pages += u64::from(count < per_page);
+        let holes = page.slots.iter().filter(|slot| slot.unit == HOLE).count() as u32;
+        for index in 0..per_page as usize {
+            let (logical, data) = match page.slots.get(index) {
+                Some(slot) if slot.unit != HOLE => (slot.unit, slot.data),
+                _ => (PADDING, Data::ZERO),
+            };
+            self.logical[index] = logical;
+            self.image[index] = data;
+        }
+        loop {
+            let ppn = self.take_page(io, plane, stream)?;
+            let image = PageImage {
+                written: if per_page == 64 { u64::MAX } else { (1 << per_page) - 1 },
+                logical: &self.logical,
+                data: &self.image,
+                padding: per_page - count + holes,
+                transferred: per_page,
+                frees: page.held,
+            };
+            match io.program(ppn, &image, page.cause, page.ready, page.done)? {
+                Outcome::Done => {
+                    self.settle(io, ppn, &page.slots);
+                    break;
+                }
+                Outcome::Failed => self.drop_frontier(io, ppn),
+            }
+        }
+        // Its allocation serves the next page.
+        page.slots.clear();
+        self.open[stream as usize].slots = page.slots;
+        Ok(())
+    }
+
+    /// The units of `slots` now stand in `ppn`.
+    fn settle(&mut self, io: &mut Io, ppn: u32, slots: &[Slot]) {
+        let first = ppn * self.units_per_page;
+        for (index, slot) in slots.iter().enumerate() {
+            io.host().1.unpin(slot.data);
+            if slot.unit == HOLE {
+                continue;
+            }
+            if slot.previous != UNMAPPED {
+                self.invalidate(slot.previous);
+            }
+            self.map[slot.unit as usize] = first + index as u32;
+            self.validate(first + index as u32);
+        }
+    }
+
+    /// Programs one unit that fills a page.
+    #[inline]
+    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append) -> Flash<()> {
+        let width = self.unit_subpages;
+        for index in 0..width as usize {
+            self.logical[index] = what.unit * width + index as u32;
+        }
+        if width == 1 {
+            self.image[0] = what.data;
+        } else {
+            self.image[..width as usize].copy_from_slice(&self.wide);
+        }
+        loop {
+            let ppn = self.take_page(io, plane, stream)?;
+            let image = PageImage {
+                written: if width == 64 { u64::MAX } else { (1 << width) - 1 },
+                logical: &self.logical,
+                data: &self.image,
+                padding: 0,
+                transferred: width,
+                frees: what.holds,
+            };
+            match io.program(ppn, &image, what.cause, what.after, what.signal)? {
+                Outcome::Done => {
+                    let previous = std::mem::replace(&mut self.map[what.unit as usize], ppn);
+                    if previous != UNMAPPED {
+                        self.invalidate(previous);
+                    }
+                    self.validate(ppn);
+                    return Ok(());
+                }
+                Outcome::Failed => self.drop_frontier(io, ppn),
+            }
+        }
+    }
+
+    /// Forgets `unit`.
+    pub fn trim(&mut self, io: &mut Io, unit: u32) {
+        match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
+            UNMAPPED => {}
+            entry if entry >= IN_OPEN_PAGE => {
+                let (stream, index) = self.slot_of(entry);
+                let slot = &mut self.open[stream].slots[index];
+                let previous = slot.previous;
+                io.host().1.unpin(slot.data);
+                *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED };
+                if previous != UNMAPPED {
+                    self.invalidate(previous);
+                }
+            }
+            physical => self.invalidate(physical),
+        }
+    }
+
+    #[inline]
+    fn invalidate(&mut self, physical: u32) {
+        let per_block = self.blocks.units_per_block();
+        self.blocks.invalidate(physical / per_block, physical % per_block);
+    }
+
+    #[inline]
+    fn validate(&mut self, physical: u32) {
+        let per_block = self.blocks.units_per_block();
+        self.blocks.validate(physical / per_block, physical % per_block);
+    }
+
+    /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
+    fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
+        let planes = self.free_pages.len() as u32;
+        let first = match self.settings.allocation {
+            Allocation::Static => unit / self.units_per_page % planes,
+            Allocation::RoundRobin => self.cursor,
+            Allocation::LeastLoaded => self.least_loaded(io, planes),
+        };
+        for step in 0..planes {
+            let plane = if first + step >= planes { first + step - planes } else { first + step };
+            if self.ensure_space(io, plane, stream)? {
+                self.cursor = if plane + 1 == planes { 0 } else { plane + 1 };
+                return Ok(plane);
+            }
+        }
+        Err(Halt::NoSpace)
+    }
+
+    fn least_loaded(&self, io: &Io, planes: u32) -> u32 {
+        let in_turn = (0..planes).map(|step| (self.cursor + step) % planes);
+        in_turn.min_by_key(|&plane| io.load(plane % self.dies)).unwrap_or(0)
+    }
+
+    #[inline]
+    fn frontier(&self, plane: u32, stream: u32) -> usize {
+        (plane * self.settings.streams + stream) as usize
+    }
+
+    /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
+    #[inline]
+    fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        let index = self.frontier(plane, stream);
+        if self.frontiers[index].block == NO_BLOCK && !self.open_frontier(io, plane, stream) {
+            return self.take_page_elsewhere(io, plane, stream);
+        }
+        let frontier = &mut self.frontiers[index];
+        let ppn = frontier.block * self.pages_per_block + frontier.next_page;
+        frontier.next_page += 1;
+        self.free_pages[plane as usize] -= 1;
+        if frontier.next_page == self.pages_per_block {
+            let block = frontier.block;
+            frontier.block = NO_BLOCK;
+            self.blocks.close(block);
+        }
+        Ok(ppn)
+    }
+
+    #[cold]
+    fn take_page_elsewhere(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        let planes = self.free_pages.len() as u32;
+        let most_free = (0..planes).filter(|&other| other != plane).max_by_key(|&other| {
+            let at_frontier = self.frontiers[self.frontier(other, stream)].block != NO_BLOCK;
+            (self.blocks.free_count(other) + u32::from(at_frontier), u32::MAX - other)
+        });
+        match most_free {
+            Some(other) if self.frontiers[self.frontier(other, stream)].block != NO_BLOCK => {
+                self.take_page(io, other, stream)
+            }
+            Some(other) if self.open_frontier(io, other, stream) => self.take_page(io, other, stream),
+            _ => Err(Halt::NoSpace),
+        }
+    }
+
+    /// Opens a free block of `plane` for `stream`.
+    fn open_frontier(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
+        let nand = io.nand();
+        let level = self.settings.wear_leveling != WearLeveling::None;
+        let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
+        let index = self.frontier(plane, stream);
+        self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
+        opened.is_some()
+    }
+}

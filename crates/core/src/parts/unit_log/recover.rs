@@ -1,0 +1,174 @@
+//! After a power cut: the map from what is on flash, and the checks of a log against flash.
+//!
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
+//! of a unit wins. What was trimmed since its last program may come back, as the NVMe standard allows for deallocated
+//! blocks. Open pages come back where the buffer is protected, and are lost where writes are acknowledged by programs.
+
+use super::{Frontier, HOLE, IN_OPEN_PAGE, OpenPage, UNMAPPED, UnitLog};
+use crate::ftl::io::{Cause, Gate, Io};
+use crate::nand::data::Payload;
+use crate::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
+use crate::parts::blocks::{Blocks, NO_BLOCK};
+
+impl UnitLog {
+    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    ///
+    /// # Errors
+    /// [`crate::nand::Halt`]s of flash.
+    pub fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        let geometry = *io.geometry();
+        let survivors: Vec<OpenPage> =
+            self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
+        self.failed.clear();
+        self.map.fill(UNMAPPED);
+        self.frontiers.fill(Frontier { block: NO_BLOCK, next_page: 0 });
+        self.blocks = Blocks::new(&geometry, self.blocks.units_per_block(), |_| false);
+        self.free_pages.fill(0);
+        for block in 0..geometry.blocks() {
+            self.find_newest(io, block);
+        }
+        for block in 0..geometry.blocks() {
+            self.adopt(io, block)?;
+        }
+        if self.protected {
+            self.restore_open_pages(io, survivors);
+        }
+        self.evacuate_failed(io)
+    }
+
+    /// Lets the map point to the units of `block` that are newer than those it points to.
+    fn find_newest(&mut self, io: &Io, block: u32) {
+        let nand = io.nand();
+        if nand.is_torn(block) {
+            return;
+        }
+        let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
+        for physical in block * per_block..(block + 1) * per_block {
+            let logical = nand.logical(physical * width);
+            if matches!(logical, UNWRITTEN | PADDING | TORN) {
+                continue;
+            }
+            let entry = &mut self.map[(logical / width) as usize];
+            if *entry == UNMAPPED || nand.sequence(physical * width) > nand.sequence(*entry * width) {
+                *entry = physical;
+            }
+        }
+    }
+
+    /// Decides what becomes of `block`: free, a frontier again, closed, or to be retired.
+    fn adopt(&mut self, io: &mut Io, block: u32) -> Flash<()> {
+        let geometry = *io.geometry();
+        let plane = geometry.plane_of_block(block);
+        let bad = io.nand().is_bad(block);
+        if !bad && io.nand().is_torn(block) && io.erase(block, Cause::Gc, Gate::NONE, Gate::NONE)? == Outcome::Failed {
+            return self.adopt(io, block);
+        }
+        let used = io.nand().next_page(block);
+        if used == 0 && !bad {
+            self.free_pages[plane as usize] += self.pages_per_block;
+            return Ok(());
+        }
+        self.blocks.open_this(block);
+        self.mark_valid(io, block);
+        if bad {
+            self.blocks.abandon(block);
+            self.failed.push(block);
+            return Ok(());
+        }
+        let index = self.frontier(plane, 0);
+        let vacant =
+            (0..self.settings.streams as usize).find(|stream| self.frontiers[index + stream].block == NO_BLOCK);
+        match vacant {
+            Some(stream) if used < self.pages_per_block => {
+                self.frontiers[index + stream] = Frontier { block, next_page: used };
+                self.free_pages[plane as usize] += self.pages_per_block - used;
+            }
+            _ => self.blocks.close(block),
+        }
+        Ok(())
+    }
+
+    fn mark_valid(&mut self, io: &Io, block: u32) {
+        let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
+        for unit in 0..per_block {
+            let physical = block * per_block + unit;
+            let logical = io.nand().logical(physical * width);
+            if !matches!(logical, UNWRITTEN | PADDING | TORN) && self.map[(logical / width) as usize] == physical {
+                self.blocks.validate(block, unit);
+            }
+        }
+    }
+
+    fn restore_open_pages(&mut self, io: &Io, survivors: Vec<OpenPage>) {
+        for (stream, page) in survivors.into_iter().enumerate() {
+            let mut restored = OpenPage { since: io.now(), held: page.held, cause: page.cause, ..OpenPage::new() };
+            for mut slot in page.slots {
+                if slot.unit != HOLE {
+                    let entry = IN_OPEN_PAGE + stream as u32 * self.units_per_page + restored.slots.len() as u32;
+                    slot.previous = std::mem::replace(&mut self.map[slot.unit as usize], entry);
+                }
+                restored.slots.push(slot);
+            }
+            self.open[stream] = restored;
+        }
+    }
+
+    /// Checks the log against itself and against flash. Slow: for tests and the end of a run.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.blocks.check()?;
+        let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
+        let mut copies = 0u64;
+        for unit in 0..self.map.len() as u32 {
+            let physical = match self.map[unit as usize] {
+                entry if entry != UNMAPPED && entry >= IN_OPEN_PAGE => {
+                    let (stream, slot) = self.slot_of(entry);
+                    let slot = self.open[stream].slots[slot];
+                    if slot.unit != unit {
+                        return Err(format!("unit {unit} is said to stand in an open page that holds {}", slot.unit));
+                    }
+                    slot.previous
+                }
+                entry => entry,
+            };
+            if physical == UNMAPPED {
+                continue;
+            }
+            copies += 1;
+            if !self.blocks.is_valid(physical / per_block, physical % per_block) {
+                return Err(format!("unit {unit} is mapped to {physical}, which is not valid"));
+            }
+            let found = io.nand().logical(physical * width);
+            if found / width != unit || found >= TORN {
+                return Err(format!("unit {unit} is mapped to {physical}, which holds {found}"));
+            }
+        }
+        let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.blocks.valid_count(block))).sum();
+        if valid != copies {
+            return Err(format!("{copies} units are mapped to flash but {valid} are valid"));
+        }
+        self.check_free_pages(io)
+    }
+
+    fn check_free_pages(&self, io: &Io) -> Result<(), String> {
+        for plane in 0..io.geometry().planes() {
+            let streams = 0..self.settings.streams;
+            let frontiers = streams.map(|stream| self.frontiers[self.frontier(plane, stream)]);
+            let at_frontiers: u32 = frontiers
+                .filter(|frontier| frontier.block != NO_BLOCK)
+                .map(|frontier| self.pages_per_block - frontier.next_page)
+                .sum();
+            let expected = self.blocks.free_count(plane) * self.pages_per_block + at_frontiers;
+            if self.free_pages[plane as usize] != expected {
+                return Err(format!(
+                    "plane {plane} counts {} free pages, not {expected}",
+                    self.free_pages[plane as usize]
+                ));
+            }
+        }
+        Ok(())
+    }
+}

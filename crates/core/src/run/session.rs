@@ -1,0 +1,468 @@
+//! A drive under a workload: the loop between host and device, and the laws that hold at its end.
+
+use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options};
+use crate::config::Drive;
+use crate::error::{Error, Result};
+use crate::ftl::io::{Cause, Io, IoCounters};
+use crate::ftl::{self, Blueprint, Report};
+use crate::geometry::{Extent, RequestKind};
+use crate::host::request::{Arrivals, Request, Source};
+use crate::host::settings::Acknowledge;
+use crate::host::shadow::Shadow;
+use crate::metrics::recorder::{FlashTotals, Recorder};
+use crate::metrics::report::{Host, Requests};
+use crate::nand::data::Payload;
+use crate::nand::faults::Faults;
+use crate::nand::{Nand, NandCounters};
+use crate::sim::device::{Command, Device, Verifier};
+use crate::sim::engine::Engine;
+use crate::units::{Nanos, SECTOR_BYTES};
+use std::ops::ControlFlow;
+
+/// The watcher is called after this many requests.
+const WATCH_EVERY: u64 = 4096;
+
+/// Counters at the start of the measurement.
+#[derive(Default, Clone)]
+pub(super) struct Baseline {
+    pub(super) nand: NandCounters,
+    pub(super) io: IoCounters,
+    pub(super) ftl: Report,
+    pub(super) time: Nanos,
+    pub(super) bus_busy: Vec<Nanos>,
+    pub(super) die_busy: Vec<Nanos>,
+}
+
+struct ShadowVerifier(Shadow);
+
+impl Verifier for ShadowVerifier {
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        match command.kind {
+            RequestKind::Write => self.0.write(&io.host, command.extent),
+            RequestKind::Trim => self.0.trim(command.extent),
+            RequestKind::Flush => {}
+            RequestKind::Read => {
+                let delivered = io.host.take_delivered();
+                self.0.verify(command.extent, delivered, io.nand.buffers())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A drive under a workload.
+pub struct Session<'a> {
+    drive: &'a Drive,
+    options: &'a Options,
+    watcher: Watcher<'a>,
+    pub(super) device: Device,
+    verifier: ShadowVerifier,
+    pub(super) recorder: Recorder,
+    pub(super) baseline: Baseline,
+    pub(super) requests: Requests,
+    pub(super) host: Host,
+    pub(super) folded: u64,
+    logical_sectors: u64,
+    phase: Phase,
+    done: u64,
+    expected: u64,
+    submitted: u64,
+    precondition_bytes: u64,
+    /// Arrival time of the first request that is measured, on the workload's clock.
+    clock_zero: Nanos,
+}
+
+impl<'a> Session<'a> {
+    /// A new drive.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for options that do not go together.
+    pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        check_options(drive, options)?;
+        let entry = ftl::find(&drive.ftl.name).expect("the configuration checked the name");
+        let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
+        let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
+        let io = Io::new(nand, false);
+        let blueprint = Blueprint {
+            settings: drive.ftl.clone(),
+            logical_pages: drive.logical_pages() as u32,
+            acknowledge_programs: drive.host.acknowledge == Acknowledge::Program,
+            buffer_timeout: drive.host.buffer_timeout,
+            seed: options.seed,
+        };
+        let layer = (entry.build)(&io, &blueprint);
+        let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+        let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
+        let shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        Ok(Session {
+            drive,
+            options,
+            watcher,
+            device: Device::new(io, layer, engine, buffer),
+            verifier: ShadowVerifier(shadow),
+            recorder: Recorder::new(0, FlashTotals::default()),
+            baseline: Baseline::default(),
+            requests: Requests::default(),
+            host: Host::default(),
+            folded: 0,
+            logical_sectors: drive.logical_bytes() / SECTOR_BYTES,
+            phase: Phase::Precondition,
+            done: 0,
+            expected: 0,
+            submitted: 0,
+            precondition_bytes: 0,
+            clock_zero: 0,
+        })
+    }
+
+    /// Seed of everything random.
+    pub fn seed(&self) -> u64 {
+        self.options.seed
+    }
+
+    /// Logical units of the layer's map.
+    pub fn units(&self) -> u64 {
+        self.drive.logical_bytes() / self.unit_bytes()
+    }
+
+    /// Bytes of a unit.
+    #[inline]
+    pub fn unit_bytes(&self) -> u64 {
+        u64::from(self.device.ftl.unit_subpages()) * u64::from(self.drive.geometry.subpage_bytes)
+    }
+
+    /// Begins a phase of `expected` requests.
+    pub(super) fn expect(&mut self, phase: Phase, expected: u64) -> Result<()> {
+        (self.phase, self.done, self.expected) = (phase, 0, expected);
+        self.tell()
+    }
+
+    /// Bytes the host wrote, and bytes of data programmed, so far.
+    pub(super) fn written(&self) -> (u64, u64) {
+        (self.precondition_bytes, self.device.io.counters.data_bytes)
+    }
+
+    pub(super) fn host_bytes_written(&self) -> u64 {
+        self.precondition_bytes
+    }
+
+    pub(super) fn amplification_since(&self, before: (u64, u64)) -> Option<f64> {
+        let (host, flash) = self.written();
+        (host > before.0).then(|| (flash - before.1) as f64 / (host - before.0) as f64)
+    }
+
+    /// Serves a command of preconditioning.
+    #[inline]
+    pub(super) fn count(&mut self, command: Command) -> Result<()> {
+        self.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
+        self.device.count(command, &mut self.verifier)?;
+        self.watch()
+    }
+
+    /// Tells the watcher, now and then.
+    #[inline]
+    fn watch(&mut self) -> Result<()> {
+        self.done += 1;
+        if self.done.is_multiple_of(WATCH_EVERY) { self.tell() } else { Ok(()) }
+    }
+
+    fn tell(&mut self) -> Result<()> {
+        let simulated = self.device.engine.now();
+        let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
+        match (self.watcher)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Interrupted),
+        }
+    }
+
+    /// Ends preconditioning, and runs the warm-up.
+    pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
+        self.device.io.timed = self.options.fidelity == Fidelity::Timed;
+        let warmup = match self.options.warmup {
+            Warmup::Requests(requests) => requests,
+            Warmup::Share(share) => {
+                let all = match (self.options.requests, source.expected_requests()) {
+                    (Some(limit), Some(expected)) => limit.min(expected),
+                    (Some(one), None) | (None, Some(one)) => one,
+                    (None, None) if share == 0.0 => 0,
+                    (None, None) => {
+                        return Err(Error::input(
+                            "--warmup",
+                            "a share of the requests needs to know how many there are: give --requests, or --warmup as a number",
+                        ));
+                    }
+                };
+                (all as f64 * share) as u64
+            }
+        };
+        if warmup > 0 {
+            self.expect(Phase::Warmup, warmup)?;
+            self.drive_some(source, warmup)?;
+        }
+        self.start_measuring();
+        Ok(())
+    }
+
+    /// Everything counted so far does not belong to the measurement.
+    fn start_measuring(&mut self) {
+        let device = &self.device;
+        self.baseline = Baseline {
+            nand: device.io.nand.counters().clone(),
+            io: device.io.counters.clone(),
+            ftl: device.ftl.report(),
+            time: device.engine.now(),
+            bus_busy: device.engine.bus_busy(),
+            die_busy: device.engine.die_busy(),
+        };
+        self.requests = Requests::default();
+        self.host = Host::default();
+        self.recorder = Recorder::new(self.device.engine.now(), self.totals());
+    }
+
+    fn totals(&self) -> FlashTotals {
+        let io = &self.device.io.counters;
+        let by = |counts: &[u64]| counts.iter().sum::<u64>();
+        FlashTotals {
+            reads: by(&io.reads),
+            programs: by(&io.programs),
+            gc_programs: io.programs[Cause::Gc as usize] + io.programs[Cause::Merge as usize],
+            erases: io.erases,
+            data_bytes: io.data_bytes,
+            host_bytes: self.host.bytes_written,
+        }
+    }
+
+    /// Runs the rest of the workload.
+    pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
+        let limit = self.options.requests.unwrap_or(u64::MAX);
+        let rest = limit.saturating_sub(self.submitted);
+        let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.submitted));
+        let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
+        self.expect(Phase::Run, expected)?;
+        self.drive_some(source, rest)?;
+        if self.device.io.timed {
+            let (now, totals) = (self.device.engine.now(), self.totals());
+            self.recorder.sample(now, totals);
+        }
+        Ok(())
+    }
+
+    /// Runs `most` requests at the most, until all of them have completed.
+    fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        if !self.device.io.timed {
+            return self.count_some(source, most);
+        }
+        let depth = match (self.drive.host.iodepth, source.arrivals()) {
+            (0, Arrivals::Open) => return self.open_loop(source, most),
+            (0, Arrivals::Closed { depth }) => depth,
+            (depth, _) => depth,
+        };
+        self.closed_loop(source, most, depth)
+    }
+
+    fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        for _ in 0..most {
+            let Some(request) = source.next_request()? else { return Ok(()) };
+            let command = self.admit(source, request)?;
+            self.device.count(command, &mut self.verifier)?;
+            self.watch()?;
+        }
+        Ok(())
+    }
+
+    fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
+        let mut left = most;
+        let mut more = true;
+        loop {
+            while more && left > 0 && self.device.outstanding() < depth {
+                let Some(request) = source.next_request()? else {
+                    more = false;
+                    break;
+                };
+                left -= 1;
+                let command = self.admit(source, request)?;
+                let now = self.device.engine.now();
+                self.device.submit(command, now, &mut self.verifier)?;
+                self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                self.watch()?;
+            }
+            if self.device.outstanding() == 0 && (!more || left == 0) {
+                return self.drain();
+            }
+            self.advance()?;
+        }
+    }
+
+    fn open_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        let mut left = most;
+        let mut next = self.next_arrival(source, &mut left)?;
+        loop {
+            match (next, self.device.next_time()) {
+                (Some((arrival, command)), event) if event.is_none_or(|event| arrival <= event) => {
+                    self.idle_until(arrival)?;
+                    if self.device.next_time().is_some_and(|event| event < arrival) {
+                        continue;
+                    }
+                    self.device.engine.advance_to(arrival.max(self.device.engine.now()));
+                    self.device.submit(command, arrival, &mut self.verifier)?;
+                    self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                    self.watch()?;
+                    next = self.next_arrival(source, &mut left)?;
+                }
+                (None, _) if self.device.outstanding() == 0 => return self.drain(),
+                _ => self.advance()?,
+            }
+        }
+    }
+
+    /// The next request with its arrival on the engine's clock.
+    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<(Nanos, Command)>> {
+        if *left > 0 {
+            let Some(request) = source.next_request()? else { return Ok(None) };
+            *left -= 1;
+            if self.submitted == 0 {
+                self.clock_zero = request.arrival;
+            }
+            let since = request.arrival.saturating_sub(self.clock_zero);
+            let speedup = self.drive.host.speedup;
+            let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+            return Ok(Some((arrival, self.admit(source, request)?)));
+        }
+        Ok(None)
+    }
+
+    /// Background collection while the host is idle.
+    fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
+        let settings = &self.drive.ftl;
+        if !settings.gc_background {
+            return Ok(());
+        }
+        while self.device.outstanding() == 0
+            && self.device.next_time().is_none()
+            && self.device.engine.now() + settings.gc_idle < arrival
+        {
+            let from = self.device.engine.now() + settings.gc_idle;
+            self.device.engine.advance_to(from);
+            if !self.device.background()? {
+                return Ok(());
+            }
+            while self.device.next_time().is_some_and(|event| event <= arrival) {
+                self.advance()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the next thing happen; where nothing would, what waits in the write buffer is flushed.
+    fn advance(&mut self) -> Result<()> {
+        if self.device.next_time().is_some() {
+            self.device.step(&mut self.recorder, &mut self.verifier)?;
+        } else {
+            self.device.push_out()?;
+            self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+        }
+        let now = self.device.engine.now();
+        if now >= self.recorder.next_sample() {
+            let totals = self.totals();
+            self.recorder.sample(now, totals);
+        }
+        Ok(())
+    }
+
+    /// Lets everything end that is still under way on flash.
+    fn drain(&mut self) -> Result<()> {
+        while self.device.engine.outstanding() > 0 {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// A request on its way to the drive: its address is checked, and it is counted.
+    fn admit(&mut self, source: &dyn Source, request: Request) -> Result<Command> {
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if request.kind == RequestKind::Flush {
+            extent = Extent { sector: 0, sectors: 0 };
+        } else if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        self.submitted += 1;
+        self.tally(request.kind, extent);
+        Ok(Command { kind: request.kind, extent })
+    }
+
+    fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {
+        let size = self.logical_sectors * SECTOR_BYTES;
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        if !self.drive.host.fold || bytes > size {
+            return Err(Error::input(
+                source.place(),
+                format!(
+                    "the request at byte {} of {bytes} bytes lies beyond the drive {:?} of {size} bytes; expected a larger drive \
+                     (more ssd.blocks_per_plane, say), or --set host.fold=true to fold addresses into this one",
+                    u128::from(extent.sector) * u128::from(SECTOR_BYTES),
+                    self.drive.name,
+                ),
+            ));
+        }
+        self.folded += 1;
+        let sector = extent.sector % self.logical_sectors;
+        // A request that would wrap round the end is moved back to end there.
+        Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
+    }
+
+    fn tally(&mut self, kind: RequestKind, extent: Extent) {
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        let covered = |unit: u64| {
+            let sectors = unit / SECTOR_BYTES;
+            if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
+        };
+        let subpage = u64::from(self.drive.geometry.subpage_bytes);
+        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.unit_subpages()) * subpage);
+        match kind {
+            RequestKind::Read => {
+                self.requests.read += 1;
+                host.bytes_read += bytes;
+                host.subpages_read += covered(subpage);
+            }
+            RequestKind::Write => {
+                self.requests.write += 1;
+                host.bytes_written += bytes;
+                host.subpages_written += covered(subpage);
+            }
+            RequestKind::Trim => self.requests.trim += 1,
+            RequestKind::Flush => self.requests.flush += 1,
+        }
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            host.subpages_transferred += covered(unit) * (unit / subpage);
+            host.bytes_transferred += covered(unit) * unit;
+        }
+    }
+
+    /// The laws that hold at the end of every run.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the law that does not hold: a bug of ours.
+    pub fn check(&mut self) -> Result<()> {
+        let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
+        self.device.ftl.check(&self.device.io).map_err(broken)?;
+        let (nand, io) = (self.device.io.nand.counters(), &self.device.io.counters);
+        let same = |what: &str, one: u64, two: u64| {
+            if one == two { Ok(()) } else { Err(broken(format!("{what}: {one} against {two}"))) }
+        };
+        same("programs by cause and programs of flash", io.programs.iter().sum(), nand.programs)?;
+        same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
+        same("erases of all blocks and erases of flash", self.device.io.nand.sum_of_erases(), nand.erases)?;
+        if self.options.fidelity == Fidelity::Timed {
+            let requests = &self.requests;
+            let submitted = requests.read + requests.write + requests.trim + requests.flush;
+            same("requests submitted and completed", submitted, self.recorder.all.count())?;
+            same("requests still outstanding", u64::from(self.device.outstanding()), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether contents were verified.
+    pub(super) fn verified(&self) -> bool {
+        self.options.payload != Payload::None
+    }
+}

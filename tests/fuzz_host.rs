@@ -1,0 +1,73 @@
+//! Fuzzing of the host side as an ordinary test: seeded mutations of small valid inputs through the fuzz entry points.
+//!
+//! Bounded by iterations, so that a failure repeats; `crates/core/src/host/fuzzing.rs` says what must hold.
+
+use std::io::Write;
+
+use palimpsest_core::host::fuzzing::{SAMPLES, SPECS, fuzz_spec, fuzz_trace};
+use palimpsest_core::rng::Rng;
+
+/// Bytes that mean something to some reader.
+const TELLING: &[u8] = b"\n\r\t ,;.:/-+=%\"0199RWDFQCN\0\xff\x1f\x8b(\xb5";
+
+fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    let at = rng.below(bytes.len() as u64 + 1) as usize;
+    let end = (at + rng.below(16) as usize).min(bytes.len());
+    match rng.below(7) {
+        0 if at < bytes.len() => bytes[at] = rng.next_u64() as u8,
+        1 if at < bytes.len() => bytes[at] = TELLING[rng.below(TELLING.len() as u64) as usize],
+        2 => bytes.insert(at, TELLING[rng.below(TELLING.len() as u64) as usize]),
+        3 => drop(bytes.drain(at..end)),
+        4 => bytes.truncate(at),
+        5 => {
+            let piece = bytes[at..end].to_vec();
+            let to = rng.below(bytes.len() as u64 + 1) as usize;
+            bytes.splice(to..to, piece);
+        }
+        _ => bytes.splice(at..end, b"18446744073709551615".iter().copied()).for_each(drop),
+    }
+}
+
+fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
+    match choice {
+        0 => {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(bytes).expect("memory takes all");
+            encoder.finish().expect("memory takes all")
+        }
+        1 => zstd::stream::encode_all(bytes, 1).expect("memory takes all"),
+        _ => bytes.to_vec(),
+    }
+}
+
+#[test]
+fn mutated_traces_do_not_panic() {
+    const ROUNDS: u64 = 300;
+    for (at, (_, sample)) in SAMPLES.iter().enumerate() {
+        for round in 0..ROUNDS {
+            let mut rng = Rng::new(round, at as u64);
+            let mut bytes = compressed(sample.as_bytes(), rng.below(6));
+            for _ in 0..=rng.below(6) {
+                mutate(&mut bytes, &mut rng);
+            }
+            if rng.chance(0.1) {
+                let (_, other) = SAMPLES[rng.below(SAMPLES.len() as u64) as usize];
+                bytes.extend(other.as_bytes());
+            }
+            fuzz_trace(&bytes);
+        }
+    }
+}
+
+#[test]
+fn mutated_specifications_do_not_panic() {
+    const ROUNDS: u64 = 20_000;
+    for round in 0..ROUNDS {
+        let mut rng = Rng::new(round, 1000);
+        let mut bytes = SPECS[rng.below(SPECS.len() as u64) as usize].as_bytes().to_vec();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut bytes, &mut rng);
+        }
+        fuzz_spec(&bytes);
+    }
+}
