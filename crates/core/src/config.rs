@@ -90,7 +90,7 @@ pub struct Entry {
     pub key: &'static Key,
     /// Its value.
     pub value: Value,
-    /// `default`, `default (other key)`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
+    /// `default`, `default, as KEY`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
     pub source: String,
     /// Height of the layer that set it, 0 for defaults.
     rank: usize,
@@ -147,7 +147,7 @@ fn ssd_layers(ssd: &str, read_file: ReadFile) -> Result<Vec<Layer>> {
     let mut layers = Vec::new();
     if let Some((base, place)) = &own.base {
         // The name of a drive that was changed is not the preset's.
-        layers.push(Layer { name: None, ..presets::ssd(base, place)?.layer(Describes::Drive) });
+        layers.push(Layer { name: None, ..presets::base(base, place)?.layer(Describes::Drive) });
     }
     layers.push(own);
     Ok(layers)
@@ -200,7 +200,7 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
         Fallback::Same(other) => {
             let (value, ..) = set(schema::position(other).expect("defaults name keys"))
                 .or_else(|| KEYS.iter().find(|key| key.name == other).and_then(default_of))?;
-            Some((value, format!("default ({other})"), 0))
+            Some((value, format!("default, as {other}"), 0))
         }
         Fallback::Required => None,
     };

@@ -45,6 +45,8 @@ pub(super) enum Describes {
     Drive,
     /// A part: `part.*` only.
     Part,
+    /// Options of the command line: all keys, but none that describes a file.
+    Options,
 }
 
 impl Layer {
@@ -84,7 +86,7 @@ impl Layer {
             let Some((name, value)) = text.split_once('=') else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));
             };
-            layer.set(name.trim(), |kind| kind.read_bare(value), place, Describes::Drive)?;
+            layer.set(name.trim(), |kind| kind.read_bare(value), place, Describes::Options)?;
         }
         Ok(layer)
     }
@@ -102,7 +104,8 @@ impl Layer {
         describes: Describes,
     ) -> Result<()> {
         let Some(key) = schema::position(name) else {
-            let near = schema::near(name, KEYS.iter().map(|key| key.name).chain(ABOUT.iter().copied()));
+            let about = if describes == Describes::Options { &[] } else { ABOUT };
+            let near = schema::near(name, KEYS.iter().map(|key| key.name).chain(about.iter().copied()));
             let near = if near.is_empty() { "; `palimpsest show` prints all keys".into() } else { near };
             return Err(Error::input(place, format!("unknown key {}{near}", shown(name))));
         };

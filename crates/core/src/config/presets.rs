@@ -103,21 +103,31 @@ pub fn workload_spec(name: &str) -> Option<String> {
 
 /// The part preset called `name`, asked for at `place`.
 pub(super) fn part(name: &str, place: &str) -> Result<&'static Preset> {
-    find(PARTS, "part", name, place)
+    find(PARTS, "part", name, place, PATH)
 }
 
 /// The drive preset called `name`, asked for at `place`.
 pub(super) fn ssd(name: &str, place: &str) -> Result<&'static Preset> {
-    find(SSDS, "SSD", name, place)
+    find(SSDS, "SSD", name, place, PATH)
 }
 
-fn find(presets: &'static [Preset], what: &str, name: &str, place: &str) -> Result<&'static Preset> {
+/// The drive preset called `name` on which the file at `place` builds.
+pub(super) fn base(name: &str, place: &str) -> Result<&'static Preset> {
+    find(SSDS, "SSD preset", name, place, "")
+}
+
+/// What a name may also be.
+const PATH: &str = ", or a path with a '/' or ending in .toml";
+
+fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
     presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-        let near = schema::near(name, names.iter().copied());
+        let near = match schema::near(name, names.iter().copied()) {
+            near if near.is_empty() => ";".into(),
+            near => near,
+        };
         let name = crate::units::parse::shown(name);
-        let expected = format!("expected one of {}, or a path with a '/' or ending in .toml", names.join(", "));
-        Error::input(place, format!("no {what} is called \"{name}\"{near}; {expected}"))
+        Error::input(place, format!("no {what} is called \"{name}\"{near} expected one of {}{or}", names.join(", ")))
     })
 }
 

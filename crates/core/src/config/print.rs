@@ -19,7 +19,7 @@ impl Resolved {
             }
             // Long lists of times would push every comment of their table to the right.
             let width = settings.iter().map(String::len).filter(|length| *length <= 36).max().unwrap_or(0);
-            writeln!(text, "{setting:width$}  # {} ({})", entry.key.doc, entry.source).expect("writing to a string");
+            writeln!(text, "{setting:width$}  # {} [{}]", entry.key.doc, entry.source).expect("writing to a string");
         }
         text
     }

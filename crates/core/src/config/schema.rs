@@ -1,5 +1,5 @@
 //! The schema as data: every key with its kind, its default and what it means. Nothing else in the project knows the keys
-//! but [`super::build`], which puts their values into the typed settings.
+//! but `config/build.rs`, which puts their values into the typed settings.
 
 use super::value::Kind::{
     self, Blocks, Bytes, Choice, Count, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Time, Times, Victim,

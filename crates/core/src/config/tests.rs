@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::ftl::settings::{BlockCount, VictimPolicy};
+use crate::host::fio::FioSpec;
 use crate::nand::part::{CellKind, ProgramOrder};
 use crate::units::{GIB, Rate};
 use proptest::prelude::*;
+
+mod messages;
 
 fn no_file(path: &str) -> Result<String> {
     Err(Error::input(path, "no such file"))
@@ -24,6 +27,12 @@ fn file(text: &str, overrides: &[&str]) -> Result<Resolved> {
 
 fn source<'a>(resolved: &'a Resolved, key: &str) -> &'a str {
     &resolved.entry(key).unwrap().source
+}
+
+/// `FILE:LINE` of the line of a preset that starts with `start`.
+fn line_of(file: &str, start: &str) -> String {
+    let text = std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
 }
 
 #[test]
@@ -49,7 +58,8 @@ fn every_part_and_workload_can_be_had() {
         assert_eq!(resolved.drive.part.name, name);
     }
     for info in workload_presets() {
-        assert!(workload_spec(info.name).unwrap().starts_with("rw="), "{}", info.name);
+        let spec = workload_spec(info.name).unwrap();
+        FioSpec::parse(&spec).unwrap_or_else(|error| panic!("{}: {error}", info.name));
     }
     assert_eq!(workload_spec("nothing"), None);
 }
@@ -102,10 +112,10 @@ fn higher_layers_win_and_sources_are_remembered() {
     assert_eq!((resolved.drive.name.as_str(), resolved.drive.part.name.as_str()), ("my", "k9-slc-16k"));
     assert_eq!(source(&resolved, "part.nop"), "my.toml:4");
     assert_eq!(source(&resolved, "part.t_read"), "--set part.t_read = 30us");
-    assert_eq!(source(&resolved, "part.t_read_high"), "default (part.t_read)");
+    assert_eq!(source(&resolved, "part.t_read_high"), "default, as part.t_read");
     assert_eq!(resolved.drive.part.t_read_high, 30_000);
-    assert_eq!(source(&resolved, "part.order"), "presets/parts/k9-slc-16k.toml:14");
-    assert_eq!(source(&resolved, "ftl.gc_stop"), "presets/ssds/mga-16k.toml:23");
+    assert_eq!(source(&resolved, "part.order"), line_of("presets/parts/k9-slc-16k.toml", "order ="));
+    assert_eq!(source(&resolved, "ftl.gc_stop"), line_of("presets/ssds/mga-16k.toml", "gc_stop ="));
     assert_eq!(source(&resolved, "sim.suspend"), "default");
     let other = resolve("mga-8k", Some("subpage"), &[], &no_file).unwrap();
     assert_eq!((other.drive.ftl.name.as_str(), source(&other, "ftl.name")), ("subpage", "--ftl subpage"));
@@ -142,214 +152,6 @@ fn a_part_may_be_a_file_or_stand_in_the_drive() {
     assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
 }
 
-/// The message of `result`, which must be a mistake of the user's.
-fn message(result: Result<Resolved>) -> String {
-    match result {
-        Err(error @ Error::Input { .. }) => error.to_string(),
-        other => panic!("expected a mistake, got {other:?}"),
-    }
-}
-
-#[test]
-fn mistakes_in_files_name_file_line_and_what_was_expected() {
-    let cases = [
-        ("[ssd\n", "my.toml:1: not valid TOML: unclosed table, expected `]`"),
-        ("[part]\nnop = 1\nnop = 2\n", "my.toml:3: not valid TOML: duplicate key"),
-        ("\n[part]\nt_raed = \"1us\"\n", "my.toml:3: unknown key part.t_raed; did you mean part.t_read?"),
-        ("nop = 4\n", "my.toml:1: unknown key nop; did you mean part.nop?"),
-        ("[xyzzy]\nq = 1\n", "my.toml:2: unknown key xyzzy.q; `palimpsest show` prints all keys"),
-        ("ssd = 5\n", "my.toml:1: unknown key ssd; `palimpsest show` prints all keys"),
-        (
-            "part.t_read = 35\n",
-            "my.toml:1: part.t_read: the bare number 35 is not possible here; expected a time such as \"35us\"",
-        ),
-        (
-            "part.page_size = \"16MB\"\n",
-            "my.toml:1: part.page_size: \"16MB\": MB is not a unit of bytes; did you mean MiB? expected a number of bytes \
-             such as \"16KiB\" (units: B, KiB, MiB, GiB, TiB)",
-        ),
-        (
-            "part.nop = \"4\"\n",
-            "my.toml:1: part.nop: the text \"4\" is not possible here; expected a whole number from 1 to 4294967295",
-        ),
-        ("part.nop = 0\n", "my.toml:1: part.nop: 0 is out of range; expected a whole number from 1 to 4294967295"),
-        ("part.t_erase = \"2000000s\"\n", "my.toml:1: part.t_erase: 2000000s is out of range; expected at most a day"),
-        (
-            "ssd.over_provisioning = 28\n",
-            "my.toml:1: ssd.over_provisioning: 28.0 may be a ratio or a percentage; write \"28%\", or a number below 1",
-        ),
-        ("faults.erase_fail = \"120%\"\n", "my.toml:1: faults.erase_fail: 120% is out of range; expected at most 100%"),
-        (
-            "faults.erase_fail = -0.1\n",
-            "my.toml:1: faults.erase_fail: -0.1 is not a ratio; expected a percentage such as \"28%\", or a number from 0 to 1 \
-             such as 0.28",
-        ),
-        (
-            "sim.scheduler = \"readfirst\"\n",
-            "my.toml:1: sim.scheduler: \"readfirst\" is not known; expected one of fifo, read-first, host-first; did you mean \
-             read-first?",
-        ),
-        (
-            "ftl.victim = \"d-choices:0\"\n",
-            "my.toml:1: ftl.victim: \"d-choices:0\": expected d-choices:K with a whole number K from 1",
-        ),
-        (
-            "part.t_dma_words = [\"1us\", 2]\n",
-            "my.toml:1: part.t_dma_words: the bare number 2 in the list is not possible; expected a time such as \"35us\"",
-        ),
-        (
-            "base = \"mga-16\"\n",
-            "my.toml:1: no SSD is called \"mga-16\"; did you mean mga-16k or mga-8k?; expected one of default, mga-8k, mga-16k, \
-             spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, or a path with a '/' or \
-             ending in .toml",
-        ),
-        (
-            "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
-            "my.toml: part.cell is not set; expected ssd.part to name a part, or every part.* key without a default",
-        ),
-        (
-            "ssd.part = \"a16\"\n",
-            "my.toml: ssd.channels is not set (channels); expected a value, or base = \"...\" to name an SSD preset",
-        ),
-        ("base = \"default\"\nssd.part = \"mine.toml\"\n", "mine.toml: no such file"),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(message(file(text, &[])), expected, "of {text}");
-    }
-    let read = |path: &str| match path {
-        "my.toml" => Ok("base = \"default\"\nssd.part = \"part.toml\"\n".into()),
-        _ => Ok("[ftl]\nname = \"page\"\n".into()),
-    };
-    let expected = "part.toml:2: ftl.name does not belong to a part; expected part.* keys only";
-    assert_eq!(message(resolve("my.toml", None, &[], &read)), expected);
-}
-
-#[test]
-fn mistakes_in_options_name_the_option() {
-    let cases: [(&[&str], &str); 5] = [
-        (&["part.nop"], "--set part.nop: expected key=value, such as part.nop=4"),
-        (&["part.npo=4"], "--set part.npo=4: unknown key part.npo; did you mean part.nop?"),
-        (&["part.nop=4", "part.nop=2"], "--set part.nop=2: part.nop is already set by --set part.nop=4"),
-        (
-            &["part.t_read=35"],
-            "--set part.t_read=35: part.t_read: the bare number 35 is not possible here; expected a time such as \"35us\"",
-        ),
-        (&["name=x"], "--set name=x: unknown key name; did you mean ftl.name?"),
-    ];
-    for (overrides, expected) in cases {
-        assert_eq!(message(preset("mga-16k", overrides)), expected);
-    }
-    assert!(
-        message(preset("defualt", &[]))
-            .starts_with("--ssd defualt: no SSD is called \"defualt\"; did you mean default?; ")
-    );
-    assert!(message(preset("default", &["ssd.part=tlc"])).starts_with(
-        "--set ssd.part=tlc: no part is called \"tlc\"; did you mean tlc-16k?; expected one of k9-slc-8k, "
-    ));
-    assert_eq!(
-        message(resolve("default", Some("a b"), &[], &no_file)),
-        "--ftl a b: the text \"a b\" is not possible here; expected a name of letters, digits, '-', '_' and '.'"
-    );
-}
-
-#[test]
-fn impossible_drives_are_refused_with_what_would_do() {
-    let cases: [(&str, &[&str], &str); 13] = [
-        (
-            "mga-16k",
-            &["part.subpage_size=3KiB"],
-            "--set part.subpage_size=3KiB: part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:9), part.subpage_size = 3KiB: a \
-             page must be a whole number of subpages",
-        ),
-        (
-            "mga-16k",
-            &["part.subpage_size=1000B"],
-            "--set part.subpage_size=1000B: part.subpage_size = 1000B: a subpage must be a whole number of sectors of 512 bytes",
-        ),
-        (
-            "mga-16k",
-            &["part.page_size=64KiB", "part.subpage_size=512B"],
-            "--set part.page_size=64KiB: part.page_size = 64KiB, part.subpage_size = 512B (--set part.subpage_size=512B): that is \
-             128 subpages a page; at most 64 are possible, so subpages of 1KiB",
-        ),
-        (
-            "llh-16g",
-            &["part.pages_per_block=127"],
-            "--set part.pages_per_block=127: part.pages_per_block = 127, part.cell = mlc (presets/parts/mlc-8k.toml:6): pages of \
-             mlc come in pairs, so a block needs an even number",
-        ),
-        (
-            "mga-16k",
-            &["part.order=low-low-high"],
-            "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:8): the \
-             low-low-high order needs low and high pages: part.cell = \"mlc\"",
-        ),
-        (
-            "llh-16g",
-            &["ssd.blocks_per_plane=16777216"],
-            "--set ssd.blocks_per_plane=16777216: ssd.channels = 4 (presets/ssds/llh-16g.toml:9), ssd.chips_per_channel = 4 \
-             (presets/ssds/llh-16g.toml:10), ssd.dies_per_chip = 1 (presets/ssds/llh-16g.toml:11), ssd.planes_per_die = 1 \
-             (presets/ssds/llh-16g.toml:12), ssd.blocks_per_plane = 16777216, part.pages_per_block = 128 \
-             (presets/parts/mlc-8k.toml:10): that makes 68719476736 subpages; at most 4294967294 can be simulated",
-        ),
-        (
-            "default",
-            &["ssd.over_provisioning=0.5%"],
-            "--set ssd.over_provisioning=0.5%: ssd.over_provisioning = 0.5%, ssd.blocks_per_plane = 266 \
-             (presets/ssds/default.toml:11), ftl.streams = 2 (presets/ssds/default.toml:20): a full drive has 1 spare blocks in a \
-             plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
-        ),
-        (
-            "mga-16k",
-            &["ssd.over_provisioning=28%"],
-            "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% (presets/ssds/mga-16k.toml:23), ssd.over_provisioning = 28%, \
-             ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:14): collection could never stop: a plane of a full drive has \
-             112 spare blocks, and it stops above 204 free ones; expected at most \"111 blocks\" (\"21.67%\"), or more \
-             over-provisioning",
-        ),
-        (
-            "mga-16k",
-            &["ftl.gc_stop=10%"],
-            "--set ftl.gc_stop=10%: ftl.gc_stop = 10%, ftl.gc_start = 20% (presets/ssds/mga-16k.toml:22): collection would stop at \
-             51 free blocks and start at 102; expected gc_stop no less than gc_start",
-        ),
-        (
-            "mga-16k",
-            &["ftl.gc_start=0.1%"],
-            "--set ftl.gc_start=0.1%: ftl.gc_start = 0.1%, ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:14): that is no \
-             block; collection needs one to clean into",
-        ),
-        (
-            "mga-16k",
-            &["ftl.read=spread"],
-            "--set ftl.read=spread: ftl.read = spread, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:7): the part has no spread \
-             command: part.t_read_words gives its times (part vnand-16k has them)",
-        ),
-        (
-            "spread-16g",
-            &["part.t_read_words=[\"1us\", \"2us\"]"],
-            "--set part.t_read_words=[\"1us\", \"2us\"]: part.t_read_words = [\"1us\", \"2us\"], part.page_size = 16KiB \
-             (presets/parts/vnand-16k.toml:8), part.word_size = 2KiB (presets/parts/vnand-16k.toml:22): 2 times for 8 words a page; \
-             expected one time for each number of words",
-        ),
-        (
-            "mga-16k",
-            &["buffer.size=8KiB"],
-            "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:9): the write \
-             buffer must hold at least one page",
-        ),
-    ];
-    for (ssd, overrides, expected) in cases {
-        assert_eq!(message(preset(ssd, overrides)), expected);
-    }
-    let cured = ["ssd.over_provisioning=1.15%", "ssd.blocks_per_plane=604"];
-    preset("default", &[cured[0], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"]).unwrap();
-    preset("default", &["ssd.over_provisioning=0.5%", cured[1], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"])
-        .unwrap();
-    preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=111 blocks"]).unwrap();
-    preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=21.67%"]).unwrap();
-}
-
 #[test]
 fn json_nests_tables_and_keeps_units() {
     let json = preset("spread-16g", &["host.speedup=2.5"]).unwrap().to_json();
@@ -370,7 +172,7 @@ fn toml_tells_meaning_and_source_of_every_key() {
     let text = preset("mga-16k", &["part.nop=3"]).unwrap().to_toml();
     assert!(text.starts_with("name = \"mga-16k\"\ncomplete = true\n\n[ssd]\npart = \"k9-slc-16k\" "), "{text}");
     assert!(
-        text.contains("  # programs of a page between two erases, re-programs included (--set part.nop=3)\n"),
+        text.contains("  # programs of a page between two erases, re-programs included [--set part.nop=3]\n"),
         "{text}"
     );
     assert_eq!(text.lines().filter(|line| line.contains(" # ")).count(), KEYS.len());

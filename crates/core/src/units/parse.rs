@@ -233,7 +233,8 @@ impl Dimension {
 
     fn format(&self, amount: u64) -> String {
         let texts = self.units.iter().map(|&(name, size)| format!("{}{name}", quotient(amount, size)));
-        texts.min_by_key(|text| (text.len(), text.contains('.'))).expect("every dimension has a unit")
+        // Among texts of one length, "100ns" reads better than "0.1us", and "50.37uJ" better than "50370nJ".
+        texts.rev().min_by_key(|text| (text.len(), text.starts_with("0."))).expect("every dimension has a unit")
     }
 }
 

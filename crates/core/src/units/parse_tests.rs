@@ -98,6 +98,7 @@ proptest! {
     #[test]
     fn no_text_panics(text: String, number in "[0-9.]{0,40}[a-zA-Z/% ]{0,6}") {
         for text in [&text, &number] {
+            let _ = (parse_time(text), parse_bytes(text), parse_rate(text), parse_energy(text), parse_ratio(text));
         }
     }
 }

@@ -1,0 +1,107 @@
+//! A seeded, bounded stand-in for the fuzzer: mutated configuration files and options never make `resolve` panic, and
+//! what resolves survives being written and read.
+
+use palimpsest_core::config::fuzzing::fuzz_config;
+use palimpsest_core::config::{resolve, schema::KEYS, ssd_presets};
+use palimpsest_core::rng::Rng;
+
+/// Pieces that mutations put in: keys of every kind, values of every kind, and what breaks parsers.
+const PIECES: &[&str] = &[
+    "[part]\n",
+    "[ssd]\n",
+    "part.",
+    "\n",
+    "=",
+    " = ",
+    "\"",
+    "0",
+    "1",
+    "-1",
+    "65536",
+    "4294967295",
+    "\"0B\"",
+    "\"1KiB\"",
+    "\"16MB\"",
+    "\"35us\"",
+    "\"99999999999s\"",
+    "\"unlimited\"",
+    "\"28%\"",
+    "\"1e9%\"",
+    "0.5",
+    "nan",
+    "inf",
+    "1e300",
+    "true",
+    "[]",
+    "[\"1us\"]",
+    "{}",
+    "{ part = \"a16\" }",
+    "\0",
+    "\u{b5}s",
+    "base = \"mga-16k\"\n",
+    "complete = true\n",
+    "\"0 blocks\"",
+    "\"d-choices:3\"",
+    "[[part]]\n",
+    "#",
+    "ssd.part=a16\n",
+    "part.nop=2\n",
+    "ssd.over_provisioning=0%\n",
+    "'''",
+    "\\u0000",
+];
+
+/// A file that says everything, to start from.
+fn seeds() -> Vec<Vec<u8>> {
+    let none = |_: &str| unreachable!("presets need no files");
+    let whole = ssd_presets()
+        .into_iter()
+        .map(|preset| resolve(preset.name, None, &[], &none).expect("presets resolve").to_toml());
+    let mut seeds: Vec<Vec<u8>> = whole.map(String::into_bytes).collect();
+    seeds.push(b"base = \"mga-16k\"\n[part]\nnop = 2\n\0ssd.part=a16\npart.t_read=1us\n".to_vec());
+    seeds.push(b"ssd = { part = \"parts/x.toml\", channels = 1, blocks_per_plane = 64 }\n".to_vec());
+    seeds
+}
+
+fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    let at = rng.below(bytes.len() as u64 + 1) as usize;
+    match rng.below(5) {
+        0 if at < bytes.len() => bytes[at] = rng.below(256) as u8,
+        1 => {
+            let end = bytes.len().min(at + rng.below(40) as usize);
+            bytes.drain(at..end);
+        }
+        2 => {
+            let name = KEYS[rng.below(KEYS.len() as u64) as usize].name;
+            bytes.splice(at..at, name.bytes());
+        }
+        3 => {
+            // A whole value replaced, so that the file stays well-formed.
+            let start = bytes[at..].iter().position(|byte| *byte == b'=').map(|offset| at + offset + 1);
+            let Some(start) = start else { return };
+            let end = bytes[start..]
+                .iter()
+                .position(|byte| matches!(byte, b'\n' | b'#'))
+                .map_or(bytes.len(), |end| start + end);
+            let piece = PIECES[rng.below(PIECES.len() as u64) as usize];
+            bytes.splice(start..end, piece.bytes());
+        }
+        _ => {
+            let piece = PIECES[rng.below(PIECES.len() as u64) as usize];
+            bytes.splice(at..at, piece.bytes());
+        }
+    }
+}
+
+#[test]
+fn mutated_configurations_do_not_panic() {
+    let seeds = seeds();
+    for round in 0..4_000 {
+        let mut rng = Rng::new(round, 0xc0f1);
+        let mut bytes = seeds[rng.below(seeds.len() as u64) as usize].clone();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut bytes, &mut rng);
+        }
+        fuzz_config(&bytes);
+    }
+}
