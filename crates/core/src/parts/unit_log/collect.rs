@@ -101,6 +101,7 @@ impl UnitLog {
         let safe = if self.blocks.valid_count(victim) > 0 && !self.protected { io.gate() } else { Gate::NONE };
         for word in 0..self.blocks.units_per_block().div_ceil(64) {
             let mut bits = self.blocks.valid_word(victim, word);
+            self.prefetch_moves(io, victim, word, bits);
             while bits != 0 {
                 let unit = word * 64 + bits.trailing_zeros();
                 let page = unit / per_page;
@@ -115,6 +116,17 @@ impl UnitLog {
             self.program_open(io, plane, stream)?;
         }
         Ok(safe)
+    }
+
+    /// Asks for the map entries that moving these units will change: they lie all over the map.
+    #[inline]
+    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+        let first = victim * self.blocks.units_per_block() + word * 64;
+        while bits != 0 {
+            let physical = first + bits.trailing_zeros();
+            bits &= bits - 1;
+            self.prefetch_entry(io.nand().logical(physical * self.unit_subpages) / self.unit_subpages);
+        }
     }
 
     /// Moves the units `units` (as bits) of page `ppn`.
