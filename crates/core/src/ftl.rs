@@ -1,18 +1,17 @@
 //! Flash translation layers: one file each, and one line each in [`REGISTRY`].
 //!
-//! A layer is sans-I/O: it is given an extent and an [`Io`](io::Io), through which it acts on flash; it knows no queue, no
+//! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
 //! clock and no engine. The same code runs counted, timed, with or without contents.
 
-pub mod io;
 pub mod page;
-pub mod port;
+
 pub mod settings;
 pub mod subpage;
 
 use crate::geometry::Extent;
 use crate::nand::Flash;
+use crate::plan::Io;
 use crate::units::Nanos;
-use io::Io;
 use settings::FtlSettings;
 
 /// What a layer is built from.

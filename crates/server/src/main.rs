@@ -1,1 +1,2 @@
+//! Placeholder until the network block device lands in the next commit.
 fn main() {}

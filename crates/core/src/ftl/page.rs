@@ -4,14 +4,14 @@
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
 //! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
 
-use super::io::{Cause, Gate, Io};
-use super::port::Piece;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Mapping, Report};
 use crate::geometry::Extent;
 use crate::nand::Flash;
 use crate::nand::data::Data;
 use crate::parts::unit_log::{Append, Location, UnitLog};
+use crate::plan::port::Piece;
+use crate::plan::{Cause, Gate, Io};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "page",

@@ -8,13 +8,13 @@
 mod collect;
 mod recover;
 
-use crate::ftl::io::{Cause, Gate, Io, PageImage};
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt, Outcome, PADDING};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
+use crate::plan::{Cause, Gate, Io, PageImage};
 use crate::prefetch::prefetch;
 use crate::rng::Rng;
 

@@ -3,7 +3,6 @@
 use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options};
 use crate::config::Drive;
 use crate::error::{Error, Result};
-use crate::ftl::io::{Cause, Io, IoCounters};
 use crate::ftl::{self, Blueprint, Report};
 use crate::geometry::{Extent, RequestKind};
 use crate::host::request::{Arrivals, Request, Source};
@@ -14,6 +13,7 @@ use crate::metrics::report::{Host, Requests};
 use crate::nand::data::Payload;
 use crate::nand::faults::Faults;
 use crate::nand::{Nand, NandCounters};
+use crate::plan::{Cause, Io, IoCounters};
 use crate::sim::device::{Command, Device, Verifier};
 use crate::sim::engine::Engine;
 use crate::units::{Nanos, SECTOR_BYTES};

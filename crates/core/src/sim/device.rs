@@ -6,10 +6,10 @@
 use super::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ftl::Ftl;
-use crate::ftl::io::{Gate, Io};
 use crate::geometry::{Extent, RequestKind};
 use crate::nand::{Flash, Halt};
 use crate::observe::Observer;
+use crate::plan::{Gate, Io};
 use crate::units::{Nanos, SECTOR_BYTES};
 use std::collections::VecDeque;
 
@@ -293,7 +293,10 @@ impl Device {
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.settle(0);
         if self.next_time().is_none() {
-            return Err(Error::Device(format!("{} requests wait for nothing: the write buffer is stuck", self.outstanding)));
+            return Err(Error::Device(format!(
+                "{} requests wait for nothing: the write buffer is stuck",
+                self.outstanding
+            )));
         }
         Ok(())
     }

@@ -11,9 +11,9 @@ mod gates;
 
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
-use crate::ftl::io::{Cause, Gate, Io, Operation, OperationKind};
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::part::Part;
+use crate::plan::{Cause, Gate, Io, Operation, OperationKind};
 use crate::units::{Nanos, Rate};
 use dies::Die;
 use gates::Edge;

@@ -5,11 +5,11 @@
 //! closed forms (Desnoyers 2014).
 
 use super::{Append, Frontier, UnitLog};
-use crate::ftl::io::{Cause, Gate, Io};
 use crate::ftl::settings::WearLeveling;
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome};
 use crate::parts::blocks::{BlockState, NO_BLOCK};
+use crate::plan::{Cause, Gate, Io};
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;

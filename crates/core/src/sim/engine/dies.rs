@@ -3,7 +3,7 @@
 use super::super::events::Event;
 use super::super::settings::{Scheduler, Suspend};
 use super::{Engine, NONE, Pending};
-use crate::ftl::io::{Io, OperationKind};
+use crate::plan::{Io, OperationKind};
 use crate::units::Nanos;
 use std::cmp::Reverse;
 
