@@ -55,14 +55,14 @@ impl Page {
         let mut after = Gate::NONE;
         self.contents.clear();
         self.contents.resize(self.subpages as usize, Data::ZERO);
-        if u64::from(sectors) < self.sectors_per_page {
-            if let Location::Flash(ppn) = self.log.locate(page) {
-                after = io.gate();
-                // Cleaning and merging read whole pages, whatever command small reads use.
-                io.read(ppn, (1 << self.subpages) - 1, 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
-                for (index, content) in self.contents.iter_mut().enumerate() {
-                    *content = io.load_subpage(ppn * self.subpages + index as u32);
-                }
+        if u64::from(sectors) < self.sectors_per_page
+            && let Location::Flash(ppn) = self.log.locate(page)
+        {
+            after = io.gate();
+            // Cleaning and merging read whole pages, whatever command small reads use.
+            io.read(ppn, (1 << self.subpages) - 1, 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+            for (index, content) in self.contents.iter_mut().enumerate() {
+                *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
         }
         self.overlay(io, page, first, sectors);

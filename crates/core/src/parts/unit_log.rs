@@ -220,11 +220,11 @@ impl UnitLog {
     /// Asks for what writing `unit` will touch beside its map entry, which must be at hand by now.
     #[inline]
     pub fn prefetch_copy(&self, unit: u32) {
-        if let Some(&physical) = self.map.get(unit as usize) {
-            if physical < IN_OPEN_PAGE {
-                let (block, unit) = self.per_block.split(physical);
-                self.blocks.prefetch(block, unit);
-            }
+        if let Some(&physical) = self.map.get(unit as usize)
+            && physical < IN_OPEN_PAGE
+        {
+            let (block, unit) = self.per_block.split(physical);
+            self.blocks.prefetch(block, unit);
         }
     }
 

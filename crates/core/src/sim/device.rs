@@ -169,7 +169,12 @@ impl Device {
             }
         };
         self.outstanding += 1;
-        if self.has_room(command) { self.plan(id, verifier) } else { Ok(self.waiting.push_back(id)) }
+        if self.has_room(command) {
+            self.plan(id, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
     }
 
     /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
@@ -222,14 +227,14 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if let Some(deadline) = self.ftl.deadline() {
-            if self.engine.next_time().is_none_or(|event| deadline < event) {
-                self.engine.advance_to(deadline.max(self.engine.now()));
-                self.io.now = self.engine.now();
-                self.ftl.timer(&mut self.io).map_err(explain)?;
-                self.settle(0);
-                return self.harvest(observer, verifier);
-            }
+        if let Some(deadline) = self.ftl.deadline()
+            && self.engine.next_time().is_none_or(|event| deadline < event)
+        {
+            self.engine.advance_to(deadline.max(self.engine.now()));
+            self.io.now = self.engine.now();
+            self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.settle(0);
+            return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
         self.harvest(observer, verifier)
