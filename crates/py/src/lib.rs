@@ -5,6 +5,7 @@
 
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
+use palimpsest_core::ftl;
 use palimpsest_core::host::fio::{FioSource, FioSpec};
 use palimpsest_core::host::request::Source;
 use palimpsest_core::host::trace::{self, TraceOptions};
@@ -12,7 +13,6 @@ use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
 use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
-use palimpsest_core::ftl;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -71,7 +71,8 @@ struct RunOptions {
 fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
     let bytes = std::fs::read(path).map_err(|error| CoreError::input(path, describe_io(&error)))?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
         CoreError::input(format!("{path}:{line}"), "the file is not UTF-8 text; expected a TOML file")
     })
 }
@@ -90,7 +91,11 @@ fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resol
 }
 
 /// The workload that `text` names: a preset, a file, or a specification in fio's language.
-fn open_workload(text: &str, resolved: &Resolved, options: &RunOptions) -> palimpsest_core::error::Result<Box<dyn Source>> {
+fn open_workload(
+    text: &str,
+    resolved: &Resolved,
+    options: &RunOptions,
+) -> palimpsest_core::error::Result<Box<dyn Source>> {
     let bytes = resolved.drive.logical_bytes();
     let generated = |spec: &str| -> palimpsest_core::error::Result<Box<dyn Source>> {
         let spec = FioSpec::parse(spec)?;
@@ -191,7 +196,7 @@ impl Teller {
 
 /// Runs one drive under one workload; returns the result and the data for pictures, both as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json, progress=None))]
+#[pyo3(signature = (options_json, progress))]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
@@ -225,7 +230,7 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool)
 
 /// The resolved configuration as TOML, every key with its meaning and source.
 #[pyfunction]
-#[pyo3(signature = (ssd, ftl=None, overrides=Vec::new()))]
+#[pyo3(signature = (ssd, ftl, overrides))]
 fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String> {
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
@@ -235,7 +240,7 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
 fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
     let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|&(name, about)| (name.into(), about.into())).collect();
     let presets = |presets: Vec<config::PresetInfo>| {
-        presets.into_iter().map(|preset| (preset.name.into(), preset.description.into())).collect()
+        presets.into_iter().map(|preset| (preset.name.into(), preset.description)).collect()
     };
     Ok(match kind {
         "ftls" => ftl::REGISTRY.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),

@@ -11,6 +11,7 @@ use palimpsest_server::handshake::{self, Export};
 use palimpsest_server::listen::{self, Listener, Service};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -59,12 +60,14 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     let (jobs, queue) = drive::queue();
     let stopped = Arc::new(AtomicBool::new(false));
     catch_signals(Arc::clone(&stopped), jobs.clone())?;
-    let mut watcher = |_| match stopped.load(Ordering::SeqCst) && !SERVING.load(Ordering::SeqCst) {
+    // Once preconditioning is over, a signal ends the service by way of the queue.
+    let serving = Cell::new(false);
+    let mut watcher = |_| match stopped.load(Ordering::SeqCst) && !serving.get() {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
     let mut served = Served::new(resolved, &arguments.options, &mut watcher)?;
-    SERVING.store(true, Ordering::SeqCst);
+    serving.set(true);
     let name = resolved.drive.name.clone();
     eprintln!("serving {name} ({}), {} bytes, at {}", resolved.drive.ftl.name, served.bytes(), listener.uri());
     let preferred_block = handshake::preferred_block(served.unit_bytes());
@@ -84,9 +87,6 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     summary.sim.peak_rss_bytes = peak_memory();
     Ok(summary)
 }
-
-/// Whether preconditioning is over: from then on a signal ends the service, not the run.
-static SERVING: AtomicBool = AtomicBool::new(false);
 
 /// The first signal ends the service in good order, the second at once.
 fn catch_signals(stopped: Arc<AtomicBool>, jobs: SyncSender<Job>) -> Result<()> {

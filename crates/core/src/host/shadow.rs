@@ -1,12 +1,12 @@
 //! The host's own view of its data, against which every read is verified.
 //!
-//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`crate::ftl::port`] but with
+//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`crate::plan::port`] but with
 //! the shadow's own copy of what was there before: a layer that loses, mixes up or forgets to read data is found out.
 
 use crate::error::{Error, Result};
-use crate::ftl::port::{HostPort, Piece, pieces};
 use crate::geometry::Extent;
 use crate::nand::data::{Buffers, Data, Payload};
+use crate::plan::port::{HostPort, Piece, pieces};
 
 /// The view.
 pub struct Shadow {

@@ -3,13 +3,13 @@
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
 use crate::ftl::Report;
-use crate::ftl::io::{CAUSE_NAMES, IoCounters};
 use crate::metrics::histogram::Histogram;
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use crate::nand::data::Payload;
+use crate::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use crate::units::Picojoules;
 use serde_json::{Map, Value};
 
@@ -107,7 +107,7 @@ fn flash(session: &Session<'_>) -> Flash {
         partial_programs: nand.partial_programs - before.partial_programs,
         reprograms: nand.reprograms - before.reprograms,
         erases: nand.erases - before.erases,
-        bytes_sensed: io.host_sensed + io.gc_sensed - io_before.host_sensed - io_before.gc_sensed,
+        bytes_sensed: io.sensed.iter().sum::<u64>() - io_before.sensed.iter().sum::<u64>(),
         bytes_transferred: io.bus_bytes - io_before.bus_bytes,
         read_retries: nand.retries - before.retries,
         failed_programs: nand.failed_programs - before.failed_programs,
@@ -116,12 +116,14 @@ fn flash(session: &Session<'_>) -> Flash {
     }
 }
 
+/// Reads of the host, and reads of cleaning and merging. What read-modify-write reads is neither.
 fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification {
-    let ratio = |sensed: u64, wanted: u64| (wanted > 0).then(|| sensed as f64 / wanted as f64);
-    ReadAmplification {
-        host: ratio(io.host_sensed - before.host_sensed, io.host_wanted - before.host_wanted),
-        gc: ratio(io.gc_sensed - before.gc_sensed, io.gc_wanted - before.gc_wanted),
-    }
+    let ratio = |causes: &[Cause]| {
+        let of = |counts: &[u64; CAUSES]| causes.iter().map(|&cause| counts[cause as usize]).sum::<u64>();
+        let (sensed, wanted) = (of(&io.sensed) - of(&before.sensed), of(&io.wanted) - of(&before.wanted));
+        (wanted > 0).then(|| sensed as f64 / wanted as f64)
+    };
+    ReadAmplification { host: ratio(&[Cause::Host]), gc: ratio(&[Cause::Gc, Cause::Merge]) }
 }
 
 fn energy(session: &Session<'_>) -> Energy {

@@ -6,10 +6,10 @@
 use super::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ftl::Ftl;
-use crate::ftl::io::{Gate, Io};
 use crate::geometry::{Extent, RequestKind};
 use crate::nand::{Flash, Halt};
 use crate::observe::Observer;
+use crate::plan::{Gate, Io};
 use crate::units::{Nanos, SECTOR_BYTES};
 use std::collections::VecDeque;
 
@@ -171,7 +171,12 @@ impl Device {
             }
         };
         self.outstanding += 1;
-        if self.has_room(command) { self.plan(id, verifier) } else { Ok(self.waiting.push_back(id)) }
+        if self.has_room(command) {
+            self.plan(id, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
     }
 
     /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
@@ -224,14 +229,14 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if let Some(deadline) = self.ftl.deadline() {
-            if self.engine.next_time().is_none_or(|event| deadline < event) {
-                self.engine.advance_to(deadline.max(self.engine.now()));
-                self.io.now = self.engine.now();
-                self.ftl.timer(&mut self.io).map_err(explain)?;
-                self.settle(0);
-                return self.harvest(observer, verifier);
-            }
+        if let Some(deadline) = self.ftl.deadline()
+            && self.engine.next_time().is_none_or(|event| deadline < event)
+        {
+            self.engine.advance_to(deadline.max(self.engine.now()));
+            self.io.now = self.engine.now();
+            self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.settle(0);
+            return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
         self.harvest(observer, verifier)
@@ -295,7 +300,10 @@ impl Device {
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.settle(0);
         if self.next_time().is_none() {
-            return Err(Error::Device(format!("{} requests wait for nothing: the write buffer is stuck", self.outstanding)));
+            return Err(Error::Device(format!(
+                "{} requests wait for nothing: the write buffer is stuck",
+                self.outstanding
+            )));
         }
         Ok(())
     }

@@ -5,11 +5,11 @@
 //! closed forms (Desnoyers 2014).
 
 use super::{Append, Frontier, UnitLog};
-use crate::ftl::io::{Cause, Gate, Io};
 use crate::ftl::settings::WearLeveling;
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome};
 use crate::parts::blocks::{BlockState, NO_BLOCK};
+use crate::plan::{Cause, Gate, Io};
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;
@@ -101,6 +101,7 @@ impl UnitLog {
         let safe = if self.blocks.valid_count(victim) > 0 && !self.protected { io.gate() } else { Gate::NONE };
         for word in 0..self.blocks.units_per_block().div_ceil(64) {
             let mut bits = self.blocks.valid_word(victim, word);
+            self.prefetch_moves(io, victim, word, bits);
             while bits != 0 {
                 let unit = word * 64 + bits.trailing_zeros();
                 let page = unit / per_page;
@@ -115,6 +116,17 @@ impl UnitLog {
             self.program_open(io, plane, stream)?;
         }
         Ok(safe)
+    }
+
+    /// Asks for the map entries that moving these units will change: they lie all over the map.
+    #[inline]
+    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+        let first = victim * self.blocks.units_per_block() + word * 64;
+        while bits != 0 {
+            let physical = first + bits.trailing_zeros();
+            bits &= bits - 1;
+            self.prefetch_entry(io.nand().logical(physical * self.unit_subpages) / self.unit_subpages);
+        }
     }
 
     /// Moves the units `units` (as bits) of page `ppn`.
@@ -140,7 +152,7 @@ impl UnitLog {
                 what.data = io.load_subpage(first);
             }
             if per_page == 1 {
-                self.program_unit(io, plane, stream, what)?;
+                self.program_unit(io, plane, stream, what, physical)?;
             } else {
                 self.move_into_open_page(io, plane, stream, what, physical)?;
             }

@@ -5,10 +5,10 @@
 //! blocks. Open pages come back where the buffer is protected, and are lost where writes are acknowledged by programs.
 
 use super::{Frontier, HOLE, IN_OPEN_PAGE, OpenPage, UNMAPPED, UnitLog};
-use crate::ftl::io::{Cause, Gate, Io};
 use crate::nand::data::Payload;
 use crate::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
+use crate::plan::{Cause, Gate, Io};
 
 impl UnitLog {
     /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
