@@ -42,7 +42,7 @@ pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
     let (mut array, mut stream) = (vec![0; size], Conversation::new(said));
     let ended = match negotiate(&mut stream, &export) {
-        Ok(Chosen::Export) => transmit(&mut stream, &export, &mut |request| Ok(serve(&mut array, request)?)),
+        Ok(Chosen::Export) => transmit(&mut stream, &export, &mut |request| serve(&mut array, request)),
         Ok(Chosen::Nothing) => Ok(0),
         Err(fault) => Err(fault),
     };

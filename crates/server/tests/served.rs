@@ -273,9 +273,7 @@ fn a_drive_that_dies_answers_with_an_error() {
 
 #[test]
 fn mistakes_of_the_user_are_one_line() {
-    for options in
-        [&["--ssd=nothing"][..], &["--ftl=nothing"], &["--listen=nowhere"], &["--set=part.nop"], &["--wrong"]]
-    {
+    for options in [&["--ssd=nothing"][..], &["--ftl=a b"], &["--listen=nowhere"], &["--set=part.nop"], &["--wrong"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(options).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
