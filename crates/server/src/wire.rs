@@ -120,6 +120,7 @@ pub fn read_array_or_end<const N: usize>(stream: &mut impl Read) -> io::Result<O
     let first = loop {
         match stream.read(&mut bytes) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
             other => break other?,
         }
     };
