@@ -249,8 +249,10 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
+        // Registries whose variants come with the co-designed file system and the write-once-memory codes.
+        "schemes" | "codes" => Vec::new(),
         _ => {
-            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims";
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
         }
     })

@@ -142,7 +142,7 @@ fn impossible_drives_are_refused_with_what_would_do() {
             "mga-16k",
             &["part.page_size=64KiB", "part.subpage_size=512B"],
             "--set part.page_size=64KiB: part.page_size = 64KiB, part.subpage_size = 512B (--set part.subpage_size=512B): that is \
-             128 subpages a page; at most 64 are possible, so subpages of 1KiB",
+             128 subpages a page; at most 32 are possible, so subpages of 2KiB",
         ),
         (
             "llh-16g",
