@@ -91,6 +91,20 @@ impl Shadow {
         Ok(())
     }
 
+    /// The bytes of `extent` out of what a verified read of it delivered.
+    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers) -> Vec<u8> {
+        let sector_bytes = crate::units::SECTOR_BYTES as usize;
+        let mut bytes = vec![0; extent.sectors as usize * sector_bytes];
+        for &(lsn, data) in delivered {
+            let Some(subpage) = buffers.get(data) else { continue };
+            let begin = u64::from(lsn) * u64::from(self.per_subpage);
+            let (from, to) = (extent.sector.max(begin), extent.end().min(begin + u64::from(self.per_subpage)));
+            let range = |zero: u64| (from - zero) as usize * sector_bytes..(to - zero) as usize * sector_bytes;
+            bytes[range(extent.sector)].copy_from_slice(&subpage[range(begin)]);
+        }
+        bytes
+    }
+
     fn same_bytes(&self, lsn: u32, got: Option<&[u8]>) -> bool {
         match (&self.bytes[lsn as usize], got) {
             (Some(wanted), Some(got)) => **wanted == *got,

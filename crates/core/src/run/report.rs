@@ -3,7 +3,6 @@
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
 use crate::ftl::Report;
-use crate::host::request::Source;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
@@ -19,7 +18,7 @@ pub(super) fn outcome(
     resolved: &Resolved,
     session: &Session<'_>,
     options: &Options,
-    source: &dyn Source,
+    skipped_lines: u64,
     precondition: Precondition,
 ) -> Outcome {
     let drive = &resolved.drive;
@@ -76,7 +75,7 @@ pub(super) fn outcome(
         energy_uj: energy(session),
         lifetime: lifetime(session, &report, written, flash.erases),
         ftl_stats: own_figures(&report),
-        notes: notes(session, source, &precondition),
+        notes: notes(session, skipped_lines, &precondition),
         precondition,
         flash,
         sim: Sim::default(),
@@ -162,7 +161,7 @@ fn own_figures(report: &Report) -> Map<String, Value> {
 }
 
 /// What the user should know about how the result came about.
-fn notes(session: &Session<'_>, source: &dyn Source, precondition: &Precondition) -> Vec<String> {
+fn notes(session: &Session<'_>, skipped_lines: u64, precondition: &Precondition) -> Vec<String> {
     let mut notes = Vec::new();
     if session.folded > 0 {
         notes.push(format!(
@@ -170,8 +169,8 @@ fn notes(session: &Session<'_>, source: &dyn Source, precondition: &Precondition
             session.folded
         ));
     }
-    if source.skipped_lines() > 0 {
-        notes.push(format!("{} malformed lines of the trace were skipped", source.skipped_lines()));
+    if skipped_lines > 0 {
+        notes.push(format!("{skipped_lines} malformed lines of the trace were skipped"));
     }
     let unwritten = session.device.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.host.subpages_read > 0 {

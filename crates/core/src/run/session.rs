@@ -44,17 +44,23 @@ pub(super) struct Baseline {
     pub(super) die_busy: Vec<Nanos>,
 }
 
-struct ShadowVerifier(Shadow);
+pub(super) struct ShadowVerifier {
+    shadow: Shadow,
+    /// What the last read returned, where somebody takes it out.
+    pub(super) returned: Option<Vec<u8>>,
+}
 
 impl Verifier for ShadowVerifier {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
         match command.kind {
-            RequestKind::Write => self.0.write(&io.host, command.extent),
-            RequestKind::Trim => self.0.trim(command.extent),
+            RequestKind::Write => self.shadow.write(&io.host, command.extent),
+            RequestKind::Trim => self.shadow.trim(command.extent),
             RequestKind::Flush => {}
             RequestKind::Read => {
                 let delivered = io.host.take_delivered();
-                self.0.verify(command.extent, delivered, io.nand.buffers())?;
+                let copy = self.returned.is_some().then(|| delivered.clone());
+                self.shadow.verify(command.extent, delivered, io.nand.buffers())?;
+                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.nand.buffers()));
             }
         }
         Ok(())
@@ -67,7 +73,7 @@ pub struct Session<'a> {
     options: &'a Options,
     watcher: Watcher<'a>,
     pub(super) device: Device,
-    verifier: ShadowVerifier,
+    pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
     pub(super) baseline: Baseline,
     pub(super) requests: Requests,
@@ -114,7 +120,7 @@ impl<'a> Session<'a> {
             options,
             watcher,
             device: Device::new(io, layer, engine, buffer),
-            verifier: ShadowVerifier(shadow),
+            verifier: ShadowVerifier { shadow, returned: None },
             recorder: Recorder::new(0, FlashTotals::default()),
             baseline: Baseline::default(),
             requests: Requests::default(),
@@ -178,7 +184,7 @@ impl<'a> Session<'a> {
 
     /// Tells the watcher, now and then.
     #[inline]
-    fn watch(&mut self) -> Result<()> {
+    pub(super) fn watch(&mut self) -> Result<()> {
         self.done += 1;
         if self.done.is_multiple_of(WATCH_EVERY) { self.tell() } else { Ok(()) }
     }
@@ -223,7 +229,7 @@ impl<'a> Session<'a> {
     }
 
     /// Everything counted so far does not belong to the measurement.
-    fn start_measuring(&mut self) {
+    pub(super) fn start_measuring(&mut self) {
         let device = &self.device;
         self.baseline = Baseline {
             nand: device.io.nand.counters().clone(),
@@ -402,7 +408,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets the next thing happen; where nothing would, what waits in the write buffer is flushed.
-    fn advance(&mut self) -> Result<()> {
+    pub(super) fn advance(&mut self) -> Result<()> {
         if self.device.next_time().is_some() {
             self.device.step(&mut self.recorder, &mut self.verifier)?;
         } else {
@@ -418,7 +424,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets everything end that is still under way on flash.
-    fn drain(&mut self) -> Result<()> {
+    pub(super) fn drain(&mut self) -> Result<()> {
         while self.device.engine.outstanding() > 0 {
             self.advance()?;
         }
@@ -445,7 +451,7 @@ impl<'a> Session<'a> {
         Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
     }
 
-    fn tally(&mut self, kind: RequestKind, extent: Extent) {
+    pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let covered = |unit: u64| {
             let sectors = unit / SECTOR_BYTES;

@@ -93,10 +93,7 @@ impl Device {
         match command.kind {
             RequestKind::Read => self.ftl.read(&mut self.io, command.extent),
             RequestKind::Write => self.ftl.write(&mut self.io, command.extent),
-            RequestKind::Trim => match self.whole_units(command.extent) {
-                Some(units) => self.ftl.trim(&mut self.io, units),
-                None => Ok(()),
-            },
+            RequestKind::Trim => self.ftl.trim(&mut self.io, command.extent),
             RequestKind::Flush => self.ftl.flush(&mut self.io),
         }
     }
@@ -125,9 +122,14 @@ impl Device {
     }
 
     #[inline]
-    fn serve_verified(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+    fn serve_verified(&mut self, mut command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        if command.kind == RequestKind::Trim {
+            // The verifier, too, is told only of what the layer forgets.
+            let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
+            command.extent = units;
+        }
         if command.kind == RequestKind::Write && self.io.host.active() {
-            self.io.host.begin_write(None);
+            self.io.host.begin_write();
         }
         match self.serve(command) {
             Ok(()) => {}
