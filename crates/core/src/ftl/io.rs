@@ -215,6 +215,16 @@ impl Io {
         &self.nand
     }
 
+    /// What was done for which cause, and what it moved.
+    pub fn counters(&self) -> &IoCounters {
+        &self.counters
+    }
+
+    /// Lets the power fail during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
+    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.nand.set_power_cut_at(operation);
+    }
+
     /// Shape of the drive.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
