@@ -12,7 +12,7 @@ use crate::ftl::io::{Cause, Gate, Io, PageImage};
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, Outcome, PADDING};
+use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
 use crate::rng::Rng;
@@ -210,8 +210,7 @@ impl UnitLog {
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, u64) {
         let ppn = physical / self.units_per_page;
-        let subpages = (1 << self.unit_subpages) - 1;
-        (ppn, subpages << (physical % self.units_per_page * self.unit_subpages))
+        (ppn, first_subpages(self.unit_subpages) << (physical % self.units_per_page * self.unit_subpages))
     }
 
     #[inline]
@@ -365,7 +364,7 @@ impl UnitLog {
         loop {
             let ppn = self.take_page(io, plane, stream)?;
             let image = PageImage {
-                written: if per_page == 64 { u64::MAX } else { (1 << per_page) - 1 },
+                written: first_subpages(per_page),
                 logical: &self.logical,
                 data: &self.image,
                 padding: per_page - count + holes,
@@ -417,7 +416,7 @@ impl UnitLog {
         loop {
             let ppn = self.take_page(io, plane, stream)?;
             let image = PageImage {
-                written: if width == 64 { u64::MAX } else { (1 << width) - 1 },
+                written: first_subpages(width),
                 logical: &self.logical,
                 data: &self.image,
                 padding: 0,

@@ -8,7 +8,7 @@ use super::{Append, Frontier, UnitLog};
 use crate::ftl::io::{Cause, Gate, Io};
 use crate::ftl::settings::WearLeveling;
 use crate::nand::data::Data;
-use crate::nand::{Flash, Outcome};
+use crate::nand::{Flash, Outcome, first_subpages};
 use crate::parts::blocks::{BlockState, NO_BLOCK};
 
 /// Free blocks of a plane that only cleaning may take.
@@ -121,7 +121,7 @@ impl UnitLog {
     #[inline]
     fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width, stream) = (self.units_per_page, self.unit_subpages, self.moved_stream());
-        let wanted = if width == 1 { units } else { (1 << (width * per_page)) - 1 };
+        let wanted = if width == 1 { units } else { first_subpages(width * per_page) };
         let arrived = io.gate();
         io.read(ppn, wanted, 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
         self.counters.moved_units += u64::from(units.count_ones());
