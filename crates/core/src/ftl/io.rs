@@ -301,6 +301,7 @@ impl Io {
         let retry = self.nand.read(ppn, wanted)?;
         let part = self.nand.part();
         let wanted_bytes = match words {
+            _ if part.subpage_bytes < part.word_bytes => bytes_of_words(part, wanted),
             0 => wanted.count_ones() * part.subpage_bytes,
             words => words * part.word_bytes,
         };
@@ -418,6 +419,19 @@ impl Io {
     pub fn host(&mut self) -> (&mut super::port::HostPort, &mut crate::nand::data::Buffers) {
         (&mut self.host, self.nand.buffers())
     }
+}
+
+/// Bytes of the code words that hold the subpages `wanted`, where a word holds several subpages.
+#[cold]
+fn bytes_of_words(part: &crate::nand::part::Part, wanted: SubpageMask) -> u32 {
+    let (mut bytes, mut counted) = (0, 0);
+    for subpage in (0..64).filter(|subpage| wanted >> subpage & 1 == 1) {
+        let first = (subpage * part.subpage_bytes / part.word_bytes).max(counted);
+        let end = ((subpage + 1) * part.subpage_bytes).div_ceil(part.word_bytes);
+        bytes += end.saturating_sub(first) * part.word_bytes;
+        counted = end;
+    }
+    bytes.min(part.page_bytes)
 }
 
 /// What a program writes into one page.
