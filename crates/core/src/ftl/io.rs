@@ -366,7 +366,9 @@ impl Io {
         if self.timed {
             let high = part.is_high(ppn % part.pages_per_block);
             let array = if high { part.t_program_high } else { part.t_program };
-            self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, page.frees);
+            // A program that failed is repeated, and what it writes stays in the buffer until then.
+            let frees = if outcome == Outcome::Done { page.frees } else { 0 };
+            self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, frees);
         }
         Ok(outcome)
     }
