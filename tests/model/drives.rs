@@ -89,8 +89,16 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
 }
 
 fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
-    let shapes =
-        [(1, 1, 1, 1), (1, 1, 1, 2), (2, 1, 1, 1), (2, 1, 1, 2), (3, 1, 1, 1), (1, 2, 2, 1), (4, 1, 1, 1), (2, 2, 1, 2)];
+    let shapes = [
+        (1, 1, 1, 1),
+        (1, 1, 1, 2),
+        (2, 1, 1, 1),
+        (2, 1, 1, 2),
+        (3, 1, 1, 1),
+        (1, 2, 2, 1),
+        (4, 1, 1, 1),
+        (2, 2, 1, 2),
+    ];
     let fitting: Vec<_> = shapes.into_iter().filter(|(a, b, c, d)| a * b * c * d <= most).collect();
     pick(rng, &fitting)
 }

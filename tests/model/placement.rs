@@ -15,7 +15,8 @@ fn cold_data_in_one_plane_leaves_room() {
         let mut rng = Rng::new(seed, 0xc01d);
         let planes = [2, 3, 4][(seed % 3) as usize];
         let streams = 1 + rng.below(3);
-        let (blocks, pages, subpages) = (streams + 3 + rng.below(6), [4, 8][rng.below(2) as usize], [1, 4][rng.below(2) as usize]);
+        let (blocks, pages, subpages) =
+            (streams + 3 + rng.below(6), [4, 8][rng.below(2) as usize], [1, 4][rng.below(2) as usize]);
         let spare = streams + 1;
         let over = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
         let settings = with(

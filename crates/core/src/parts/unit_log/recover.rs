@@ -21,6 +21,7 @@ impl UnitLog {
         let survivors: Vec<OpenPage> =
             self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
         self.failed.clear();
+        self.emptying.clear();
         self.map.fill(UNMAPPED);
         self.frontiers.fill(Frontier { block: NO_BLOCK, next_page: 0 });
         self.blocks = Blocks::new(&geometry, self.blocks.units_per_block(), |_| false);
