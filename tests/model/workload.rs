@@ -54,11 +54,6 @@ impl Mix {
         Command { kind, extent: self.extent() }
     }
 
-    /// The next write.
-    pub fn write(&mut self) -> Command {
-        Command { kind: RequestKind::Write, extent: self.extent() }
-    }
-
     fn extent(&mut self) -> Extent {
         let size = match self.rng.below(10) {
             0 => 1,

@@ -13,6 +13,8 @@ use crate::parts::blocks::{BlockState, NO_BLOCK};
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;
+/// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
+const SLACK: u32 = 1;
 /// Static wear levelling looks at a plane after this many collections.
 const WEAR_CHECK_EVERY: u32 = 8;
 
@@ -86,21 +88,23 @@ impl UnitLog {
     /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
     fn choose(&mut self, plane: u32) -> Option<u32> {
         let victim = self.victim.choose(&mut self.blocks, plane, &mut self.rng)?;
-        if self.fits(plane, victim) { Some(victim) } else { self.fewest_valid(plane) }
+        if self.fits(plane, victim, SLACK) { Some(victim) } else { self.fewest_valid(plane) }
     }
 
     fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
         let victim = self.blocks.fewest_valid(plane)?;
         let gains = self.blocks.valid_count(victim) < self.blocks.units_per_block();
-        (gains && self.fits(plane, victim)).then_some(victim)
+        (gains && self.fits(plane, victim, 0)).then_some(victim)
     }
 
-    /// Whether the units of `victim` fit into what is free in `plane`, and into what the next program frees.
-    fn fits(&self, plane: u32, victim: u32) -> bool {
+    /// Whether the units of `victim`, and `slack` pages, fit into what is free in `plane`, and into what the next program frees.
+    fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let frontier = self.frontiers[self.frontier(plane, self.moved_stream())];
         let at_frontier = if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page };
         let waiting = self.open[self.moved_page() as usize].slots.len() as u32;
-        let needed = (waiting + self.blocks.valid_count(victim)) / self.units_per_page;
+        // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
+        let rest = if slack > 0 && !self.protected { self.units_per_page - 1 } else { 0 };
+        let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.units_per_page + slack;
         let free = at_frontier + self.blocks.free_count(plane) * self.pages_per_block;
         let emptying = self.emptying.iter().filter(|(block, _)| block / self.blocks_per_plane == plane).count() as u32;
         needed <= free || (free > 0 && needed <= free + emptying * self.pages_per_block)
@@ -308,7 +312,7 @@ impl UnitLog {
         let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
         let most = closed.iter().map(|&block| io.nand().erases(block)).max();
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        if most - io.nand().erases(least) > self.settings.wear_threshold && self.fits(plane, least) {
+        if most - io.nand().erases(least) > self.settings.wear_threshold && self.fits(plane, least, SLACK) {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }
