@@ -22,6 +22,12 @@ use rules::{Refusal, Rule};
 /// A set of subpages of one page, bit i for subpage i.
 pub type SubpageMask = u64;
 
+/// The first `count` subpages of a page, 1 to 64 of them.
+#[inline]
+pub fn first_subpages(count: u32) -> SubpageMask {
+    u64::MAX >> (64 - count)
+}
+
 /// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
 pub const UNWRITTEN: u32 = u32::MAX;
 /// Logical number recorded with a subpage that was programmed as padding.

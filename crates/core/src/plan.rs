@@ -213,6 +213,16 @@ impl Io {
         &self.nand
     }
 
+    /// What was done for which cause, and what it moved.
+    pub fn counters(&self) -> &IoCounters {
+        &self.counters
+    }
+
+    /// Lets the power fail during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
+    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.nand.set_power_cut_at(operation);
+    }
+
     /// Shape of the drive.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
@@ -289,6 +299,7 @@ impl Io {
         let retry = self.nand.read(ppn, wanted)?;
         let part = self.nand.part();
         let wanted_bytes = match words {
+            _ if part.subpage_bytes < part.word_bytes => bytes_of_words(part, wanted),
             0 => wanted.count_ones() * part.subpage_bytes,
             words => words * part.word_bytes,
         };
@@ -349,7 +360,9 @@ impl Io {
         if self.timed {
             let high = part.is_high(self.nand.split(ppn).1);
             let array = if high { part.t_program_high } else { part.t_program };
-            self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, page.frees);
+            // A program that failed is repeated, and what it writes stays in the buffer until then.
+            let frees = if outcome == Outcome::Done { page.frees } else { 0 };
+            self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, frees);
         }
         Ok(outcome)
     }
@@ -402,6 +415,19 @@ impl Io {
     pub fn host(&mut self) -> (&mut port::HostPort, &mut crate::nand::data::Buffers) {
         (&mut self.host, self.nand.buffers())
     }
+}
+
+/// Bytes of the code words that hold the subpages `wanted`, where a word holds several subpages.
+#[cold]
+fn bytes_of_words(part: &crate::nand::part::Part, wanted: SubpageMask) -> u32 {
+    let (mut bytes, mut counted) = (0, 0);
+    for subpage in (0..64).filter(|subpage| wanted >> subpage & 1 == 1) {
+        let first = (subpage * part.subpage_bytes / part.word_bytes).max(counted);
+        let end = ((subpage + 1) * part.subpage_bytes).div_ceil(part.word_bytes);
+        bytes += end.saturating_sub(first) * part.word_bytes;
+        counted = end;
+    }
+    bytes.min(part.page_bytes)
 }
 
 /// What a program writes into one page.

@@ -7,8 +7,8 @@
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Mapping, Report};
 use crate::geometry::Extent;
-use crate::nand::Flash;
 use crate::nand::data::Data;
+use crate::nand::{Flash, first_subpages};
 use crate::parts::unit_log::{Append, Location, UnitLog};
 use crate::plan::port::Piece;
 use crate::plan::{Cause, Gate, Io};
@@ -60,7 +60,7 @@ impl Page {
         {
             after = io.gate();
             // Cleaning and merging read whole pages, whatever command small reads use.
-            io.read(ppn, (1 << self.subpages) - 1, 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+            io.read(ppn, first_subpages(self.subpages), 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
             for (index, content) in self.contents.iter_mut().enumerate() {
                 *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
@@ -116,7 +116,7 @@ impl Ftl for Page {
         let per_subpage = (self.sectors_per_page as u32) / self.subpages;
         for (page, first, sectors) in self.pages(extent) {
             let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
-            let wanted = ((1 << (end - begin)) - 1) << begin;
+            let wanted = first_subpages(end - begin) << begin;
             let location = self.log.locate(page);
             if let Location::Flash(ppn) = location {
                 let words = words_of(io, first, sectors);

@@ -46,7 +46,7 @@ impl PayloadStore {
             tags: vec![0; sized(kind == Payload::Tag)],
             sequence: vec![0; sized(kind != Payload::None)],
             cells: vec![None; sized(kind == Payload::Bytes)],
-            buffers: Buffers::new(geometry.subpage_bytes as usize),
+            buffers: Buffers { real: kind == Payload::Bytes, ..Buffers::new(geometry.subpage_bytes as usize) },
         }
     }
 
@@ -107,6 +107,8 @@ impl PayloadStore {
 
 /// Controller memory for real bytes. A buffer lives until the request that made it ends, unless it is pinned.
 pub struct Buffers {
+    /// Whether [`Data`] names buffers at all; with fingerprints there is nothing to pin.
+    real: bool,
     subpage_bytes: usize,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
@@ -121,7 +123,7 @@ struct Slot {
 impl Buffers {
     /// Empty memory for subpages of `subpage_bytes` bytes.
     pub fn new(subpage_bytes: usize) -> Self {
-        Buffers { subpage_bytes, slots: Vec::new(), free: Vec::new(), transient: Vec::new() }
+        Buffers { real: true, subpage_bytes, slots: Vec::new(), free: Vec::new(), transient: Vec::new() }
     }
 
     /// Puts a copy of `bytes` into a buffer.
@@ -148,16 +150,21 @@ impl Buffers {
         Some(&self.slots[index].as_ref().expect("a live buffer").bytes)
     }
 
+    #[inline]
+    fn index(&self, data: Data) -> Option<usize> {
+        if self.real { (data.0 as usize).checked_sub(1) } else { None }
+    }
+
     /// Keeps `data` alive beyond its request.
     pub fn pin(&mut self, data: Data) {
-        if let Some(index) = (data.0 as usize).checked_sub(1) {
+        if let Some(index) = self.index(data) {
             self.slots[index].as_mut().expect("a live buffer").pins += 1;
         }
     }
 
     /// Takes back one [`Self::pin`]; the buffer goes when its last pin went and the present request ends.
     pub fn unpin(&mut self, data: Data) {
-        if let Some(index) = (data.0 as usize).checked_sub(1) {
+        if let Some(index) = self.index(data) {
             self.slots[index].as_mut().expect("a live buffer").pins -= 1;
             self.transient.push(index);
         }

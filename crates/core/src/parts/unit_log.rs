@@ -4,6 +4,9 @@
 //! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream. A
 //! unit of an open page remembers where its older copy stands, and that copy stays valid until the page is programmed: so
 //! what was acknowledged after programming survives a power cut. Streams have blocks of their own in every plane.
+//!
+//! Where open pages are not protected, moved units have an open page of their own, and a victim is erased when the last of
+//! its units has been programmed elsewhere.
 
 mod collect;
 mod recover;
@@ -11,7 +14,7 @@ mod recover;
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, Outcome, PADDING};
+use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
@@ -81,11 +84,21 @@ struct OpenPage {
     /// When its oldest unit came.
     since: u64,
     cause: Cause,
+    /// Programs of other open pages, into which units of this one have moved.
+    also: Vec<Gate>,
 }
 
 impl OpenPage {
     fn new() -> Self {
-        OpenPage { slots: Vec::new(), ready: Gate::NONE, done: Gate::NONE, held: 0, since: 0, cause: Cause::Host }
+        OpenPage {
+            slots: Vec::new(),
+            ready: Gate::NONE,
+            done: Gate::NONE,
+            held: 0,
+            since: 0,
+            cause: Cause::Host,
+            also: Vec::new(),
+        }
     }
 }
 
@@ -115,6 +128,7 @@ pub struct UnitLog {
     per_page: Divisor,
     per_block: Divisor,
     dies: u32,
+    blocks_per_plane: u32,
     map: Vec<u32>,
     blocks: Blocks,
     victim: Box<dyn Victim>,
@@ -130,6 +144,8 @@ pub struct UnitLog {
     /// Whether open pages survive a power cut, so that a victim may be erased while they hold its units.
     protected: bool,
     failed: Vec<u32>,
+    /// Victims whose last units wait in open pages, and the gates that close when those are programmed.
+    emptying: Vec<(u32, Gate)>,
     wear_checks: u32,
     counters: LogCounters,
     logical: Vec<u32>,
@@ -145,7 +161,7 @@ impl UnitLog {
         assert!(units <= MAX_UNITS, "more units than a map entry can name");
         let geometry: Geometry = *io.geometry();
         let units_per_page = geometry.subpages_per_page / unit_subpages;
-        assert!(settings.streams * units_per_page < 1 << 16, "more open slots than a map entry can name");
+        assert!((settings.streams + 1) * units_per_page < 1 << 16, "more open slots than a map entry can name");
         let planes = geometry.planes();
         let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
         let pages_of = |count: crate::ftl::settings::BlockCount| match count {
@@ -161,17 +177,21 @@ impl UnitLog {
             per_page: Divisor::new(units_per_page),
             per_block: Divisor::new(blocks.units_per_block()),
             dies: geometry.dies(),
+            blocks_per_plane: geometry.blocks_per_plane,
             map: vec![UNMAPPED; units as usize],
             victim: victim::new(settings.victim),
             rng: Rng::new(seed, 0x71c7),
             frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
-            open: (0..settings.streams).map(|_| OpenPage::new()).collect(),
+            open: (0..settings.streams + u32::from(!protected && settings.streams == 1))
+                .map(|_| OpenPage::new())
+                .collect(),
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
             cursor: 0,
             gc_start: pages_of(settings.gc_start),
             gc_stop: pages_of(settings.gc_stop),
             protected,
             failed: Vec::new(),
+            emptying: Vec::new(),
             wear_checks: 0,
             counters: LogCounters::default(),
             logical: vec![PADDING; geometry.subpages_per_page as usize],
@@ -196,6 +216,18 @@ impl UnitLog {
     #[inline]
     pub fn moved_stream(&self) -> u32 {
         self.settings.streams - 1
+    }
+
+    /// The open page of data that is moved.
+    #[inline]
+    fn moved_page(&self) -> u32 {
+        self.open.len() as u32 - 1
+    }
+
+    /// The stream whose blocks the open page `page` is programmed into.
+    #[inline]
+    fn stream_of(&self, page: u32) -> u32 {
+        page.min(self.settings.streams - 1)
     }
 
     /// Where `unit` is.
@@ -232,8 +264,7 @@ impl UnitLog {
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, u64) {
         let (ppn, index) = self.per_page.split(physical);
-        let subpages = (1 << self.unit_subpages) - 1;
-        (ppn, subpages << (index * self.unit_subpages))
+        (ppn, first_subpages(self.unit_subpages) << (index * self.unit_subpages))
     }
 
     #[inline]
@@ -350,13 +381,13 @@ impl UnitLog {
     /// # Errors
     /// As [`Self::append`].
     pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
-        for stream in 0..self.settings.streams {
-            if self.open[stream as usize].slots.is_empty() {
+        for index in 0..self.open.len() as u32 {
+            if self.open[index as usize].slots.is_empty() {
                 continue;
             }
-            let first = self.open[stream as usize].slots[0].unit;
-            let plane = self.plane_with_space(io, stream, first)?;
-            let page = &mut self.open[stream as usize];
+            let first = self.open[index as usize].slots[0].unit;
+            let plane = self.plane_with_space(io, self.stream_of(index), first)?;
+            let page = &mut self.open[index as usize];
             if page.slots.is_empty() {
                 continue;
             }
@@ -366,17 +397,36 @@ impl UnitLog {
                 }
                 io.link(page.done, signal);
             }
-            self.program_open(io, plane, stream)?;
+            self.program_open(io, plane, index)?;
             self.evacuate_failed(io)?;
         }
         Ok(())
     }
 
-    /// Programs the open page of `stream` in `plane`, padded if it is not full.
-    fn program_open(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<()> {
-        let mut page = std::mem::replace(&mut self.open[stream as usize], OpenPage::new());
+    /// Programs the open page `index` in `plane`, padded if it is not full.
+    fn program_open(&mut self, io: &mut Io, plane: u32, index: u32) -> Flash<()> {
+        self.program_open_at(io, plane, self.stream_of(index), index)
+    }
+
+    /// Programs the open page `index` at the frontier of `stream` in `plane`. Where flash does not let it, the page stays.
+    fn program_open_at(&mut self, io: &mut Io, plane: u32, stream: u32, index: u32) -> Flash<()> {
+        let mut page = std::mem::replace(&mut self.open[index as usize], OpenPage::new());
+        if let Err(halt) = self.program_slots(io, plane, stream, &page) {
+            self.open[index as usize] = page;
+            return Err(halt);
+        }
+        // Its allocation serves the next page.
+        page.slots.clear();
+        self.open[index as usize].slots = page.slots;
+        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
+    }
+
+    fn program_slots(&mut self, io: &mut Io, plane: u32, stream: u32, page: &OpenPage) -> Flash<()> {
         let (count, per_page) = (page.slots.len() as u32, self.units_per_page);
         self.counters.padded_pages += u64::from(count < per_page);
+        for &other in &page.also {
+            io.link(other, page.done);
+        }
         let holes = page.slots.iter().filter(|slot| slot.unit == HOLE).count() as u32;
         for index in 0..per_page as usize {
             let (logical, data) = match page.slots.get(index) {
@@ -389,7 +439,7 @@ impl UnitLog {
         loop {
             let ppn = self.take_page(io, plane, stream)?;
             let image = PageImage {
-                written: if per_page == 64 { u64::MAX } else { (1 << per_page) - 1 },
+                written: first_subpages(per_page),
                 logical: &self.logical,
                 data: &self.image,
                 padding: per_page - count + holes,
@@ -399,15 +449,11 @@ impl UnitLog {
             match io.program(ppn, &image, page.cause, page.ready, page.done)? {
                 Outcome::Done => {
                     self.settle(io, ppn, &page.slots);
-                    break;
+                    return Ok(());
                 }
                 Outcome::Failed => self.drop_frontier(io, ppn),
             }
         }
-        // Its allocation serves the next page.
-        page.slots.clear();
-        self.open[stream as usize].slots = page.slots;
-        Ok(())
     }
 
     /// The units of `slots` now stand in `ppn`.
@@ -441,7 +487,7 @@ impl UnitLog {
         loop {
             let ppn = self.take_page(io, plane, stream)?;
             let image = PageImage {
-                written: if width == 64 { u64::MAX } else { (1 << width) - 1 },
+                written: first_subpages(width),
                 logical: &self.logical,
                 data: &self.image,
                 padding: 0,

@@ -30,7 +30,7 @@ struct InFlight {
 
 /// Somebody who knows what the host's data must be, and checks it.
 pub trait Verifier {
-    /// The layer has served `command`.
+    /// The layer has served `command`; the extent of a trim is what it forgot.
     ///
     /// # Errors
     /// [`Error::Rule`] where data is not what the host put there.
@@ -140,7 +140,14 @@ impl Device {
             Err(halt) => return Err(explain(halt)),
         }
         if self.io.host.active() {
-            verifier.served(&mut self.io, command)?;
+            // A trim forgets whole units only.
+            let done = match command.kind {
+                RequestKind::Trim => self.whole_units(command.extent),
+                _ => Some(command.extent),
+            };
+            if let Some(extent) = done {
+                verifier.served(&mut self.io, Command { extent, ..command })?;
+            }
             self.io.nand.buffers().end_request();
         }
         Ok(())

@@ -21,6 +21,7 @@ impl UnitLog {
         let survivors: Vec<OpenPage> =
             self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
         self.failed.clear();
+        self.emptying.clear();
         self.map.fill(UNMAPPED);
         self.frontiers.fill(Frontier { block: NO_BLOCK, next_page: 0 });
         self.blocks = Blocks::new(&geometry, self.blocks.units_per_block(), |_| false);
@@ -28,13 +29,53 @@ impl UnitLog {
         for block in 0..geometry.blocks() {
             self.find_newest(io, block);
         }
-        for block in 0..geometry.blocks() {
-            self.adopt(io, block)?;
-        }
         if self.protected {
+            // Before anything can fail: the power may be cut again.
             self.restore_open_pages(io, survivors);
         }
+        let mut begun = Vec::new();
+        for block in 0..geometry.blocks() {
+            self.adopt(io, block, &mut begun)?;
+        }
+        self.resume_frontiers(io, begun);
+        for page in 0..self.open.len() as u32 {
+            if self.open[page as usize].slots.len() as u32 == self.units_per_page {
+                self.program_restored(io, page)?;
+            }
+        }
         self.evacuate_failed(io)
+    }
+
+    /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
+    fn resume_frontiers(&mut self, io: &Io, mut begun: Vec<u32>) {
+        begun.sort_by_key(|&block| io.nand().next_page(block));
+        for block in begun {
+            let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
+            let streams = std::iter::once(self.moved_stream()).chain(0..self.moved_stream());
+            let mut frontiers = streams.map(|stream| self.frontier(plane, stream));
+            match frontiers.find(|&index| self.frontiers[index].block == NO_BLOCK) {
+                Some(index) => {
+                    self.frontiers[index] = Frontier { block, next_page };
+                    self.free_pages[plane as usize] += self.pages_per_block - next_page;
+                }
+                None => self.blocks.close(block),
+            }
+        }
+    }
+
+    /// Programs an open page whose program was cut off, where that takes no free block if possible.
+    fn program_restored(&mut self, io: &mut Io, page: u32) -> Flash<()> {
+        let home = self.stream_of(page);
+        let streams = self.settings.streams;
+        let places = (0..io.geometry().planes()).flat_map(|plane| (0..streams).map(move |stream| (plane, stream)));
+        let best = places.max_by_key(|&(plane, stream)| {
+            let begun = self.frontiers[self.frontier(plane, stream)].block != NO_BLOCK;
+            // Cleaning needs its own frontier the most; a block that must be opened becomes its frontier.
+            let preferred = begun == (stream != self.moved_stream());
+            (begun, self.blocks.free_count(plane), begun && stream == home, preferred, u32::MAX - plane)
+        });
+        let (plane, stream) = best.unwrap_or((0, home));
+        self.program_open_at(io, plane, stream, page)
     }
 
     /// Lets the map point to the units of `block` that are newer than those it points to.
@@ -56,13 +97,13 @@ impl UnitLog {
         }
     }
 
-    /// Decides what becomes of `block`: free, a frontier again, closed, or to be retired.
-    fn adopt(&mut self, io: &mut Io, block: u32) -> Flash<()> {
+    /// Decides what becomes of `block`: free, closed, to be retired, or, with pages left, one of `begun`.
+    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
         let geometry = *io.geometry();
         let plane = geometry.plane_of_block(block);
         let bad = io.nand().is_bad(block);
         if !bad && io.nand().is_torn(block) && io.erase(block, Cause::Gc, Gate::NONE, Gate::NONE)? == Outcome::Failed {
-            return self.adopt(io, block);
+            return self.adopt(io, block, begun);
         }
         let used = io.nand().next_page(block);
         if used == 0 && !bad {
@@ -76,15 +117,10 @@ impl UnitLog {
             self.failed.push(block);
             return Ok(());
         }
-        let index = self.frontier(plane, 0);
-        let vacant =
-            (0..self.settings.streams as usize).find(|stream| self.frontiers[index + stream].block == NO_BLOCK);
-        match vacant {
-            Some(stream) if used < self.pages_per_block => {
-                self.frontiers[index + stream] = Frontier { block, next_page: used };
-                self.free_pages[plane as usize] += self.pages_per_block - used;
-            }
-            _ => self.blocks.close(block),
+        if used < self.pages_per_block {
+            begun.push(block);
+        } else {
+            self.blocks.close(block);
         }
         Ok(())
     }
@@ -94,7 +130,17 @@ impl UnitLog {
         for unit in 0..per_block {
             let physical = block * per_block + unit;
             let logical = io.nand().logical(physical * width);
-            if !matches!(logical, UNWRITTEN | PADDING | TORN) && self.map[(logical / width) as usize] == physical {
+            if matches!(logical, UNWRITTEN | PADDING | TORN) {
+                continue;
+            }
+            let entry = self.map[(logical / width) as usize];
+            let on_flash = if entry == UNMAPPED || entry < IN_OPEN_PAGE {
+                entry
+            } else {
+                let (page, slot) = self.slot_of(entry);
+                self.open[page].slots[slot].previous
+            };
+            if on_flash == physical {
                 self.blocks.validate(block, unit);
             }
         }

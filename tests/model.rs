@@ -1,0 +1,24 @@
+//! The model suite: every translation layer of the registry against a shadow of what the host wrote, at many shapes of drive,
+//! counted and timed, with faults and power cuts; and the rules of flash and the engine's times against hand computation.
+//!
+//! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_FTL` one layer, and
+//! `MODEL_CASES` sets how many seeds are run. Tests called `long_*` run the same with many more seeds.
+
+#[path = "model/drives.rs"]
+mod drives;
+#[path = "model/engine.rs"]
+mod engine;
+#[path = "model/faults.rs"]
+mod faults;
+#[path = "model/harness.rs"]
+mod harness;
+#[path = "model/placement.rs"]
+mod placement;
+#[path = "model/power.rs"]
+mod power;
+#[path = "model/rules.rs"]
+mod rules;
+#[path = "model/sequences.rs"]
+mod sequences;
+#[path = "model/workload.rs"]
+mod workload;

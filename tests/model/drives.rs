@@ -1,0 +1,159 @@
+//! Small drives of every shape, drawn from a seed and built through the configuration, so that only what a user can ask for
+//! is tested.
+
+use palimpsest_core::config::{Drive, resolve};
+use palimpsest_core::rng::Rng;
+
+/// A drive and the settings that make it, for messages.
+#[derive(Clone)]
+pub struct Shape {
+    pub drive: Drive,
+    pub settings: Vec<String>,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// Physical subpages at the most, or so: a plane has at least the blocks that it needs.
+    pub subpages: u64,
+    pub planes: u64,
+}
+
+/// One of `choices`.
+pub fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+    choices[rng.below(choices.len() as u64) as usize]
+}
+
+/// The drive that `settings` describe, or why there is none.
+pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
+    let resolved = resolve("model.toml", Some(ftl), settings, &|_| Ok(String::new()));
+    let drive = resolved.map_err(|error| error.to_string())?.drive;
+    Ok(Shape { drive, settings: settings.to_vec() })
+}
+
+/// Settings of a small plain drive, to be changed by what follows them.
+pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<String> {
+    let page_bytes = subpages * 4096;
+    [
+        format!("ssd.channels={channels}"),
+        format!("ssd.blocks_per_plane={blocks}"),
+        format!("part.pages_per_block={pages}"),
+        format!("part.page_size={page_bytes}B"),
+        "part.cell=slc".into(),
+        "part.t_read=40us".into(),
+        "part.t_program=200us".into(),
+        "part.t_erase=2ms".into(),
+        "part.t_command=1us".into(),
+        "part.bus_rate=400MB/s".into(),
+    ]
+    .into()
+}
+
+/// `base` with `changes`: the later setting of a key counts.
+pub fn with(base: &[String], changes: &[&str]) -> Vec<String> {
+    let key = |setting: &str| setting.split('=').next().unwrap_or_default().to_owned();
+    let changed: Vec<String> = changes.iter().map(|change| key(change)).collect();
+    let kept = base.iter().filter(|setting| !changed.contains(&key(setting))).cloned();
+    kept.chain(changes.iter().map(|&change| change.to_owned())).collect()
+}
+
+/// Draws a drive. `None` where the layer or the configuration does not accept what was drawn.
+pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
+    let mut settings = Vec::new();
+    let mut set = |key: &str, value: String| settings.push(format!("{key}={value}"));
+    let (channels, chips, dies, planes) = topology(rng, limits.planes);
+    set("ssd.channels", channels.to_string());
+    set("ssd.chips_per_channel", chips.to_string());
+    set("ssd.dies_per_chip", dies.to_string());
+    set("ssd.planes_per_die", planes.to_string());
+    let all_planes = channels * chips * dies * planes;
+
+    let streams = 1 + rng.below(3);
+    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]);
+    let subpage_bytes = if subpages == 64 { 512 } else { pick(rng, &[512u64, 1024, 4096]) };
+    let page_bytes = subpages * subpage_bytes;
+    let pages = pick(rng, &[4u64, 4, 6, 8, 16, 32, 64]);
+    let room = limits.subpages / (all_planes * pages * subpages);
+    let spare = streams + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
+    let blocks = (spare + 1 + rng.below(4)).max(spare + rng.below(room.saturating_sub(spare).clamp(1, 40)));
+    let over_provisioning = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
+    set("ssd.blocks_per_plane", blocks.to_string());
+    set("ssd.over_provisioning", format!("{over_provisioning}%"));
+    set("part.pages_per_block", pages.to_string());
+    set("part.page_size", format!("{page_bytes}B"));
+    set("part.subpage_size", format!("{subpage_bytes}B"));
+    draw_part(rng, page_bytes, &mut set);
+    draw_layer(rng, streams, spare, &mut set);
+    draw_engine(rng, page_bytes, &mut set);
+    build(ftl, &settings).ok()
+}
+
+fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
+    let shapes = [
+        (1, 1, 1, 1),
+        (1, 1, 1, 2),
+        (2, 1, 1, 1),
+        (2, 1, 1, 2),
+        (3, 1, 1, 1),
+        (1, 2, 2, 1),
+        (4, 1, 1, 1),
+        (2, 2, 1, 2),
+    ];
+    let fitting: Vec<_> = shapes.into_iter().filter(|(a, b, c, d)| a * b * c * d <= most).collect();
+    pick(rng, &fitting)
+}
+
+fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
+    let (cell, order) = pick(
+        rng,
+        &[("slc", "strict"), ("slc", "ascending"), ("slc", "any"), ("mlc", "strict"), ("mlc", "low-low-high")],
+    );
+    set("part.cell", cell.into());
+    set("part.order", order.into());
+    set("part.nop", pick(rng, &[1, 2, 4, 8]).to_string());
+    set("part.t_read", "40us".into());
+    set("part.t_program", "200us".into());
+    set("part.t_erase", "2ms".into());
+    if cell == "mlc" {
+        set("part.t_read_high", "60us".into());
+        set("part.t_program_high", "900us".into());
+    }
+    set("part.t_command", pick(rng, &["0ns", "200ns"]).into());
+    set("part.bus_rate", pick(rng, &["40MB/s", "400MB/s", "unlimited"]).into());
+    set("part.t_suspend", pick(rng, &["0ns", "20us"]).into());
+    set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
+    let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes % word == 0).collect();
+    let word = pick(rng, &words);
+    set("part.word_size", format!("{word}B"));
+    let mode = pick(rng, &["page", "dma", "spread"]);
+    set("ftl.read", mode.into());
+    if mode == "spread" {
+        let times: Vec<String> = (1..=page_bytes / word).map(|words| format!("\"{}us\"", 20 + words)).collect();
+        set("part.t_read_words", format!("[{}]", times.join(", ")));
+    }
+}
+
+fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str, String)) {
+    set("ftl.streams", streams.to_string());
+    set("ftl.classifier", pick(rng, &["none", "size"]).into());
+    set("ftl.victim", pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit"]).into());
+    set("ftl.allocation", pick(rng, &["static", "round-robin", "least-loaded"]).into());
+    set("ftl.wear_leveling", pick(rng, &["none", "dynamic", "static"]).into());
+    set("ftl.wear_threshold", (1 + rng.below(4)).to_string());
+    let start = 1 + rng.below((spare - 1).min(3));
+    let stop = start + rng.below(spare - start);
+    set("ftl.gc_start", format!("{start} blocks"));
+    set("ftl.gc_stop", format!("{stop} blocks"));
+}
+
+fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
+    set("buffer.ack", pick(rng, &["buffer", "program"]).into());
+    set("buffer.size", format!("{}B", page_bytes * pick(rng, &[1, 1, 2, 16])));
+    set("buffer.timeout", pick(rng, &["0ns", "300us", "1ms"]).into());
+    set("sim.scheduler", pick(rng, &["fifo", "read-first", "host-first"]).into());
+    set("sim.starvation_bound", pick(rng, &["0ns", "1ms", "10ms"]).into());
+    set("sim.suspend", pick(rng, &["none", "erase", "program-erase"]).into());
+    set("sim.cache_register", pick(rng, &["true", "false"]).into());
+    set("sim.multi_plane", pick(rng, &["true", "false"]).into());
+    set("host.link_rate", pick(rng, &["unlimited", "100MB/s", "2GB/s"]).into());
+}

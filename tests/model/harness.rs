@@ -1,0 +1,193 @@
+//! A drive with a shadow that verifies every read, and the loop over seeds.
+
+use crate::drives::Shape;
+use palimpsest_core::config::Drive;
+use palimpsest_core::error::Result;
+use palimpsest_core::ftl::io::Io;
+use palimpsest_core::ftl::{Blueprint, Entry, REGISTRY};
+use palimpsest_core::geometry::RequestKind;
+use palimpsest_core::host::settings::Acknowledge;
+use palimpsest_core::host::shadow::Shadow;
+use palimpsest_core::nand::Nand;
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::nand::faults::Faults;
+use palimpsest_core::observe::Observer;
+use palimpsest_core::sim::device::{Command, Device, Verifier};
+use palimpsest_core::sim::engine::Engine;
+use palimpsest_core::units::Nanos;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Verifies against a shadow.
+pub struct Shadowed(pub Shadow);
+
+impl Verifier for Shadowed {
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        let (port, buffers) = io.host();
+        match command.kind {
+            RequestKind::Write => self.0.write(port, command.extent),
+            RequestKind::Trim => self.0.trim(command.extent),
+            RequestKind::Flush => {}
+            RequestKind::Read => return self.0.verify(command.extent, port.take_delivered(), buffers),
+        }
+        Ok(())
+    }
+}
+
+/// Counts what completes.
+#[derive(Default)]
+pub struct Completions {
+    /// Completions by kind and bytes.
+    pub seen: BTreeMap<(u8, u64), i64>,
+    pub last: Nanos,
+}
+
+impl Observer for Completions {
+    fn request_completed(&mut self, kind: RequestKind, bytes: u64, latency: Nanos, now: Nanos) {
+        assert!(now >= self.last, "completions go back in time");
+        assert!(latency <= now, "a request completes before it arrived");
+        self.last = now;
+        *self.seen.entry((kind as u8, bytes)).or_default() += 1;
+    }
+}
+
+/// A new device as a run makes it.
+pub fn device(drive: &Drive, entry: &Entry, payload: Payload, seed: u64) -> Device {
+    let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), seed));
+    let io = Io::new(Nand::new(drive.geometry, drive.part.clone(), payload, faults), false);
+    let blueprint = Blueprint {
+        settings: drive.ftl.clone(),
+        logical_pages: drive.logical_pages() as u32,
+        acknowledge_programs: drive.host.acknowledge == Acknowledge::Program,
+        buffer_timeout: drive.host.buffer_timeout,
+        seed,
+    };
+    let layer = (entry.build)(&io, &blueprint);
+    let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+    let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
+    Device::new(io, layer, engine, buffer)
+}
+
+/// A drive under test.
+pub struct Model {
+    pub drive: Drive,
+    pub device: Device,
+    pub shadow: Shadowed,
+    pub completions: Completions,
+    submitted: BTreeMap<(u8, u64), i64>,
+}
+
+impl Model {
+    pub fn new(shape: &Shape, entry: &Entry, payload: Payload, seed: u64) -> Self {
+        let drive = shape.drive.clone();
+        let shadow = Shadow::new(payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        Model {
+            device: device(&drive, entry, payload, seed),
+            shadow: Shadowed(shadow),
+            completions: Completions::default(),
+            submitted: BTreeMap::new(),
+            drive,
+        }
+    }
+
+    /// Serves `command` without time.
+    pub fn count(&mut self, command: Command) -> Result<()> {
+        self.device.count(command, &mut self.shadow)
+    }
+
+    /// Everything the layer and flash know agrees.
+    pub fn check(&mut self) {
+        if let Err(what) = self.device.ftl.check(&self.device.io) {
+            panic!("check: {what}");
+        }
+        let (counters, nand) = (self.device.io.counters(), self.device.io.nand());
+        assert_eq!(counters.programs.iter().sum::<u64>(), nand.counters().programs, "programs by cause and of flash");
+        assert_eq!(counters.reads.iter().sum::<u64>(), nand.counters().reads, "reads by cause and of flash");
+        assert_eq!(nand.sum_of_erases(), nand.counters().erases, "erases of blocks and of flash");
+    }
+
+    /// Reads the whole drive back.
+    pub fn read_back(&mut self) -> Result<()> {
+        let step = u64::from(self.drive.geometry.page_bytes()) / 512 * 3;
+        for command in crate::workload::sweep(&self.drive, RequestKind::Read, step) {
+            self.count(command)?;
+        }
+        Ok(())
+    }
+
+    /// Runs `commands` in a closed loop of depth `depth`, timed, to the end of the last operation.
+    pub fn run_timed(&mut self, commands: impl Iterator<Item = Command>, depth: u32) -> Result<()> {
+        let mut commands = commands.peekable();
+        let mut budget = 0u64;
+        while commands.peek().is_some() || self.device.outstanding() > 0 {
+            while self.device.outstanding() < depth {
+                let Some(command) = commands.next() else { break };
+                *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
+                let now = self.device.engine.now();
+                self.device.submit(command, now, &mut self.shadow)?;
+                self.device.harvest(&mut self.completions, &mut self.shadow)?;
+                budget += 100_000;
+            }
+            if self.device.outstanding() > 0 {
+                self.advance()?;
+            }
+            assert!(budget > 0, "nothing completes any more");
+            budget -= 1;
+        }
+        while self.device.engine.outstanding() > 0 {
+            self.advance()?;
+        }
+        assert_eq!(self.completions.seen, self.submitted, "every request completes exactly once");
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if self.device.next_time().is_some() {
+            self.device.step(&mut self.completions, &mut self.shadow)
+        } else {
+            self.device.push_out()?;
+            self.device.harvest(&mut self.completions, &mut self.shadow)
+        }
+    }
+}
+
+thread_local! {
+    static SETTINGS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Remembers the settings of the present case for the message of a failure.
+pub fn note(settings: &[String]) {
+    SETTINGS.with(|noted| *noted.borrow_mut() = settings.to_vec());
+}
+
+/// Runs `case` for every layer with seeds 0 to `seeds`. `case` returns whether what the seed drew was possible.
+pub fn for_each_seed(test: &str, seeds: u64, case: impl Fn(&'static Entry, u64) -> bool) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let only = std::env::var("MODEL_FTL").ok();
+    let range = match number("MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("MODEL_CASES").unwrap_or(seeds),
+    };
+    for entry in REGISTRY.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
+        let mut possible = 0;
+        for seed in range.clone() {
+            note(&[]);
+            match catch_unwind(AssertUnwindSafe(|| case(entry, seed))) {
+                Ok(did) => possible += u64::from(did),
+                Err(panic) => {
+                    let what = panic.downcast_ref::<String>().map(String::as_str);
+                    let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+                    let settings = SETTINGS.with(|noted| noted.borrow().join(" --set "));
+                    panic!(
+                        "{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-core --test model -- \
+                         --exact {test}\nits drive: --set {settings}",
+                        entry.name,
+                    );
+                }
+            }
+        }
+        let tried = range.end - range.start;
+        assert!(possible * 2 >= tried || tried == 1, "{}: only {possible} of {tried} drives were possible", entry.name);
+    }
+}

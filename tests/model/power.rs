@@ -1,0 +1,387 @@
+//! Power cuts: at every operation of a workload, in recovery, and again later.
+//!
+//! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
+//! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
+
+use crate::drives::{Limits, Shape, build, draw, plain, with};
+use crate::harness::{device, for_each_seed, note};
+use crate::workload::{Mix, fill, sweep};
+use palimpsest_core::ftl::Entry;
+use palimpsest_core::ftl::port::pieces;
+use palimpsest_core::geometry::{Extent, RequestKind};
+use palimpsest_core::host::settings::Acknowledge;
+use palimpsest_core::nand::data::{Buffers, Data, Payload};
+use palimpsest_core::nand::{Flash, Halt};
+use palimpsest_core::rng::Rng;
+use palimpsest_core::sim::device::{Command, Device};
+
+/// What the host knows of one subpage.
+#[derive(Clone, Default)]
+struct Known {
+    current: u64,
+    /// What it may also hold after a power cut.
+    also: Vec<u64>,
+    /// Everything it ever held: a trim may bring any of it back.
+    ever: Vec<u64>,
+}
+
+impl Known {
+    fn trim(&mut self) {
+        self.ever.push(self.current);
+        self.also.extend(&self.ever);
+        self.current = 0;
+    }
+
+    fn write(&mut self, tag: u64, durable: bool) {
+        self.ever.push(self.current);
+        if durable {
+            self.also.clear();
+        } else {
+            self.also.push(self.current);
+        }
+        self.current = tag;
+    }
+}
+
+struct Powered {
+    device: Device,
+    known: Vec<Known>,
+    scratch: Buffers,
+    per_subpage: u32,
+    /// Whether a write is durable when it returns.
+    durable: bool,
+}
+
+/// Cuts of one run: the operation of the first, and how many operations after each cut the next one comes.
+#[derive(Debug, Clone)]
+struct Cuts {
+    first: u64,
+    /// Within recovery, one after the other.
+    in_recovery: Vec<u64>,
+    second: Option<u64>,
+}
+
+impl Powered {
+    fn new(shape: &Shape, entry: &Entry, seed: u64) -> Self {
+        let drive = &shape.drive;
+        Powered {
+            device: device(drive, entry, Payload::Tag, seed),
+            known: vec![Known::default(); drive.logical_subpages() as usize],
+            scratch: Buffers::new(drive.geometry.subpage_bytes as usize),
+            per_subpage: drive.geometry.subpage_bytes / 512,
+            durable: !entry.buffered || drive.host.acknowledge == Acknowledge::Buffer,
+        }
+    }
+
+    fn operations(&self) -> u64 {
+        self.device.io.nand().operations()
+    }
+
+    fn serve(&mut self, command: Command) -> Flash<()> {
+        let Device { io, ftl, .. } = &mut self.device;
+        match command.kind {
+            RequestKind::Read => ftl.read(io, command.extent),
+            RequestKind::Write => {
+                io.host().0.begin_write(None);
+                ftl.write(io, command.extent)
+            }
+            RequestKind::Trim => ftl.trim(io, command.extent),
+            RequestKind::Flush => ftl.flush(io),
+        }
+    }
+
+    /// The host's side of a command that was served.
+    fn served(&mut self, command: Command) {
+        for piece in pieces(command.extent, self.per_subpage) {
+            let known = &mut self.known[piece.lsn as usize];
+            match command.kind {
+                RequestKind::Write => {
+                    let port = self.device.io.host().0;
+                    let tag = port.written(&mut self.scratch, piece, Data(known.current)).0;
+                    known.write(tag, self.durable);
+                }
+                RequestKind::Trim => known.trim(),
+                RequestKind::Read | RequestKind::Flush => {}
+            }
+        }
+        match command.kind {
+            RequestKind::Read => self.verify(command.extent, false),
+            RequestKind::Flush => self.flushed(),
+            _ => {}
+        }
+    }
+
+    fn flushed(&mut self) {
+        for known in &mut self.known {
+            // Trims are not made durable.
+            if known.current != 0 {
+                known.also.clear();
+            }
+        }
+    }
+
+    /// Checks what was delivered; `after_cut` accepts and adopts what a cut may have left.
+    fn verify(&mut self, extent: Extent, after_cut: bool) {
+        let mut delivered = self.device.io.host().0.take_delivered();
+        delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
+        let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
+        assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
+        for (lsn, Data(tag)) in delivered {
+            let known = &mut self.known[lsn as usize];
+            if tag != known.current {
+                assert!(after_cut, "logical subpage {lsn} holds {tag:#x}, not {:#x}", known.current);
+                let allowed = known.also.contains(&tag);
+                let stale = known.ever.contains(&tag);
+                assert!(
+                    allowed,
+                    "after the cut logical subpage {lsn} holds {tag:#x} ({}), neither {:#x} nor any of {:x?}",
+                    if tag == 0 {
+                        "nothing"
+                    } else if stale {
+                        "an old version"
+                    } else {
+                        "never written"
+                    },
+                    known.current,
+                    known.also
+                );
+                known.ever.push(known.current);
+                known.current = tag;
+            }
+            if after_cut && known.current != 0 {
+                known.also.clear();
+            }
+        }
+    }
+
+    /// The cut came during `command`: it may be done, or not, each subpage for itself.
+    fn interrupted(&mut self, command: Command) {
+        let _ = self.device.io.host().0.take_delivered();
+        for piece in pieces(command.extent, self.per_subpage) {
+            let known = &mut self.known[piece.lsn as usize];
+            match command.kind {
+                RequestKind::Write => {
+                    let port = self.device.io.host().0;
+                    known.also.push(port.written(&mut self.scratch, piece, Data(known.current)).0);
+                }
+                RequestKind::Trim => {
+                    known.also.push(0);
+                    known.also.extend(&known.ever);
+                }
+                RequestKind::Read | RequestKind::Flush => {}
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        if let Err(what) = self.device.ftl.check(&self.device.io) {
+            panic!("check: {what}");
+        }
+    }
+
+    /// Power is back; it fails again after each of `again` operations of recovery.
+    fn recover(&mut self, again: &[u64]) -> Flash<()> {
+        for &after in again {
+            let cut = self.operations() + after;
+            self.device.io.set_power_cut_at(Some(cut));
+            match self.device.ftl.recover(&mut self.device.io) {
+                Err(Halt::PowerCut) => {}
+                other => {
+                    self.device.io.set_power_cut_at(None);
+                    return other;
+                }
+            }
+        }
+        self.device.io.set_power_cut_at(None);
+        self.device.ftl.recover(&mut self.device.io)
+    }
+
+    fn read_all(&mut self, drive: &palimpsest_core::config::Drive, after_cut: bool) -> Flash<()> {
+        for command in sweep(drive, RequestKind::Read, u64::from(self.per_subpage) * 8) {
+            self.serve(command)?;
+            self.verify(command.extent, after_cut);
+        }
+        Ok(())
+    }
+
+    /// Runs `commands` through `cuts`. False where the drive came to the end of its life.
+    fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
+        self.device.io.set_power_cut_at(Some(cuts.first));
+        let mut second = cuts.second;
+        for (index, &command) in commands.iter().enumerate() {
+            let mut command = command;
+            if command.kind == RequestKind::Trim {
+                let Some(units) = self.device.whole_units(command.extent) else { continue };
+                command.extent = units;
+            }
+            loop {
+                match self.serve(command) {
+                    Ok(()) => break self.served(command),
+                    Err(Halt::NoSpace) => return false,
+                    Err(Halt::Refused(refusal)) => panic!("request {index}, {command:?}: {refusal}"),
+                    Err(Halt::PowerCut) => {}
+                }
+                self.interrupted(command);
+                match self.recover(&cuts.in_recovery).and_then(|()| {
+                    self.check();
+                    self.read_all(&shape.drive, true)
+                }) {
+                    Ok(()) => {}
+                    Err(Halt::NoSpace) => return false,
+                    Err(halt) => panic!("recovery from a cut in request {index}, {command:?}: {halt:?}"),
+                }
+                self.check();
+                if let Some(after) = second.take() {
+                    let cut = self.operations() + after;
+                    self.device.io.set_power_cut_at(Some(cut));
+                }
+            }
+            if index % 8 == 0 {
+                self.check();
+            }
+        }
+        self.device.io.set_power_cut_at(None);
+        self.check();
+        self.read_all(&shape.drive, false).expect("reads need no space");
+        true
+    }
+}
+
+/// Fills a small drive and overwrites it.
+fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
+    let mut mix = Mix::new(&shape.drive, seed);
+    let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
+    let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
+    commands.extend((0..overwrites).map(|_| mix.next()));
+    commands
+}
+
+/// Cuts one workload at every `stride`-th of its operations.
+///
+/// A program that is cut off spoils a page, and a drive with the least over-provisioning has only one to lose: a second cut
+/// may end it.
+fn cut_everywhere(entry: &'static Entry, shape: &Shape, seed: u64, stride: u64, cuts: impl Fn(u64, &mut Rng) -> Cuts) {
+    note(&shape.settings);
+    let geometry = &shape.drive.geometry;
+    let spare =
+        (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
+    let tight = spare < u64::from(shape.drive.ftl.streams) + 3;
+    let faulty = shape.drive.faults.any();
+    let commands = workload(shape, seed, 60);
+    let mut whole = Powered::new(shape, entry, seed);
+    let alive = whole.run(shape, &commands, &Cuts { first: u64::MAX, in_recovery: vec![], second: None });
+    assert!(alive || faulty, "without a cut the drive ends");
+    let mut rng = Rng::new(seed, 0xc07);
+    let mut cut = 1 + rng.below(stride);
+    while cut <= whole.operations() {
+        let cuts = cuts(cut, &mut rng);
+        let run = || Powered::new(shape, entry, seed).run(shape, &commands, &cuts);
+        let alive = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<String>().map_or("?", String::as_str);
+            panic!("{cuts:?}: {what}");
+        });
+        let once = cuts.in_recovery.is_empty() && cuts.second.is_none();
+        assert!(alive || faulty || (tight && !once), "{cuts:?}: the drive ends with invalid space");
+        cut += stride;
+    }
+}
+
+fn small(entry: &Entry, seed: u64) -> Option<Shape> {
+    let streams = 1 + seed % 3;
+    let planes = 1 + seed / 12 % 2;
+    let spare = streams + 1 + seed / 6 % 2 * 2;
+    let blocks = spare + 2;
+    let over = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
+    let settings = with(
+        &plain(planes as u32, blocks as u32, 4, [1, 2, 4][(seed / 3 % 3) as usize]),
+        &[
+            &format!("ssd.over_provisioning={over}%"),
+            &format!("ftl.streams={streams}"),
+            &format!("buffer.ack={}", ["buffer", "program"][(seed % 2) as usize]),
+            &format!("ftl.victim={}", ["greedy", "fifo", "greedy", "cost-benefit"][(seed / 2 % 4) as usize]),
+            &format!("ftl.wear_leveling={}", ["none", "dynamic", "static"][(seed / 5 % 3) as usize]),
+            "ftl.wear_threshold=1",
+        ],
+    );
+    build(entry.name, &settings).ok()
+}
+
+fn single(entry: &'static Entry, seed: u64, stride: u64) -> bool {
+    let Some(shape) = small(entry, seed) else { return false };
+    cut_everywhere(entry, &shape, seed, stride, |first, _| Cuts { first, in_recovery: vec![], second: None });
+    true
+}
+
+fn repeated(entry: &'static Entry, seed: u64, stride: u64) -> bool {
+    let Some(shape) = small(entry, seed) else { return false };
+    cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {
+        first,
+        in_recovery: (0..rng.below(3)).map(|_| 1 + rng.below(4)).collect(),
+        second: Some(1 + rng.below(40)),
+    });
+    true
+}
+
+fn faulty(entry: &'static Entry, seed: u64, stride: u64) -> bool {
+    let Some(mut shape) = small(entry, seed) else { return false };
+    for key in ["program_fail=1%", "erase_fail=1%", "read_fail=1%"] {
+        shape.settings.push(format!("faults.{key}"));
+    }
+    let spare = (shape.drive.ftl.streams + 6).to_string();
+    let more = with(&shape.settings, &["ssd.over_provisioning=300%", &format!("ssd.blocks_per_plane={spare}")]);
+    let Ok(shape) = build(entry.name, &more) else { return false };
+    cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {
+        first,
+        in_recovery: vec![1 + rng.below(4)],
+        second: Some(1 + rng.below(40)),
+    });
+    true
+}
+
+fn drawn(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0x90);
+    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    if shape.drive.logical_subpages() > 3000 {
+        return true;
+    }
+    cut_everywhere(entry, &shape, seed, 150, |first, rng| Cuts {
+        first,
+        in_recovery: (0..rng.below(2)).map(|_| 1 + rng.below(4)).collect(),
+        second: Some(1 + rng.below(60)),
+    });
+    true
+}
+
+#[test]
+fn a_cut_at_every_operation() {
+    for_each_seed("power::a_cut_at_every_operation", 24, |entry, seed| single(entry, seed, 1));
+}
+
+#[test]
+fn cuts_in_recovery_and_again_later() {
+    for_each_seed("power::cuts_in_recovery_and_again_later", 24, |entry, seed| repeated(entry, seed, 2));
+}
+
+#[test]
+fn cuts_and_faults() {
+    for_each_seed("power::cuts_and_faults", 24, |entry, seed| faulty(entry, seed, 5));
+}
+
+#[test]
+fn cuts_on_drives_of_every_shape() {
+    for_each_seed("power::cuts_on_drives_of_every_shape", 40, drawn);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts() {
+    for_each_seed("--ignored power::long_cuts", 400, |entry, seed| {
+        single(entry, seed + 1000, 1) && repeated(entry, seed + 1000, 1) && faulty(entry, seed + 1000, 1)
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts_on_drives_of_every_shape() {
+    for_each_seed("--ignored power::long_cuts_on_drives_of_every_shape", 1000, |entry, seed| drawn(entry, seed + 1000));
+}

@@ -1,0 +1,126 @@
+//! Random sequences of requests against the shadow, counted and timed.
+
+use crate::drives::{Limits, Shape, draw, pick};
+use crate::harness::{Model, for_each_seed, note};
+use crate::workload::{Mix, fill};
+use palimpsest_core::ftl::Entry;
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::rng::Rng;
+use palimpsest_core::sim::device::Command;
+
+const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
+const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
+
+/// A random start, a full drive, and five times its size in overwrites.
+fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
+    let mut rng = Rng::new(seed, 0x5e9);
+    let mut mix = Mix::new(&shape.drive, seed);
+    let page_sectors = u64::from(shape.drive.geometry.page_bytes()) / 512;
+    let mut commands: Vec<Command> = (0..60).map(|_| mix.next()).collect();
+    let step = pick(&mut rng, &[page_sectors, 1 + page_sectors / 2, 3 * page_sectors]);
+    commands.extend(fill(&shape.drive, step));
+    if rng.below(3) == 0 {
+        mix.trims = 0; // A drive that stays full.
+    }
+    let target = 5 * shape.drive.logical_bytes() / 512;
+    let mut written = 0;
+    while written < target {
+        let command = mix.next();
+        if command.kind == palimpsest_core::geometry::RequestKind::Write {
+            written += u64::from(command.extent.sectors);
+        }
+        commands.push(command);
+    }
+    commands.extend((0..10).map(|_| mix.next()));
+    commands
+}
+
+fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, check_every: usize) -> bool {
+    let mut rng = Rng::new(seed, 0xd81e);
+    let Some(shape) = draw(entry.name, &mut rng, limits) else { return false };
+    note(&shape.settings);
+    let mut model = Model::new(&shape, entry, payload, seed);
+    for (index, command) in requests(&shape, seed).into_iter().enumerate() {
+        model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
+        if index % check_every == 0 {
+            model.check();
+        }
+    }
+    model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
+    model.check();
+    true
+}
+
+fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
+    let mut rng = Rng::new(seed, 0x71e);
+    let Some(shape) = draw(entry.name, &mut rng, SMALL) else { return false };
+    note(&shape.settings);
+    let mut model = Model::new(&shape, entry, payload, seed);
+    let depth = pick(&mut rng, &[1, 16]);
+    let mut commands = requests(&shape, seed);
+    // Some drives are timed from the first request on, some only when they are full.
+    let counted = if rng.below(2) == 0 { 0 } else { commands.len() / 2 };
+    for command in commands.drain(..counted) {
+        model.count(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    }
+    model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+    model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));
+    model.check();
+    let sweep = crate::workload::sweep(&model.drive.clone(), palimpsest_core::geometry::RequestKind::Read, 24);
+    model.run_timed(sweep, depth).unwrap_or_else(|error| panic!("read back: {error}"));
+    model.check();
+    true
+}
+
+#[test]
+fn counted_sequences() {
+    for_each_seed("sequences::counted_sequences", 60, |entry, seed| counted(entry, seed, SMALL, Payload::Tag, 1));
+}
+
+#[test]
+fn counted_sequences_of_larger_drives() {
+    for_each_seed("sequences::counted_sequences_of_larger_drives", 10, |entry, seed| {
+        counted(entry, seed, LARGE, Payload::Tag, 97)
+    });
+}
+
+#[test]
+fn counted_sequences_of_bytes() {
+    for_each_seed("sequences::counted_sequences_of_bytes", 12, |entry, seed| {
+        counted(entry, seed, Limits { subpages: 1024, planes: 4 }, Payload::Bytes, 11)
+    });
+}
+
+#[test]
+fn timed_sequences() {
+    for_each_seed("sequences::timed_sequences", 80, |entry, seed| timed(entry, seed, Payload::Tag));
+}
+
+#[test]
+fn timed_sequences_of_bytes() {
+    for_each_seed("sequences::timed_sequences_of_bytes", 10, |entry, seed| timed(entry, seed, Payload::Bytes));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_counted_sequences() {
+    for_each_seed("--ignored sequences::long_counted_sequences", 2000, |entry, seed| {
+        counted(entry, seed + 1_000_000, SMALL, Payload::Tag, 1)
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_counted_sequences_of_larger_drives() {
+    for_each_seed("--ignored sequences::long_counted_sequences_of_larger_drives", 300, |entry, seed| {
+        counted(entry, seed + 1_000_000, LARGE, Payload::Tag, 97)
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_timed_sequences() {
+    for_each_seed("--ignored sequences::long_timed_sequences", 3000, |entry, seed| {
+        timed(entry, seed + 1_000_000, if seed % 8 == 0 { Payload::Bytes } else { Payload::Tag })
+    });
+}
