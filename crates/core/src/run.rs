@@ -186,7 +186,8 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
 
 /// Checks what an option asks of a drive, before anything is simulated.
 fn check_options(drive: &Drive, options: &Options) -> Result<()> {
-    if drive.faults.power_cut_at.is_some() && (options.fidelity == Fidelity::Timed || options.payload == Payload::None) {
+    if drive.faults.power_cut_at.is_some() && (options.fidelity == Fidelity::Timed || options.payload == Payload::None)
+    {
         return Err(Error::input(
             "faults.power_cut_at",
             "a power cut needs --fidelity count (there is no time to lose requests in) and --payload tag or bytes (the map is \

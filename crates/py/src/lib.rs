@@ -5,6 +5,7 @@
 
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
+use palimpsest_core::ftl;
 use palimpsest_core::host::fio::{FioSource, FioSpec};
 use palimpsest_core::host::request::Source;
 use palimpsest_core::host::trace::{self, TraceOptions};
@@ -12,7 +13,6 @@ use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
 use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
-use palimpsest_core::ftl;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -71,7 +71,8 @@ struct RunOptions {
 fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
     let bytes = std::fs::read(path).map_err(|error| CoreError::input(path, describe_io(&error)))?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
         CoreError::input(format!("{path}:{line}"), "the file is not UTF-8 text; expected a TOML file")
     })
 }
@@ -90,7 +91,11 @@ fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resol
 }
 
 /// The workload that `text` names: a preset, a file, or a specification in fio's language.
-fn open_workload(text: &str, resolved: &Resolved, options: &RunOptions) -> palimpsest_core::error::Result<Box<dyn Source>> {
+fn open_workload(
+    text: &str,
+    resolved: &Resolved,
+    options: &RunOptions,
+) -> palimpsest_core::error::Result<Box<dyn Source>> {
     let bytes = resolved.drive.logical_bytes();
     let generated = |spec: &str| -> palimpsest_core::error::Result<Box<dyn Source>> {
         let spec = FioSpec::parse(spec)?;

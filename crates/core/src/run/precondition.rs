@@ -159,7 +159,9 @@ mod tests {
         assert_eq!(Precondition::parse("none"), Ok(Precondition::None));
         assert_eq!(Precondition::parse("fill:90%"), Ok(Precondition::Fill { share: 0.9, random: 0.0 }));
         assert_eq!(Precondition::parse("fill:50%, random:2x"), Ok(Precondition::Fill { share: 0.5, random: 2.0 }));
-        for wrong in ["", "full", "fill", "fill:", "fill:90", "fill:0%", "fill:101%", "random:2x", "fill:-1%", "fill:nan%"] {
+        for wrong in
+            ["", "full", "fill", "fill:", "fill:90", "fill:0%", "fill:101%", "random:2x", "fill:-1%", "fill:nan%"]
+        {
             assert!(matches!(Precondition::parse(wrong), Err(Error::Input { .. })), "{wrong}");
         }
         assert!(Precondition::parse("fill:90%,random:2").is_err());

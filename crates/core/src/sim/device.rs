@@ -293,7 +293,10 @@ impl Device {
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.settle(0);
         if self.next_time().is_none() {
-            return Err(Error::Device(format!("{} requests wait for nothing: the write buffer is stuck", self.outstanding)));
+            return Err(Error::Device(format!(
+                "{} requests wait for nothing: the write buffer is stuck",
+                self.outstanding
+            )));
         }
         Ok(())
     }
