@@ -179,6 +179,10 @@ fn main() {
         println!("{:<42} {best:>10.3e} {median:>10.3e} {:>8.0e} {amplification:>7}", case.name, case.goal);
     }
     for mebibytes in [16, 40, 64] {
-        println!("{:<42} {:>10.3e}", format!("dependent random accesses, {mebibytes} MiB"), pointer_chase(mebibytes << 20));
+        println!(
+            "{:<42} {:>10.3e}",
+            format!("dependent random accesses, {mebibytes} MiB"),
+            pointer_chase(mebibytes << 20)
+        );
     }
 }

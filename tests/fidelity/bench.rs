@@ -10,7 +10,13 @@ use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
 pub fn drive(ssd: &str, sets: &str) -> Resolved {
-    let overrides: Vec<String> = sets.split_whitespace().map(str::to_owned).collect();
+    let mut overrides: Vec<String> = Vec::new();
+    for set in sets.split_whitespace() {
+        // What is set later replaces what was set before.
+        let key = set.split('=').next().unwrap();
+        overrides.retain(|earlier| !earlier.starts_with(&format!("{key}=")));
+        overrides.push(set.into());
+    }
     resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
 }
 

