@@ -54,26 +54,19 @@ fn explore() {
 #[test]
 #[ignore]
 fn explore2() {
-    for (channels, planes, blocks, streams, start, stop, alloc, op, x, b) in [
-        (1, 1, 2048u32, 1, 1, 1, "round-robin", "7%", 1.07, 64u32),
-        (4, 1, 512, 1, 1, 1, "round-robin", "7%", 1.07, 64u32),
-        (4, 4, 256, 1, 1, 1, "round-robin", "7%", 1.07, 64),
-        (8, 4, 266, 1, 1, 1, "round-robin", "7%", 1.07, 64),
-        (8, 4, 266, 1, 1, 1, "round-robin", "28%", 1.28, 64),
-        (8, 4, 266, 1, 1, 1, "static", "7%", 1.07, 64),
-        (8, 4, 1024, 1, 1, 1, "round-robin", "7%", 1.07, 64),
-        (8, 4, 266, 1, 2, 3, "round-robin", "7%", 1.07, 64),
-        (8, 4, 266, 2, 1, 1, "round-robin", "7%", 1.07, 64),
-        (8, 4, 266, 2, 1, 1, "round-robin", "28%", 1.28, 64),
-        (8, 4, 266, 2, 2, 3, "least-loaded", "7%", 1.07, 64),
-        (8, 4, 266, 2, 2, 3, "least-loaded", "28%", 1.28, 64),
-        (8, 4, 266, 2, 2, 3, "least-loaded", "7%", 1.07, 1056),
-        (1, 1, 2048, 2, 1, 1, "round-robin", "7%", 1.07, 64),
-        (1, 1, 2048, 2, 1, 1, "round-robin", "28%", 1.28, 64),
+    for (kind, channels, planes, blocks, streams, start, stop, alloc, op, x, b) in [
+        ("page-4k", 4, 1, 512u32, 1, 1, 1, "round-robin", "7%", 1.07, 64u32),
+        ("page-4k", 4, 1, 512, 1, 1, 1, "static", "7%", 1.07, 64),
+        ("page-16k", 4, 1, 512, 1, 1, 1, "round-robin", "7%", 1.07, 64),
+        ("subpage", 4, 1, 512, 1, 1, 1, "round-robin", "7%", 1.07, 64),
+        ("subpage", 4, 1, 512, 1, 1, 1, "static", "7%", 1.07, 64),
+        ("page-4k", 2, 1, 512, 1, 1, 1, "round-robin", "7%", 1.07, 64),
+        ("page-4k", 4, 1, 2048, 1, 1, 1, "round-robin", "7%", 1.07, 64),
+        ("page-4k", 4, 1, 2048, 1, 1, 1, "static", "7%", 1.07, 64),
     ] {
         let t = std::time::Instant::now();
         let d = flat(
-            "subpage",
+            kind,
             blocks,
             b,
             op,
@@ -81,12 +74,13 @@ fn explore2() {
                 "ssd.channels={channels} ssd.planes_per_die={planes} ftl.streams={streams} ftl.gc_start={start}block ftl.gc_stop={stop}block ftl.allocation={alloc}"
             ),
         );
-        let mut r = Run::new(&d, "rw=randwrite,bs=4k,loops=2");
+        let unit = if kind == "page-16k" { 16 } else { 4 };
+let mut r = Run::new(&d, &format!("rw=randwrite,bs={unit}k,loops=2"));
         r.fidelity = Fidelity::Count;
         r.precondition = "steady";
         let s = r.result();
         let wa = s.write_amplification.unwrap();
-        let u = d.drive.logical_bytes() as f64 / 4096.0;
+        let u = d.drive.logical_bytes() as f64 / 1024.0 / f64::from(unit);
         let n = f64::from(d.drive.geometry.blocks());
         let bb = f64::from(b);
         let p = f64::from(d.drive.geometry.planes());
@@ -98,7 +92,7 @@ fn explore2() {
         }
         let (plain, less) = (forms::greedy(b, 1.0 / x), forms::greedy(b, u / ((n - p) * bb)));
         println!(
-            "P={p} N/P={blocks} b={b} streams={streams} gc {start}/{stop} {alloc} {op}: {wa:.4} plain {plain:.4} {:+.2}% N-P {less:.4} {:+.2}% lost per plane {:.3} pre {:?} {:.1}s",
+            "{kind} P={p} N/P={blocks} b={b} streams={streams} gc {start}/{stop} {alloc} {op}: {wa:.4} plain {plain:.4} {:+.2}% N-P {less:.4} {:+.2}% lost per plane {:.3} pre {:?} {:.1}s",
             (wa / plain - 1.0) * 100.0,
             (wa / less - 1.0) * 100.0,
             lo / p,
