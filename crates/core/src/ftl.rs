@@ -65,6 +65,9 @@ pub trait Ftl: Send {
     /// Subpages of the smallest unit that can be trimmed.
     fn unit_subpages(&self) -> u32;
 
+    /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
+    fn expect(&self, _extent: Extent, _soon: bool) {}
+
     /// Serves a write. The request completes when its gate ([`Io::request`]) closes: at once if nothing signals it.
     ///
     /// # Errors

@@ -309,7 +309,7 @@ impl Io {
         *sensed_for += u64::from(sensed);
         *wanted_for += u64::from(wanted_bytes);
         if self.timed {
-            let page = ppn % part.pages_per_block;
+            let page = self.nand.split(ppn).1;
             let sense = match mode {
                 ReadMode::Spread => part.t_read_words[(wanted_bytes.div_ceil(part.word_bytes) - 1) as usize],
                 _ if part.is_high(page) => part.t_read_high,
@@ -353,7 +353,7 @@ impl Io {
         counters.padding_bytes += u64::from(padding);
         counters.bus_bytes += u64::from(moved);
         if self.timed {
-            let high = part.is_high(ppn % part.pages_per_block);
+            let high = part.is_high(self.nand.split(ppn).1);
             let array = if high { part.t_program_high } else { part.t_program };
             self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, page.frees);
         }
@@ -388,13 +388,13 @@ impl Io {
         signal: Gate,
         frees: u32,
     ) {
-        let pages = self.nand.geometry().pages_per_block;
+        let (block, page) = self.nand.split(ppn);
         self.gates.expect(signal);
         self.plan.push(Operation {
             kind,
             cause,
-            page: (ppn % pages) as u16,
-            block: ppn / pages,
+            page: page as u16,
+            block,
             bytes,
             array: array as u32,
             after,

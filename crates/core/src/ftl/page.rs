@@ -98,6 +98,12 @@ impl Ftl for Page {
     }
 
     #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / self.sectors_per_page) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
+    }
+
+    #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for (page, first, sectors) in self.pages(extent) {
             self.write_page(io, page, first, sectors)?;

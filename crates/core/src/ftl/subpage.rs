@@ -122,6 +122,12 @@ impl Ftl for Subpage {
     }
 
     #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
+    }
+
+    #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let stream = self.stream_of(extent);
         for piece in pieces(extent, self.sectors_per_subpage) {

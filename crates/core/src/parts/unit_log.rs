@@ -10,11 +10,12 @@ mod recover;
 
 use crate::ftl::io::{Cause, Gate, Io, PageImage};
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt, Outcome, PADDING};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
+use crate::prefetch::prefetch;
 use crate::rng::Rng;
 
 /// Map entry of a unit that was never written, or was trimmed.
@@ -111,6 +112,8 @@ pub struct UnitLog {
     units_per_page: u32,
     unit_subpages: u32,
     pages_per_block: u32,
+    per_page: Divisor,
+    per_block: Divisor,
     dies: u32,
     map: Vec<u32>,
     blocks: Blocks,
@@ -155,6 +158,8 @@ impl UnitLog {
             units_per_page,
             unit_subpages,
             pages_per_block: geometry.pages_per_block,
+            per_page: Divisor::new(units_per_page),
+            per_block: Divisor::new(blocks.units_per_block()),
             dies: geometry.dies(),
             map: vec![UNMAPPED; units as usize],
             victim: victim::new(settings.victim),
@@ -206,12 +211,29 @@ impl UnitLog {
         }
     }
 
+    /// Asks for the map entry of `unit`, which will be wanted soon.
+    #[inline]
+    pub fn prefetch_entry(&self, unit: u32) {
+        prefetch(&self.map, unit as usize);
+    }
+
+    /// Asks for what writing `unit` will touch beside its map entry, which must be at hand by now.
+    #[inline]
+    pub fn prefetch_copy(&self, unit: u32) {
+        if let Some(&physical) = self.map.get(unit as usize) {
+            if physical < IN_OPEN_PAGE {
+                let (block, unit) = self.per_block.split(physical);
+                self.blocks.prefetch(block, unit);
+            }
+        }
+    }
+
     /// The page that physical unit `physical` lies in, and its subpages there.
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, u64) {
-        let ppn = physical / self.units_per_page;
+        let (ppn, index) = self.per_page.split(physical);
         let subpages = (1 << self.unit_subpages) - 1;
-        (ppn, subpages << (physical % self.units_per_page * self.unit_subpages))
+        (ppn, subpages << (index * self.unit_subpages))
     }
 
     #[inline]
@@ -236,7 +258,8 @@ impl UnitLog {
         }
         let plane = self.plane_with_space(io, stream, what.unit)?;
         io.take_buffer(what.holds);
-        self.program_unit(io, plane, stream, what)?;
+        let previous = self.map[what.unit as usize];
+        self.program_unit(io, plane, stream, what, previous)?;
         self.evacuate_failed(io)
     }
 
@@ -268,7 +291,8 @@ impl UnitLog {
         let plane = self.plane_with_space(io, stream, what.unit)?;
         self.wide.clear();
         self.wide.extend_from_slice(contents);
-        self.program_unit(io, plane, stream, what)?;
+        let previous = self.map[what.unit as usize];
+        self.program_unit(io, plane, stream, what, previous)?;
         self.evacuate_failed(io)
     }
 
@@ -402,9 +426,9 @@ impl UnitLog {
         }
     }
 
-    /// Programs one unit that fills a page.
+    /// Programs one unit that fills a page; `previous` is where it stands now.
     #[inline]
-    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append) -> Flash<()> {
+    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append, previous: u32) -> Flash<()> {
         let width = self.unit_subpages;
         for index in 0..width as usize {
             self.logical[index] = what.unit * width + index as u32;
@@ -426,7 +450,7 @@ impl UnitLog {
             };
             match io.program(ppn, &image, what.cause, what.after, what.signal)? {
                 Outcome::Done => {
-                    let previous = std::mem::replace(&mut self.map[what.unit as usize], ppn);
+                    self.map[what.unit as usize] = ppn;
                     if previous != UNMAPPED {
                         self.invalidate(previous);
                     }
@@ -458,14 +482,14 @@ impl UnitLog {
 
     #[inline]
     fn invalidate(&mut self, physical: u32) {
-        let per_block = self.blocks.units_per_block();
-        self.blocks.invalidate(physical / per_block, physical % per_block);
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.invalidate(block, unit);
     }
 
     #[inline]
     fn validate(&mut self, physical: u32) {
-        let per_block = self.blocks.units_per_block();
-        self.blocks.validate(physical / per_block, physical % per_block);
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.validate(block, unit);
     }
 
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.

@@ -17,10 +17,21 @@ use crate::nand::{Nand, NandCounters};
 use crate::sim::device::{Command, Device, Verifier};
 use crate::sim::engine::Engine;
 use crate::units::{Nanos, SECTOR_BYTES};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// The watcher is called after this many requests.
 const WATCH_EVERY: u64 = 4096;
+
+/// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
+const AHEAD: usize = 16;
+
+/// A request on its way to the drive.
+#[derive(Clone, Copy)]
+struct Upcoming {
+    arrival: Nanos,
+    command: Command,
+}
 
 /// Counters at the start of the measurement.
 #[derive(Default, Clone)]
@@ -66,6 +77,10 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    ahead: VecDeque<Upcoming>,
+    /// Requests taken from the workload.
+    taken: u64,
+    /// Requests given to the drive.
     submitted: u64,
     precondition_bytes: u64,
     /// Arrival time of the first request that is measured, on the workload's clock.
@@ -109,6 +124,8 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            ahead: VecDeque::with_capacity(AHEAD),
+            taken: 0,
             submitted: 0,
             precondition_bytes: 0,
             clock_zero: 0,
@@ -264,8 +281,7 @@ impl<'a> Session<'a> {
 
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
-            let Some(request) = source.next_request()? else { return Ok(()) };
-            let command = self.admit(source, request)?;
+            let Some(Upcoming { command, .. }) = self.next(source)? else { return Ok(()) };
             self.device.count(command, &mut self.verifier)?;
             self.watch()?;
         }
@@ -274,21 +290,19 @@ impl<'a> Session<'a> {
 
     fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
         let mut left = most;
-        let mut more = true;
         loop {
-            while more && left > 0 && self.device.outstanding() < depth {
-                let Some(request) = source.next_request()? else {
-                    more = false;
+            while left > 0 && self.device.outstanding() < depth {
+                let Some(Upcoming { command, .. }) = self.next(source)? else {
+                    left = 0;
                     break;
                 };
                 left -= 1;
-                let command = self.admit(source, request)?;
                 let now = self.device.engine.now();
                 self.device.submit(command, now, &mut self.verifier)?;
                 self.device.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
             }
-            if self.device.outstanding() == 0 && (!more || left == 0) {
+            if self.device.outstanding() == 0 && left == 0 {
                 return self.drain();
             }
             self.advance()?;
@@ -300,7 +314,7 @@ impl<'a> Session<'a> {
         let mut next = self.next_arrival(source, &mut left)?;
         loop {
             match (next, self.device.next_time()) {
-                (Some((arrival, command)), event) if event.is_none_or(|event| arrival <= event) => {
+                (Some(Upcoming { arrival, command }), event) if event.is_none_or(|event| arrival <= event) => {
                     self.idle_until(arrival)?;
                     if self.device.next_time().is_some_and(|event| event < arrival) {
                         continue;
@@ -317,20 +331,52 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next request with its arrival on the engine's clock.
-    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<(Nanos, Command)>> {
-        if *left > 0 {
-            let Some(request) = source.next_request()? else { return Ok(None) };
-            *left -= 1;
-            if self.submitted == 0 {
-                self.clock_zero = request.arrival;
-            }
-            let since = request.arrival.saturating_sub(self.clock_zero);
-            let speedup = self.drive.host.speedup;
-            let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
-            return Ok(Some((arrival, self.admit(source, request)?)));
+    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<Upcoming>> {
+        if *left == 0 {
+            return Ok(None);
         }
-        Ok(None)
+        *left -= 1;
+        self.next(source)
+    }
+
+    /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
+    #[inline]
+    fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        let limit = self.options.requests.unwrap_or(u64::MAX);
+        while self.ahead.len() < AHEAD && self.taken < limit {
+            let Some(request) = source.next_request()? else { break };
+            let upcoming = self.prepare(source, request)?;
+            self.device.ftl.expect(upcoming.command.extent, false);
+            self.ahead.push_back(upcoming);
+        }
+        if let Some(soon) = self.ahead.get(AHEAD / 2) {
+            self.device.ftl.expect(soon.command.extent, true);
+        }
+        let next = self.ahead.pop_front();
+        if let Some(Upcoming { command, .. }) = next {
+            self.submitted += 1;
+            self.tally(command.kind, command.extent);
+        }
+        Ok(next)
+    }
+
+    /// A request of the workload becomes one to the drive: its time is scaled and its address checked.
+    #[inline]
+    fn prepare(&mut self, source: &dyn Source, request: Request) -> Result<Upcoming> {
+        if self.taken == 0 {
+            self.clock_zero = request.arrival;
+        }
+        self.taken += 1;
+        let since = request.arrival.saturating_sub(self.clock_zero);
+        let speedup = self.drive.host.speedup;
+        let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if request.kind == RequestKind::Flush {
+            extent = Extent { sector: 0, sectors: 0 };
+        } else if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent } })
     }
 
     /// Background collection while the host is idle.
@@ -377,19 +423,6 @@ impl<'a> Session<'a> {
             self.advance()?;
         }
         Ok(())
-    }
-
-    /// A request on its way to the drive: its address is checked, and it is counted.
-    fn admit(&mut self, source: &dyn Source, request: Request) -> Result<Command> {
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if request.kind == RequestKind::Flush {
-            extent = Extent { sector: 0, sectors: 0 };
-        } else if extent.end() > self.logical_sectors {
-            extent = self.fold(source, extent)?;
-        }
-        self.submitted += 1;
-        self.tally(request.kind, extent);
-        Ok(Command { kind: request.kind, extent })
     }
 
     fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {

@@ -12,7 +12,7 @@ mod gates;
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
 use crate::ftl::io::{Cause, Gate, Io, Operation, OperationKind};
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
 use crate::nand::part::Part;
 use crate::units::{Nanos, Rate};
 use dies::Die;
@@ -64,6 +64,9 @@ struct Ready {
 pub struct Engine {
     settings: SimSettings,
     geometry: Geometry,
+    plane_size: Divisor,
+    die_count: Divisor,
+    channel_of: Vec<u32>,
     t_command: Nanos,
     bus_rate: Rate,
     t_suspend: Nanos,
@@ -71,6 +74,7 @@ pub struct Engine {
     /// Transfer time of 1, 2, .. code words where the part states it.
     word_transfers: Vec<Nanos>,
     word_bytes: u32,
+    last_transfer: (u32, Nanos),
     link_rate: Rate,
     link_in: Bus,
     link_out: Bus,
@@ -99,12 +103,16 @@ impl Engine {
         Engine {
             settings: settings.clone(),
             geometry: *geometry,
+            plane_size: Divisor::new(geometry.blocks_per_plane),
+            die_count: Divisor::new(geometry.dies()),
+            channel_of: (0..geometry.dies()).map(|die| geometry.channel_of_die(die)).collect(),
             t_command: part.t_command,
             bus_rate: part.bus_rate,
             t_suspend: part.t_suspend,
             t_resume: part.t_resume,
             word_transfers: part.t_dma_words.clone(),
             word_bytes: part.word_bytes,
+            last_transfer: (0, 0),
             link_rate,
             link_in: Bus::default(),
             link_out: Bus::default(),
@@ -208,8 +216,8 @@ impl Engine {
     fn enqueue(&mut self, io: &mut Io, operation: Operation, data_at: Nanos) {
         self.order += 1;
         self.live += 1;
-        let plane = self.geometry.plane_of_block(operation.block);
-        let die = self.geometry.die_of_plane(plane);
+        let plane = self.plane_size.divide(operation.block);
+        let die = self.die_count.split(plane).1;
         io.load[die as usize] += 1;
         let mut pending = Pending {
             operation,
@@ -291,9 +299,16 @@ impl Engine {
         }
     }
 
-    /// Time of `bytes` on a bus between controller and die.
+    /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
     #[inline]
-    fn transfer_time(&self, bytes: u32) -> Nanos {
+    fn transfer_time(&mut self, bytes: u32) -> Nanos {
+        if self.last_transfer.0 != bytes {
+            self.last_transfer = (bytes, self.compute_transfer_time(bytes));
+        }
+        self.last_transfer.1
+    }
+
+    fn compute_transfer_time(&self, bytes: u32) -> Nanos {
         let words = bytes / self.word_bytes;
         match self.word_transfers.get((words as usize).wrapping_sub(1)) {
             Some(&time) if words * self.word_bytes == bytes => time,

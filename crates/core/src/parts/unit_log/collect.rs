@@ -140,7 +140,7 @@ impl UnitLog {
                 what.data = io.load_subpage(first);
             }
             if per_page == 1 {
-                self.program_unit(io, plane, stream, what)?;
+                self.program_unit(io, plane, stream, what, physical)?;
             } else {
                 self.move_into_open_page(io, plane, stream, what, physical)?;
             }

@@ -182,7 +182,7 @@ impl Engine {
     }
 
     fn start_read(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut sensed = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
             let commanded = self.buses[channel].take(self.now, self.t_command);
@@ -194,7 +194,7 @@ impl Engine {
     }
 
     fn start_program(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         let mut loaded = self.now;
         for &index in &batch.members[..usize::from(batch.count)] {
@@ -222,7 +222,7 @@ impl Engine {
     }
 
     fn start_erase(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
             batch.array_from = self.buses[channel].take(self.now, self.t_command);
@@ -257,7 +257,7 @@ impl Engine {
 
     /// Puts the data of the front batch on the bus.
     fn move_front(&mut self, die: u32) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let Some(front) = self.dies[die as usize].front else { return };
         for &index in &front.members[..usize::from(front.count)] {
             let time = self.transfer_time(self.pending[index as usize].operation.bytes);
