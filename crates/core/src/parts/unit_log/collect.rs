@@ -110,9 +110,9 @@ impl UnitLog {
                 bits = self.blocks.valid_word(victim, word);
             }
         }
-        let stream = self.moved_stream();
-        if !self.protected && !self.open[stream as usize].slots.is_empty() {
-            self.program_open(io, plane, stream)?;
+        let open = self.moved_page(plane);
+        if !self.protected && !self.open[open as usize].slots.is_empty() {
+            self.program_open(io, plane, open)?;
         }
         Ok(safe)
     }
@@ -142,15 +142,15 @@ impl UnitLog {
             if per_page == 1 {
                 self.program_unit(io, plane, stream, what, physical)?;
             } else {
-                self.move_into_open_page(io, plane, stream, what, physical)?;
+                self.move_into_open_page(io, plane, what, physical)?;
             }
         }
         Ok(())
     }
 
-    /// A moved unit joins the open page of its stream, unless the host has written it anew: then only the older copy that
+    /// A moved unit joins the open page of its plane, unless the host has written it anew: then only the older copy that
     /// an open page remembers has to survive, and it moves along as the older copy.
-    fn move_into_open_page(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append, physical: u32) -> Flash<()> {
+    fn move_into_open_page(&mut self, io: &mut Io, plane: u32, what: Append, physical: u32) -> Flash<()> {
         let per_block = self.blocks.units_per_block();
         if !self.blocks.is_valid(physical / per_block, physical % per_block) {
             // Programming an open page on the way here has made this copy obsolete.
@@ -167,13 +167,14 @@ impl UnitLog {
             self.invalidate(physical);
             return Ok(());
         }
-        self.push(io, stream, what);
+        let moved = self.moved_page(plane);
+        self.push(io, moved, what);
         // The copy in the open page replaces this one.
         let (open, slot) = self.slot_of(self.map[what.unit as usize]);
         self.open[open].slots[slot].previous = super::UNMAPPED;
         self.invalidate(physical);
-        if self.open[stream as usize].slots.len() as u32 == self.units_per_page {
-            self.program_open(io, plane, stream)?;
+        if self.open[moved as usize].slots.len() as u32 == self.units_per_page {
+            self.program_open(io, plane, moved)?;
         }
         Ok(())
     }
