@@ -160,6 +160,8 @@ impl UnitLog {
             // The unit stands in an open page already. With protected open pages the older copy is not needed any more.
             let (open, slot) = self.slot_of(self.map[what.unit as usize]);
             if !self.protected {
+                // The erase waits for it, as it does for what is moved.
+                self.attach(io, open as u32, Append { after: Gate::NONE, ..what });
                 self.program_open(io, plane, open as u32)?;
                 return Ok(());
             }
