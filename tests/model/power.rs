@@ -7,7 +7,7 @@ use crate::drives::{Limits, Shape, build, draw, plain, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::ftl::Entry;
-use palimpsest_core::ftl::port::pieces;
+use palimpsest_core::plan::port::pieces;
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
@@ -82,7 +82,7 @@ impl Powered {
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
-                io.host().0.begin_write(None);
+                io.host().0.begin_write();
                 ftl.write(io, command.extent)
             }
             RequestKind::Trim => ftl.trim(io, command.extent),

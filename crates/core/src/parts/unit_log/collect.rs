@@ -48,8 +48,8 @@ impl UnitLog {
                 return Ok(true);
             }
         }
-        if !self.emptying.is_empty() && !self.open[self.moved_page() as usize].slots.is_empty() {
-            self.program_open(io, plane, self.moved_page())?;
+        if !self.emptying.is_empty() && !self.open[self.moved_page(plane) as usize].slots.is_empty() {
+            self.program_open(io, plane, self.moved_page(plane))?;
         }
         // Cleaning cannot use the blocks of another stream.
         let spare = self.frontiers[index].block != NO_BLOCK && self.settings.streams > 1;
@@ -101,7 +101,7 @@ impl UnitLog {
     fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let frontier = self.frontiers[self.frontier(plane, self.moved_stream())];
         let at_frontier = if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page };
-        let waiting = self.open[self.moved_page() as usize].slots.len() as u32;
+        let waiting = self.open[self.moved_page(plane) as usize].slots.len() as u32;
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.protected { self.units_per_page - 1 } else { 0 };
         let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.units_per_page + slack;
@@ -236,7 +236,7 @@ impl UnitLog {
             // Programming an open page on the way here has made this copy obsolete.
             return Ok(());
         }
-        let (page, entry) = (self.moved_page(), self.map[what.unit as usize]);
+        let (page, entry) = (self.moved_page(plane), self.map[what.unit as usize]);
         if entry == physical {
             self.push(io, page, what);
         } else {
@@ -250,7 +250,7 @@ impl UnitLog {
                 self.attach(io, page, what);
                 return Ok(());
             }
-            self.move_newer(io, from, slot, what);
+            self.move_newer(io, page, from, slot, what);
         }
         let pushed = self.open[page as usize].slots.last_mut().expect("a slot was pushed");
         if self.protected {
@@ -267,11 +267,10 @@ impl UnitLog {
     }
 
     /// Moves the content of `slot` of open page `from` into the open page of moved data. Who waits for the page waits for both.
-    fn move_newer(&mut self, io: &mut Io, from: usize, slot: usize, what: Append) {
+    fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
         let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
         let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
         let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
-        let page = self.moved_page();
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
         let done = self.open[page as usize].done;
@@ -306,7 +305,7 @@ impl UnitLog {
             self.move_valid(io, block)?;
             if self.blocks.valid_count(block) > 0 {
                 let plane = io.geometry().plane_of_block(block);
-                self.program_open(io, plane, self.moved_page())?;
+                self.program_open(io, plane, self.moved_page(plane))?;
             }
             self.blocks.retire(block);
         }

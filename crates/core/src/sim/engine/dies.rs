@@ -185,7 +185,7 @@ impl Engine {
         let channel = self.channel_of[die as usize] as usize;
         let mut sensed = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
-            let commanded = self.buses[channel].take(self.now, self.t_command);
+            let commanded = self.buses[channel].command(self.now, self.t_command);
             sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
         }
         batch.unmoved = batch.count;
@@ -225,7 +225,7 @@ impl Engine {
         let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
-            batch.array_from = self.buses[channel].take(self.now, self.t_command);
+            batch.array_from = self.buses[channel].command(self.now, self.t_command);
             array = array.max(Nanos::from(self.pending[index as usize].operation.array));
         }
         batch.array_until = batch.array_from + array;
