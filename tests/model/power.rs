@@ -7,11 +7,11 @@ use crate::drives::{Limits, Shape, build, draw, plain, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::ftl::Entry;
-use palimpsest_core::plan::port::pieces;
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
 use palimpsest_core::nand::{Flash, Halt};
+use palimpsest_core::plan::port::pieces;
 use palimpsest_core::rng::Rng;
 use palimpsest_core::sim::device::{Command, Device};
 

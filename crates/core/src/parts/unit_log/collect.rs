@@ -273,6 +273,10 @@ impl UnitLog {
         let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
+        // From now on this page, too, holds what the host waits for.
+        let since = self.open[from].since;
+        let waits = &mut self.open[page as usize].since;
+        *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
         let done = self.open[page as usize].done;
         self.open[from].also.push(done);
     }
