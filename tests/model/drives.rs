@@ -135,7 +135,8 @@ fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String))
 
 fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str, String)) {
     set("ftl.streams", streams.to_string());
-    set("ftl.classifier", pick(rng, &["none", "size"]).into());
+    let classifiers: &[&str] = if streams == 3 { &["none", "size", "recency"] } else { &["none"] };
+    set("ftl.classifier", pick(rng, classifiers).into());
     set("ftl.victim", pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit"]).into());
     set("ftl.allocation", pick(rng, &["static", "round-robin", "least-loaded"]).into());
     set("ftl.wear_leveling", pick(rng, &["none", "dynamic", "static"]).into());
