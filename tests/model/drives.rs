@@ -122,7 +122,7 @@ fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String))
     set("part.bus_rate", pick(rng, &["40MB/s", "400MB/s", "unlimited"]).into());
     set("part.t_suspend", pick(rng, &["0ns", "20us"]).into());
     set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
-    let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes % word == 0).collect();
+    let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);
     set("part.word_size", format!("{word}B"));
     let mode = pick(rng, &["page", "dma", "spread"]);
