@@ -215,7 +215,7 @@ impl Engine {
         batch.array_until = batch.array_from + array;
         if self.dies[die as usize].front.is_none() {
             self.finish_at(die, batch.array_until);
-            if self.settings.cache_register {
+            if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
                 self.events.push(batch.array_from, Event::Wake(die));
             }
         }
@@ -230,6 +230,9 @@ impl Engine {
         }
         batch.array_until = batch.array_from + array;
         self.finish_at(die, batch.array_until);
+        if self.settings.suspend != Suspend::None {
+            self.events.push(batch.array_from, Event::Wake(die));
+        }
     }
 
     fn finish_at(&mut self, die: u32, time: Nanos) {
@@ -362,6 +365,7 @@ impl Engine {
         state.busy_since = now;
         state.front = Some(batch);
         self.finish_at(die, batch.array_until);
+        self.events.push(batch.array_from, Event::Wake(die));
         false
     }
 }
