@@ -38,7 +38,10 @@ fn reading_what_is_not_there() {
     nand.read(4, 0b0011).expect("written subpages");
     let refusal = refused(nand.read(4, 0b0110));
     assert_eq!(refusal.rule, Rule::ReadUnwritten);
-    assert_eq!(refusal.history, ["read page 1 subpages 0b1", "program page 0 subpages 0b11", "read page 0 subpages 0b11"]);
+    assert_eq!(
+        refusal.history,
+        ["read page 1 subpages 0b1", "program page 0 subpages 0b11", "read page 0 subpages 0b11"]
+    );
     done(nand.erase(1));
     assert_eq!(refused(nand.read(4, 0b0001)).rule, Rule::ReadUnwritten);
 }

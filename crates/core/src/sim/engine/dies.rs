@@ -104,11 +104,7 @@ impl Engine {
             (Some(first), Some(second)) => {
                 let waited = self.now - self.pending[second as usize].enqueued;
                 let older = self.pending[second as usize].order < self.pending[first as usize].order;
-                if older && waited >= self.settings.starvation_bound {
-                    (second, 1)
-                } else {
-                    (first, 0)
-                }
+                if older && waited >= self.settings.starvation_bound { (second, 1) } else { (first, 0) }
             }
             (None, second) => (second?, 1),
         };
@@ -260,13 +256,14 @@ impl Engine {
             _ => return,
         }
         self.move_front(die);
+    }
+
+    /// Puts the data of the front batch on the bus. With the cache register, the command of the next read goes first, so that
+    /// the array works meanwhile (the READ CACHE commands of ONFI).
+    fn move_front(&mut self, die: u32) {
         if self.settings.cache_register {
             self.kick(die);
         }
-    }
-
-    /// Puts the data of the front batch on the bus.
-    fn move_front(&mut self, die: u32) {
         let channel = self.geometry.channel_of_die(die) as usize;
         let Some(front) = self.dies[die as usize].front else { return };
         for &index in &front.members[..usize::from(front.count)] {
@@ -341,7 +338,12 @@ impl Engine {
             OperationKind::Read => false,
         };
         let running = front.array_from <= self.now && front.array_until > self.now + self.t_suspend;
-        if !allowed || !running || self.starves(front, self.t_suspend) || state.back.is_some() || state.suspended.is_some() {
+        if !allowed
+            || !running
+            || self.starves(front, self.t_suspend)
+            || state.back.is_some()
+            || state.suspended.is_some()
+        {
             return false;
         }
         if self.pick(die, Some(OperationKind::Read)).is_none() {
