@@ -4,7 +4,7 @@
 use crate::drives::{build, pick, plain, with};
 use palimpsest_core::config::Drive;
 use palimpsest_core::error::Result;
-use palimpsest_core::ftl::io::{Cause, Gate, Io, PageImage};
+use palimpsest_core::plan::{Cause, Gate, Io, PageImage};
 use palimpsest_core::ftl::{self, Ftl, Report};
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::nand::data::{Data, Payload};
@@ -191,16 +191,16 @@ fn one_die_works_one_after_the_other() {
 #[test]
 fn the_cache_register_moves_one_page_while_the_array_senses_the_next() {
     let on = "sim.cache_register=true";
-    // The command of the next read goes before the data of this one, so that the array works while the bus moves.
+    // The command of the next read pauses the data of this one, which is not told of the delay; the data behind it is.
     let reads = times(&[on], 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
     let each = COMMAND + SENSE;
-    assert_eq!(reads, [each + COMMAND + TRANSFER, 2 * each + COMMAND + TRANSFER, 3 * each + TRANSFER]);
-    // Where the bus is the slower of the two, it never rests but for the commands.
+    assert_eq!(reads, [each + TRANSFER, 2 * each + TRANSFER, 3 * each + TRANSFER]);
+    // Where the bus is the slower of the two, it never rests.
     let slow = [on, "part.bus_rate=40MB/s"];
     let transfer = 10 * TRANSFER;
     let reads = times(&slow, 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
-    let first = each + COMMAND + transfer;
-    assert_eq!(reads, [first, first + COMMAND + transfer, first + COMMAND + 2 * transfer]);
+    let first = each + transfer;
+    assert_eq!(reads, [first, first + COMMAND + transfer, first + 2 * (COMMAND + transfer)]);
     // Programs: the second is loaded while the first is programmed, which then follows at once.
     let programs = times(&[on], 0, &[(0, Program(0)), (0, Program(1))]);
     let loaded = COMMAND + TRANSFER;

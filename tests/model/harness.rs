@@ -3,7 +3,7 @@
 use crate::drives::Shape;
 use palimpsest_core::config::Drive;
 use palimpsest_core::error::Result;
-use palimpsest_core::ftl::io::Io;
+use palimpsest_core::plan::Io;
 use palimpsest_core::ftl::{Blueprint, Entry, REGISTRY};
 use palimpsest_core::geometry::RequestKind;
 use palimpsest_core::host::settings::Acknowledge;

@@ -9,7 +9,7 @@ use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::config::resolve;
 use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
-use palimpsest_core::ftl::port::pieces;
+use palimpsest_core::plan::port::pieces;
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::host::request::{Arrivals, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
@@ -88,7 +88,7 @@ impl Powered {
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
-                io.host().0.begin_write(None);
+                io.host().0.begin_write();
                 ftl.write(io, command.extent)
             }
             RequestKind::Trim => ftl.trim(io, command.extent),

@@ -16,7 +16,8 @@ RUST = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not i
 PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
 
 LAYERS = (
-    "error", "rng", "units", "geometry", "observe", "nand", "wom", "parts", "ftl", "sim", "host", "metrics", "config",
+    "error", "prefetch", "rng", "units", "geometry", "observe", "nand", "plan", "wom", "parts", "ftl", "sim", "host",
+    "metrics", "config",
     "run",
 )  # fmt: skip
 """Modules of the core, lowest first. Each uses itself and those before it."""

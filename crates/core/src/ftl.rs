@@ -1,18 +1,17 @@
 //! Flash translation layers: one file each, and one line each in [`REGISTRY`].
 //!
-//! A layer is sans-I/O: it is given an extent and an [`Io`](io::Io), through which it acts on flash; it knows no queue, no
+//! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
 //! clock and no engine. The same code runs counted, timed, with or without contents.
 
-pub mod io;
 pub mod page;
-pub mod port;
+
 pub mod settings;
 pub mod subpage;
 
 use crate::geometry::Extent;
 use crate::nand::Flash;
+use crate::plan::Io;
 use crate::units::Nanos;
-use io::Io;
 use settings::FtlSettings;
 
 /// What a layer is built from.
@@ -64,6 +63,9 @@ pub struct Report {
 pub trait Ftl: Send {
     /// Subpages of the smallest unit that can be trimmed.
     fn unit_subpages(&self) -> u32;
+
+    /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
+    fn expect(&self, _extent: Extent, _soon: bool) {}
 
     /// Serves a write. The request completes when its gate ([`Io::request`]) closes: at once if nothing signals it.
     ///

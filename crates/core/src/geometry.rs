@@ -117,3 +117,56 @@ impl Geometry {
         die % self.channels
     }
 }
+
+/// Division by a number that is known only at run time but never changes: a multiplication instead (Lemire, Kaser and Kurz
+/// 2019). Exact for all 32-bit dividends.
+#[derive(Debug, Clone, Copy)]
+pub struct Divisor {
+    value: u32,
+    /// ceil(2^64 / value); 0 stands for 2^64 (division by one).
+    magic: u64,
+}
+
+impl Divisor {
+    /// Division by `value` > 0.
+    pub fn new(value: u32) -> Self {
+        assert!(value > 0, "division by zero");
+        Divisor { value, magic: (u64::MAX / u64::from(value)).wrapping_add(1) }
+    }
+
+    /// The quotient.
+    #[inline]
+    pub fn divide(self, dividend: u32) -> u32 {
+        if self.magic == 0 {
+            return dividend;
+        }
+        ((u128::from(self.magic) * u128::from(dividend)) >> 64) as u32
+    }
+
+    /// The quotient and the remainder.
+    #[inline]
+    pub fn split(self, dividend: u32) -> (u32, u32) {
+        let quotient = self.divide(dividend);
+        (quotient, dividend - quotient * self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn division_is_exact(dividend: u32, value in 1u32..) {
+            prop_assert_eq!(Divisor::new(value).split(dividend), (dividend / value, dividend % value));
+        }
+
+        #[test]
+        fn division_by_small_numbers_is_exact(dividend: u32, value in 1u32..2000) {
+            for dividend in [dividend, u32::MAX, u32::MAX - dividend % value, dividend / value * value] {
+                prop_assert_eq!(Divisor::new(value).split(dividend), (dividend / value, dividend % value));
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The simulator core of Palimpsest: solid-state drives that write a flash page more than once.
 //!
 //! It does no I/O and knows no wall clock. Modules stand lowest first; each may use those before it (a test enforces it):
-//! [`error`], [`rng`], [`units`], [`geometry`], [`observe`], [`nand`], [`parts`] and [`ftl`], [`sim`], [`host`],
+//! [`error`], [`prefetch`], [`rng`], [`units`], [`geometry`], [`observe`], [`nand`], [`plan`], [`parts`], [`ftl`], [`sim`], [`host`],
 //! [`metrics`], [`config`], [`run`].
 
 pub mod config;
@@ -13,6 +13,8 @@ pub mod metrics;
 pub mod nand;
 pub mod observe;
 pub mod parts;
+pub mod plan;
+pub mod prefetch;
 pub mod rng;
 pub mod run;
 pub mod sim;

@@ -11,7 +11,7 @@ pub mod history;
 pub mod part;
 pub mod rules;
 
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
 use crate::units::Picojoules;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
@@ -95,6 +95,8 @@ struct Block {
     next_page: u32,
     erases: u32,
     bad: bool,
+    /// Some page below `next_page` has subpages that cannot be read: unwritten, or torn.
+    gaps: bool,
     /// An erase was cut off: nothing in the block can be trusted until it is erased.
     torn: bool,
 }
@@ -103,6 +105,9 @@ struct Block {
 pub struct Nand {
     geometry: Geometry,
     part: Part,
+    pages_per_block: Divisor,
+    subpages_per_page: Divisor,
+    all_subpages: SubpageMask,
     blocks: Vec<Block>,
     /// Programs of each page since its erase.
     programs: Vec<u8>,
@@ -137,6 +142,9 @@ impl Nand {
             counters: NandCounters::default(),
             operations: 0,
             power_cut_at,
+            pages_per_block: Divisor::new(geometry.pages_per_block),
+            subpages_per_page: Divisor::new(geometry.subpages_per_page),
+            all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
             geometry,
             part,
         }
@@ -201,7 +209,7 @@ impl Nand {
     /// Logical number in the out-of-band area of physical subpage `psn`; [`UNWRITTEN`] in an erased page.
     #[inline]
     pub fn logical(&self, psn: u32) -> u32 {
-        let ppn = psn / self.geometry.subpages_per_page;
+        let ppn = self.subpages_per_page.divide(psn);
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
     }
 
@@ -248,6 +256,13 @@ impl Nand {
     /// Whether the wanted subpages of `ppn` may be read.
     #[inline]
     pub fn probe_read(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
+        let (block, page) = self.split(ppn);
+        let state = &self.blocks[block as usize];
+        // Without gaps everything below `next_page` is written: no need to look at the page.
+        if !state.gaps && page < state.next_page { Ok(()) } else { self.probe_cells(ppn, wanted) }
+    }
+
+    fn probe_cells(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
         if self.programs[ppn as usize] == 0 {
             return Err(Rule::ReadUnwritten);
         }
@@ -348,6 +363,7 @@ impl Nand {
         }
         self.programs[ppn as usize] += 1;
         let state = &mut self.blocks[block as usize];
+        state.gaps |= written != self.all_subpages || page > state.next_page;
         state.next_page = state.next_page.max(page + 1);
         let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
         if cut || failed {
@@ -362,6 +378,7 @@ impl Nand {
     #[cold]
     fn spoil(&mut self, ppn: u32, written: SubpageMask, cut: bool) -> Flash<Outcome> {
         let (block, page) = self.split(ppn);
+        self.blocks[block as usize].gaps = true;
         let first = (ppn * self.geometry.subpages_per_page) as usize;
         for index in 0..self.geometry.subpages_per_page as usize {
             if written >> index & 1 == 1 {
@@ -405,6 +422,7 @@ impl Nand {
         self.programs[first..first + self.geometry.pages_per_block as usize].fill(0);
         let state = &mut self.blocks[block as usize];
         state.next_page = 0;
+        state.gaps = false;
         state.torn = cut;
         if cut {
             return Err(Halt::PowerCut);
@@ -427,9 +445,10 @@ impl Nand {
         self.blocks.iter().map(|block| u64::from(block.erases)).sum()
     }
 
+    /// The block that page `ppn` lies in, and its number there.
     #[inline]
-    fn split(&self, ppn: u32) -> (u32, u32) {
-        (ppn / self.geometry.pages_per_block, ppn % self.geometry.pages_per_block)
+    pub fn split(&self, ppn: u32) -> (u32, u32) {
+        self.pages_per_block.split(ppn)
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 
 pub mod precondition;
 mod report;
+pub mod served;
 mod session;
 
 use crate::config::{Drive, Resolved};
@@ -181,7 +182,7 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;
-    Ok(report::outcome(resolved, &session, options, source, precondition))
+    Ok(report::outcome(resolved, &session, options, source.skipped_lines(), precondition))
 }
 
 /// Checks what an option asks of a drive, before anything is simulated.

@@ -196,7 +196,7 @@ impl Teller {
 
 /// Runs one drive under one workload; returns the result and the data for pictures, both as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json, progress=None))]
+#[pyo3(signature = (options_json, progress))]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
@@ -230,7 +230,7 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool)
 
 /// The resolved configuration as TOML, every key with its meaning and source.
 #[pyfunction]
-#[pyo3(signature = (ssd, ftl=None, overrides=Vec::new()))]
+#[pyo3(signature = (ssd, ftl, overrides))]
 fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String> {
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
@@ -240,7 +240,7 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
 fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
     let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|&(name, about)| (name.into(), about.into())).collect();
     let presets = |presets: Vec<config::PresetInfo>| {
-        presets.into_iter().map(|preset| (preset.name.into(), preset.description.into())).collect()
+        presets.into_iter().map(|preset| (preset.name.into(), preset.description)).collect()
     };
     Ok(match kind {
         "ftls" => ftl::REGISTRY.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
@@ -249,8 +249,10 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
+        // Registries whose variants come with the co-designed file system and the write-once-memory codes.
+        "schemes" | "codes" => Vec::new(),
         _ => {
-            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims";
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
         }
     })

@@ -4,29 +4,84 @@
 //! unwise is not refused.
 
 use super::build::Values;
+use super::schema::near;
 use super::{Drive, Entry};
 use crate::error::{Error, Result};
+use crate::ftl;
 use crate::host::request::SECTOR_BYTES;
 use crate::nand::part::{ProgramOrder, ReadMode};
-use crate::units::parse::{format_bytes, format_ratio};
+use crate::units::Nanos;
+use crate::units::parse::{format_bytes, format_ratio, format_time};
 
-/// Physical subpages of the largest drive: their numbers, and one to mean none, fit 32 bits.
-pub const MOST_SUBPAGES: u64 = (1 << 32) - 2;
-/// Subpages of a page at most: their masks are 64 bits wide.
-pub const MOST_SUBPAGES_PER_PAGE: u32 = 64;
+/// Physical subpages of the largest drive: their numbers, and some that mark special cases, fit 32 bits.
+pub const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
+/// Subpages of a page at most: their masks, and shifts by their number, fit 64 bits.
+pub const MOST_SUBPAGES_PER_PAGE: u32 = 32;
+/// Dies at most, and pages of a block at most: operations name them with 16 bits.
+const MOST_DIES: u32 = (1 << 16) - 1;
+const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
+/// Array operations take less than this: operations count their time with 32 bits.
+const LONGEST_OPERATION: Nanos = 2_000_000_000;
 
 /// Refuses an impossible drive.
 ///
 /// # Errors
 /// [`Error::Input`] at the place of the key that was set in the highest layer.
 pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
+    layer(drive, values)?;
     page_shape(values)?;
     size(values)?;
+    counts(drive, values)?;
+    times(values)?;
     program_order(drive, values)?;
     words(drive, values)?;
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
     buffer(drive, values)
+}
+
+fn layer(drive: &Drive, values: &Values) -> Result<()> {
+    if ftl::find(&drive.ftl.name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = ftl::REGISTRY.iter().map(|entry| entry.name).collect();
+    let near = near(&drive.ftl.name, names.iter().copied());
+    let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
+    refuse(values, &["ftl.name"], &what)
+}
+
+fn counts(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.geometry.dies() > MOST_DIES {
+        let keys = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"];
+        let what = format!("that makes {} dies; at most {MOST_DIES} can be simulated", drive.geometry.dies());
+        return refuse(values, &keys, &what);
+    }
+    if drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK {
+        let what = format!("at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
+        return refuse(values, &["part.pages_per_block"], &what);
+    }
+    Ok(())
+}
+
+fn times(values: &Values) -> Result<()> {
+    let keys = [
+        "part.t_read",
+        "part.t_read_high",
+        "part.t_read_retry",
+        "part.t_program",
+        "part.t_program_high",
+        "part.t_erase",
+        "part.t_command",
+        "part.t_suspend",
+        "part.t_resume",
+    ];
+    for key in keys {
+        if values.time(key) > LONGEST_OPERATION {
+            let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
+            return refuse(values, &[key], &what);
+        }
+    }
+    Ok(())
 }
 
 fn page_shape(values: &Values) -> Result<()> {

@@ -4,14 +4,14 @@
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
 //! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
 
-use super::io::{Cause, Gate, Io};
-use super::port::Piece;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Mapping, Report};
 use crate::geometry::Extent;
 use crate::nand::data::Data;
 use crate::nand::{Flash, first_subpages};
 use crate::parts::unit_log::{Append, Location, UnitLog};
+use crate::plan::port::Piece;
+use crate::plan::{Cause, Gate, Io};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "page",
@@ -55,14 +55,14 @@ impl Page {
         let mut after = Gate::NONE;
         self.contents.clear();
         self.contents.resize(self.subpages as usize, Data::ZERO);
-        if u64::from(sectors) < self.sectors_per_page {
-            if let Location::Flash(ppn) = self.log.locate(page) {
-                after = io.gate();
-                // Cleaning and merging read whole pages, whatever command small reads use.
-                io.read(ppn, first_subpages(self.subpages), 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
-                for (index, content) in self.contents.iter_mut().enumerate() {
-                    *content = io.load_subpage(ppn * self.subpages + index as u32);
-                }
+        if u64::from(sectors) < self.sectors_per_page
+            && let Location::Flash(ppn) = self.log.locate(page)
+        {
+            after = io.gate();
+            // Cleaning and merging read whole pages, whatever command small reads use.
+            io.read(ppn, first_subpages(self.subpages), 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+            for (index, content) in self.contents.iter_mut().enumerate() {
+                *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
         }
         self.overlay(io, page, first, sectors);
@@ -95,6 +95,12 @@ impl Page {
 impl Ftl for Page {
     fn unit_subpages(&self) -> u32 {
         self.subpages
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / self.sectors_per_page) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
     }
 
     #[inline]

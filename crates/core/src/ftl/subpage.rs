@@ -7,15 +7,15 @@
 //! `ftl.read` says which command. A map entry counts 8 bytes. Source: systems.md, "subpage"; SPREAD paper, Sec. II.
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
-use super::io::{Cause, Gate, Io};
 use super::page::{log_report, words_of};
-use super::port::{Piece, pieces};
 use super::settings::{Classifier, FtlSettings};
 use super::{Blueprint, Entry, Ftl, Report};
 use crate::geometry::Extent;
 use crate::nand::Flash;
 use crate::nand::data::Data;
 use crate::parts::unit_log::{Append, Location, UnitLog};
+use crate::plan::port::{Piece, pieces};
+use crate::plan::{Cause, Gate, Io};
 use crate::units::{KIB, Nanos, SECTOR_BYTES};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -119,6 +119,12 @@ impl Subpage {
 impl Ftl for Subpage {
     fn unit_subpages(&self) -> u32 {
         1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
     }
 
     #[inline]

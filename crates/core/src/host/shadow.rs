@@ -1,15 +1,15 @@
 //! The host's own view of its data, against which every read is verified.
 //!
-//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`crate::ftl::port`] but with
+//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`crate::plan::port`] but with
 //! the shadow's own copy of what was there before: a layer that loses, mixes up or forgets to read data is found out.
 //!
 //! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
 //! yet, or what the interrupted request brought. Which of them, the first read says; from then on it must stay.
 
 use crate::error::{Error, Result};
-use crate::ftl::port::{HostPort, Piece, pieces};
 use crate::geometry::Extent;
 use crate::nand::data::{Buffers, Data, Payload};
+use crate::plan::port::{HostPort, Piece, pieces};
 use std::collections::BTreeMap;
 
 /// The view.
@@ -232,6 +232,20 @@ impl Shadow {
             Some(Content::Bytes(bytes)) => self.bytes[lsn as usize] = bytes.clone(),
             None => {}
         }
+    }
+
+    /// The bytes of `extent` out of what a verified read of it delivered.
+    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers) -> Vec<u8> {
+        let sector_bytes = crate::units::SECTOR_BYTES as usize;
+        let mut bytes = vec![0; extent.sectors as usize * sector_bytes];
+        for &(lsn, data) in delivered {
+            let Some(subpage) = buffers.get(data) else { continue };
+            let begin = u64::from(lsn) * u64::from(self.per_subpage);
+            let (from, to) = (extent.sector.max(begin), extent.end().min(begin + u64::from(self.per_subpage)));
+            let range = |zero: u64| (from - zero) as usize * sector_bytes..(to - zero) as usize * sector_bytes;
+            bytes[range(extent.sector)].copy_from_slice(&subpage[range(begin)]);
+        }
+        bytes
     }
 
     fn same_bytes(&self, lsn: u32, got: Option<&[u8]>) -> bool {

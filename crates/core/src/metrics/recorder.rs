@@ -117,7 +117,7 @@ impl Recorder {
 
     /// The time series.
     pub fn series(&self) -> Series {
-        let mean = |sum: u64, count: u64| if count == 0 { None } else { Some(sum / count) };
+        let mean = |sum: u64, count: u64| sum.checked_div(count);
         let column = |value: fn(&Window) -> u64| self.windows.iter().map(value).collect::<Vec<u64>>();
         Series {
             window_ns: self.window,

@@ -4,7 +4,8 @@
 //! of a plane stand in three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
 //! FIFO), and an array (for random draws). Wear is read from flash, not kept here.
 
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
+use crate::prefetch::prefetch;
 
 /// No block.
 pub const NO_BLOCK: u32 = u32::MAX;
@@ -24,13 +25,19 @@ pub enum BlockState {
     Retired,
 }
 
+/// What every write touches.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     state: BlockState,
     valid: u32,
-    closed_at: u64,
     /// Neighbours in the bucket of equal valid count.
     bucket: Links,
+}
+
+/// What closing and cleaning touch.
+#[derive(Debug, Clone, Copy)]
+struct Closing {
+    closed_at: u64,
     /// Neighbours in the order of closing.
     age: Links,
     /// Index in the plane's array of closed blocks.
@@ -67,7 +74,9 @@ pub struct Blocks {
     units_per_block: u32,
     words_per_block: usize,
     blocks_per_plane: u32,
+    plane_size: Divisor,
     blocks: Vec<Block>,
+    closing: Vec<Closing>,
     valid: Vec<u64>,
     planes: Vec<Plane>,
     /// `units_per_block + 1` buckets a plane.
@@ -83,6 +92,8 @@ impl Blocks {
             units_per_block,
             words_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
+            plane_size: Divisor::new(geometry.blocks_per_plane),
+            closing: vec![Closing { closed_at: 0, age: UNLINKED, position: 0 }; geometry.blocks() as usize],
             blocks: Vec::with_capacity(geometry.blocks() as usize),
             valid: vec![0; geometry.blocks() as usize * words_per_block],
             planes: Vec::new(),
@@ -96,10 +107,7 @@ impl Blocks {
             blocks.blocks.extend(range.map(|block| Block {
                 state: if is_bad(block) { BlockState::Retired } else { BlockState::Free },
                 valid: 0,
-                closed_at: 0,
                 bucket: UNLINKED,
-                age: UNLINKED,
-                position: 0,
             }));
             let usable = free.len() as u32;
             blocks.planes.push(Plane { free, closed: Vec::new(), by_age: EMPTY, lowest: 0, usable });
@@ -128,7 +136,7 @@ impl Blocks {
     /// Number of the closing that closed `block`; later ones are larger.
     #[inline]
     pub fn closed_at(&self, block: u32) -> u64 {
-        self.blocks[block as usize].closed_at
+        self.closing[block as usize].closed_at
     }
 
     /// Closings so far.
@@ -178,6 +186,13 @@ impl Blocks {
         self.valid[block as usize * self.words_per_block + word as usize]
     }
 
+    /// Asks for what invalidating `unit` of `block` will touch.
+    #[inline]
+    pub fn prefetch(&self, block: u32, unit: u32) {
+        prefetch(&self.valid, block as usize * self.words_per_block + (unit / 64) as usize);
+        prefetch(&self.blocks, block as usize);
+    }
+
     /// Takes the free block of `plane` that `better` prefers over all others, and opens it.
     pub fn open(&mut self, plane: u32, mut better: impl FnMut(u32, u32) -> bool) -> Option<u32> {
         let free = &mut self.planes[plane as usize].free;
@@ -195,7 +210,7 @@ impl Blocks {
 
     /// Opens a given free block.
     pub fn open_this(&mut self, block: u32) {
-        let plane = (block / self.blocks_per_plane) as usize;
+        let plane = self.plane_size.divide(block) as usize;
         let index = self.planes[plane].free.iter().position(|&free| free == block).expect("a free block");
         self.planes[plane].free.remove(index);
         self.blocks[block as usize].state = BlockState::Open;
@@ -205,10 +220,10 @@ impl Blocks {
     pub fn close(&mut self, block: u32) {
         debug_assert_eq!(self.state(block), BlockState::Open);
         self.closings += 1;
-        let plane = block / self.blocks_per_plane;
+        let plane = self.plane_size.divide(block);
         let closed = &mut self.planes[plane as usize].closed;
-        let entry = &mut self.blocks[block as usize];
-        entry.state = BlockState::Closed;
+        self.blocks[block as usize].state = BlockState::Closed;
+        let entry = &mut self.closing[block as usize];
         entry.closed_at = self.closings;
         entry.position = closed.len() as u32;
         closed.push(block);
@@ -221,11 +236,11 @@ impl Blocks {
         debug_assert_eq!(self.state(block), BlockState::Closed);
         self.unlink_bucket(block);
         self.unlink_age(block);
-        let position = self.blocks[block as usize].position;
-        let closed = &mut self.planes[(block / self.blocks_per_plane) as usize].closed;
+        let position = self.closing[block as usize].position;
+        let closed = &mut self.planes[self.plane_size.divide(block) as usize].closed;
         closed.swap_remove(position as usize);
         if let Some(&moved) = closed.get(position as usize) {
-            self.blocks[moved as usize].position = position;
+            self.closing[moved as usize].position = position;
         }
         self.blocks[block as usize].state = BlockState::Victim;
     }
@@ -234,7 +249,7 @@ impl Blocks {
     pub fn release(&mut self, block: u32) {
         debug_assert_eq!((self.state(block), self.valid_count(block)), (BlockState::Victim, 0));
         self.blocks[block as usize].state = BlockState::Free;
-        self.planes[(block / self.blocks_per_plane) as usize].free.push(block);
+        self.planes[self.plane_size.divide(block) as usize].free.push(block);
     }
 
     /// A victim or open block without valid units is never used again.
@@ -242,7 +257,7 @@ impl Blocks {
         debug_assert_eq!(self.valid_count(block), 0);
         debug_assert!(matches!(self.state(block), BlockState::Victim | BlockState::Open));
         self.blocks[block as usize].state = BlockState::Retired;
-        self.planes[(block / self.blocks_per_plane) as usize].usable -= 1;
+        self.planes[self.plane_size.divide(block) as usize].usable -= 1;
     }
 
     /// Makes an open block a victim without it having been closed.
@@ -311,7 +326,7 @@ impl Blocks {
     #[inline]
     fn link_bucket(&mut self, block: u32) {
         let valid = self.blocks[block as usize].valid;
-        let plane = block / self.blocks_per_plane;
+        let plane = self.plane_size.divide(block);
         let bucket = self.bucket_base(plane) + valid as usize;
         let last = self.buckets[bucket].last;
         self.blocks[block as usize].bucket = Links { previous: last, next: NO_BLOCK };
@@ -327,7 +342,7 @@ impl Blocks {
     #[inline]
     fn unlink_bucket(&mut self, block: u32) {
         let Block { valid, bucket: Links { previous, next }, .. } = self.blocks[block as usize];
-        let bucket = self.bucket_base(block / self.blocks_per_plane) + valid as usize;
+        let bucket = self.bucket_base(self.plane_size.divide(block)) + valid as usize;
         match previous {
             NO_BLOCK => self.buckets[bucket].first = next,
             previous => self.blocks[previous as usize].bucket.next = next,
@@ -339,25 +354,25 @@ impl Blocks {
     }
 
     fn link_age(&mut self, block: u32) {
-        let by_age = &mut self.planes[(block / self.blocks_per_plane) as usize].by_age;
-        self.blocks[block as usize].age = Links { previous: by_age.last, next: NO_BLOCK };
+        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
+        self.closing[block as usize].age = Links { previous: by_age.last, next: NO_BLOCK };
         match by_age.last {
             NO_BLOCK => by_age.first = block,
-            last => self.blocks[last as usize].age.next = block,
+            last => self.closing[last as usize].age.next = block,
         }
         by_age.last = block;
     }
 
     fn unlink_age(&mut self, block: u32) {
-        let Links { previous, next } = self.blocks[block as usize].age;
-        let by_age = &mut self.planes[(block / self.blocks_per_plane) as usize].by_age;
+        let Links { previous, next } = self.closing[block as usize].age;
+        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
         match previous {
             NO_BLOCK => by_age.first = next,
-            previous => self.blocks[previous as usize].age.next = next,
+            previous => self.closing[previous as usize].age.next = next,
         }
         match next {
             NO_BLOCK => by_age.last = previous,
-            next => self.blocks[next as usize].age.previous = previous,
+            next => self.closing[next as usize].age.previous = previous,
         }
     }
 

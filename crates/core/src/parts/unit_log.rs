@@ -1,23 +1,25 @@
 //! A log of mapped units: the map, the open pages, allocation over the planes, and cleaning, for layers that write units of
 //! one size out of place. A unit is a page (`page`) or a subpage (`subpage`).
 //!
-//! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream. A
-//! unit of an open page remembers where its older copy stands, and that copy stays valid until the page is programmed: so
-//! what was acknowledged after programming survives a power cut. Streams have blocks of their own in every plane.
+//! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream of the
+//! host, and one a plane for what cleaning moves there: if moved units left their plane, the fuller planes, which are
+//! cleaned more often, would grow fuller still. A unit of an open page remembers where its older copy stands, and that
+//! copy stays valid until the page is programmed: so what was acknowledged after programming survives a power cut. Streams
+//! have blocks of their own in every plane.
 //!
-//! Where open pages are not protected, moved units have an open page of their own, and a victim is erased when the last of
-//! its units has been programmed elsewhere.
+//! Where open pages are not protected, a victim is erased when the last of its units has been programmed elsewhere.
 
 mod collect;
 mod recover;
 
-use crate::ftl::io::{Cause, Gate, Io, PageImage};
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
+use crate::plan::{Cause, Gate, Io, PageImage};
+use crate::prefetch::prefetch;
 use crate::rng::Rng;
 
 /// Map entry of a unit that was never written, or was trimmed.
@@ -71,7 +73,7 @@ struct Slot {
     previous: u32,
 }
 
-/// The page of a stream that is being filled.
+/// A page that is being filled.
 struct OpenPage {
     slots: Vec<Slot>,
     /// Closes when everything that was read for this page has arrived.
@@ -80,8 +82,8 @@ struct OpenPage {
     done: Gate,
     /// Subpages of the host's write buffer that it holds.
     held: u32,
-    /// When its oldest unit came.
-    since: u64,
+    /// When the oldest unit of the host came, if it holds any.
+    since: Option<u64>,
     cause: Cause,
     /// Programs of other open pages, into which units of this one have moved.
     also: Vec<Gate>,
@@ -94,7 +96,7 @@ impl OpenPage {
             ready: Gate::NONE,
             done: Gate::NONE,
             held: 0,
-            since: 0,
+            since: None,
             cause: Cause::Host,
             also: Vec::new(),
         }
@@ -124,6 +126,8 @@ pub struct UnitLog {
     units_per_page: u32,
     unit_subpages: u32,
     pages_per_block: u32,
+    per_page: Divisor,
+    per_block: Divisor,
     dies: u32,
     blocks_per_plane: u32,
     map: Vec<u32>,
@@ -132,7 +136,10 @@ pub struct UnitLog {
     rng: Rng,
     /// Frontier of each stream in each plane: index plane x streams + stream.
     frontiers: Vec<Frontier>,
+    /// Open pages: first those of the host's streams, then those of moved units.
     open: Vec<OpenPage>,
+    /// Open pages of moved units: one a plane, as long as map entries can name them all.
+    moved_pages: u32,
     /// Free pages of each plane: in free blocks and at the frontiers.
     free_pages: Vec<u32>,
     cursor: u32,
@@ -158,8 +165,8 @@ impl UnitLog {
         assert!(units <= MAX_UNITS, "more units than a map entry can name");
         let geometry: Geometry = *io.geometry();
         let units_per_page = geometry.subpages_per_page / unit_subpages;
-        assert!((settings.streams + 1) * units_per_page < 1 << 16, "more open slots than a map entry can name");
         let planes = geometry.planes();
+        let moved_pages = planes.min(((1 << 16) - 1) / units_per_page - settings.streams);
         let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
         let pages_of = |count: crate::ftl::settings::BlockCount| match count {
             crate::ftl::settings::BlockCount::Blocks(n) => n * geometry.pages_per_block,
@@ -171,15 +178,16 @@ impl UnitLog {
             units_per_page,
             unit_subpages,
             pages_per_block: geometry.pages_per_block,
+            per_page: Divisor::new(units_per_page),
+            per_block: Divisor::new(blocks.units_per_block()),
             dies: geometry.dies(),
             blocks_per_plane: geometry.blocks_per_plane,
             map: vec![UNMAPPED; units as usize],
             victim: victim::new(settings.victim),
             rng: Rng::new(seed, 0x71c7),
             frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
-            open: (0..settings.streams + u32::from(!protected && settings.streams == 1))
-                .map(|_| OpenPage::new())
-                .collect(),
+            open: (0..settings.streams + moved_pages).map(|_| OpenPage::new()).collect(),
+            moved_pages,
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
             cursor: 0,
             gc_start: pages_of(settings.gc_start),
@@ -213,10 +221,10 @@ impl UnitLog {
         self.settings.streams - 1
     }
 
-    /// The open page of data that is moved.
+    /// The open page of what is moved in `plane`.
     #[inline]
-    fn moved_page(&self) -> u32 {
-        self.open.len() as u32 - 1
+    fn moved_page(&self, plane: u32) -> u32 {
+        self.settings.streams + plane % self.moved_pages
     }
 
     /// The stream whose blocks the open page `page` is programmed into.
@@ -231,18 +239,35 @@ impl UnitLog {
         match self.map[unit as usize] {
             UNMAPPED => Location::Unmapped,
             entry if entry >= IN_OPEN_PAGE => {
-                let (stream, slot) = self.slot_of(entry);
-                Location::Open(self.open[stream].slots[slot].data)
+                let (open, slot) = self.slot_of(entry);
+                Location::Open(self.open[open].slots[slot].data)
             }
             physical => Location::Flash(physical),
+        }
+    }
+
+    /// Asks for the map entry of `unit`, which will be wanted soon.
+    #[inline]
+    pub fn prefetch_entry(&self, unit: u32) {
+        prefetch(&self.map, unit as usize);
+    }
+
+    /// Asks for what writing `unit` will touch beside its map entry, which must be at hand by now.
+    #[inline]
+    pub fn prefetch_copy(&self, unit: u32) {
+        if let Some(&physical) = self.map.get(unit as usize)
+            && physical < IN_OPEN_PAGE
+        {
+            let (block, unit) = self.per_block.split(physical);
+            self.blocks.prefetch(block, unit);
         }
     }
 
     /// The page that physical unit `physical` lies in, and its subpages there.
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, u64) {
-        let ppn = physical / self.units_per_page;
-        (ppn, first_subpages(self.unit_subpages) << (physical % self.units_per_page * self.unit_subpages))
+        let (ppn, index) = self.per_page.split(physical);
+        (ppn, first_subpages(self.unit_subpages) << (index * self.unit_subpages))
     }
 
     #[inline]
@@ -251,9 +276,9 @@ impl UnitLog {
         ((index / self.units_per_page) as usize, (index % self.units_per_page) as usize)
     }
 
-    /// When the oldest unit of any open page came.
+    /// When the oldest unit of the host in any open page came.
     pub fn oldest_open(&self) -> Option<u64> {
-        self.open.iter().filter(|page| !page.slots.is_empty()).map(|page| page.since).min()
+        self.open.iter().filter_map(|page| page.since).min()
     }
 
     /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
@@ -267,7 +292,8 @@ impl UnitLog {
         }
         let plane = self.plane_with_space(io, stream, what.unit)?;
         io.take_buffer(what.holds);
-        self.program_unit(io, plane, stream, what)?;
+        let previous = self.map[what.unit as usize];
+        self.program_unit(io, plane, stream, what, previous)?;
         self.evacuate_failed(io)
     }
 
@@ -299,7 +325,8 @@ impl UnitLog {
         let plane = self.plane_with_space(io, stream, what.unit)?;
         self.wide.clear();
         self.wide.extend_from_slice(contents);
-        self.program_unit(io, plane, stream, what)?;
+        let previous = self.map[what.unit as usize];
+        self.program_unit(io, plane, stream, what, previous)?;
         self.evacuate_failed(io)
     }
 
@@ -309,20 +336,23 @@ impl UnitLog {
         if entry == UNMAPPED || entry < IN_OPEN_PAGE {
             return false;
         }
-        let (stream, slot) = self.slot_of(entry);
+        let (open, slot) = self.slot_of(entry);
         let (_, buffers) = io.host();
         buffers.pin(what.data);
-        let page = &mut self.open[stream];
+        let page = &mut self.open[open];
         buffers.unpin(page.slots[slot].data);
         page.slots[slot].data = what.data;
-        self.attach(io, stream as u32, what);
+        self.attach(io, open as u32, what);
         true
     }
 
-    /// Makes the open page of `stream` wait for, and tell, the gates of `what`.
+    /// Makes open page `open` wait for, and tell, the gates of `what`.
     #[inline]
-    fn attach(&mut self, io: &mut Io, stream: u32, what: Append) {
-        let page = &mut self.open[stream as usize];
+    fn attach(&mut self, io: &mut Io, open: u32, what: Append) {
+        let page = &mut self.open[open as usize];
+        if what.cause == Cause::Host {
+            page.since.get_or_insert(io.now());
+        }
         if !what.after.is_none() {
             if !io.is_open(page.ready) {
                 page.ready = io.gate();
@@ -338,33 +368,37 @@ impl UnitLog {
     }
 
     #[inline]
-    fn push(&mut self, io: &mut Io, stream: u32, what: Append) {
-        self.attach(io, stream, what);
+    fn push(&mut self, io: &mut Io, open: u32, what: Append) {
+        self.attach(io, open, what);
         let entry = &mut self.map[what.unit as usize];
-        let page = &mut self.open[stream as usize];
+        let page = &mut self.open[open as usize];
         if page.slots.is_empty() {
-            page.since = io.now();
             page.cause = what.cause;
         }
-        let previous = std::mem::replace(entry, IN_OPEN_PAGE + stream * self.units_per_page + page.slots.len() as u32);
+        let previous = std::mem::replace(entry, IN_OPEN_PAGE + open * self.units_per_page + page.slots.len() as u32);
         page.slots.push(Slot { unit: what.unit, data: what.data, previous });
         page.held += what.holds;
         io.host().1.pin(what.data);
     }
 
-    /// Pads and programs the open page of every stream; `signal` learns when they are programmed.
+    /// Pads and programs every open page that holds units of the host; `signal` learns when they are programmed.
     ///
     /// # Errors
     /// As [`Self::append`].
     pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
-        for index in 0..self.open.len() as u32 {
-            if self.open[index as usize].slots.is_empty() {
+        for open in 0..self.open.len() as u32 {
+            if self.open[open as usize].since.is_none() {
                 continue;
             }
-            let first = self.open[index as usize].slots[0].unit;
-            let plane = self.plane_with_space(io, self.stream_of(index), first)?;
-            let page = &mut self.open[index as usize];
-            if page.slots.is_empty() {
+            let plane = match open.checked_sub(self.settings.streams) {
+                None => self.plane_with_space(io, open, self.open[open as usize].slots[0].unit)?,
+                Some(plane) => {
+                    self.ensure_space(io, plane, self.moved_stream())?;
+                    plane
+                }
+            };
+            let page = &mut self.open[open as usize];
+            if page.since.is_none() {
                 continue;
             }
             if !signal.is_none() {
@@ -373,7 +407,7 @@ impl UnitLog {
                 }
                 io.link(page.done, signal);
             }
-            self.program_open(io, plane, index)?;
+            self.program_open(io, plane, open)?;
             self.evacuate_failed(io)?;
         }
         Ok(())
@@ -448,9 +482,9 @@ impl UnitLog {
         }
     }
 
-    /// Programs one unit that fills a page.
+    /// Programs one unit that fills a page; `previous` is where it stands now.
     #[inline]
-    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append) -> Flash<()> {
+    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append, previous: u32) -> Flash<()> {
         let width = self.unit_subpages;
         for index in 0..width as usize {
             self.logical[index] = what.unit * width + index as u32;
@@ -472,7 +506,7 @@ impl UnitLog {
             };
             match io.program(ppn, &image, what.cause, what.after, what.signal)? {
                 Outcome::Done => {
-                    let previous = std::mem::replace(&mut self.map[what.unit as usize], ppn);
+                    self.map[what.unit as usize] = ppn;
                     if previous != UNMAPPED {
                         self.invalidate(previous);
                     }
@@ -489,8 +523,8 @@ impl UnitLog {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}
             entry if entry >= IN_OPEN_PAGE => {
-                let (stream, index) = self.slot_of(entry);
-                let slot = &mut self.open[stream].slots[index];
+                let (open, index) = self.slot_of(entry);
+                let slot = &mut self.open[open].slots[index];
                 let previous = slot.previous;
                 io.host().1.unpin(slot.data);
                 *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED };
@@ -504,14 +538,14 @@ impl UnitLog {
 
     #[inline]
     fn invalidate(&mut self, physical: u32) {
-        let per_block = self.blocks.units_per_block();
-        self.blocks.invalidate(physical / per_block, physical % per_block);
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.invalidate(block, unit);
     }
 
     #[inline]
     fn validate(&mut self, physical: u32) {
-        let per_block = self.blocks.units_per_block();
-        self.blocks.validate(physical / per_block, physical % per_block);
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.validate(block, unit);
     }
 
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.

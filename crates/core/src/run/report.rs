@@ -3,14 +3,13 @@
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
 use crate::ftl::Report;
-use crate::ftl::io::{CAUSE_NAMES, IoCounters};
-use crate::host::request::Source;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use crate::nand::data::Payload;
+use crate::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use crate::units::Picojoules;
 use serde_json::{Map, Value};
 
@@ -19,7 +18,7 @@ pub(super) fn outcome(
     resolved: &Resolved,
     session: &Session<'_>,
     options: &Options,
-    source: &dyn Source,
+    skipped_lines: u64,
     precondition: Precondition,
 ) -> Outcome {
     let drive = &resolved.drive;
@@ -76,7 +75,7 @@ pub(super) fn outcome(
         energy_uj: energy(session),
         lifetime: lifetime(session, &report, written, flash.erases),
         ftl_stats: own_figures(&report),
-        notes: notes(session, source, &precondition),
+        notes: notes(session, skipped_lines, &precondition),
         precondition,
         flash,
         sim: Sim::default(),
@@ -108,7 +107,7 @@ fn flash(session: &Session<'_>) -> Flash {
         partial_programs: nand.partial_programs - before.partial_programs,
         reprograms: nand.reprograms - before.reprograms,
         erases: nand.erases - before.erases,
-        bytes_sensed: io.host_sensed + io.gc_sensed - io_before.host_sensed - io_before.gc_sensed,
+        bytes_sensed: io.sensed.iter().sum::<u64>() - io_before.sensed.iter().sum::<u64>(),
         bytes_transferred: io.bus_bytes - io_before.bus_bytes,
         read_retries: nand.retries - before.retries,
         failed_programs: nand.failed_programs - before.failed_programs,
@@ -117,12 +116,14 @@ fn flash(session: &Session<'_>) -> Flash {
     }
 }
 
+/// Reads of the host, and reads of cleaning and merging. What read-modify-write reads is neither.
 fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification {
-    let ratio = |sensed: u64, wanted: u64| (wanted > 0).then(|| sensed as f64 / wanted as f64);
-    ReadAmplification {
-        host: ratio(io.host_sensed - before.host_sensed, io.host_wanted - before.host_wanted),
-        gc: ratio(io.gc_sensed - before.gc_sensed, io.gc_wanted - before.gc_wanted),
-    }
+    let ratio = |causes: &[Cause]| {
+        let of = |counts: &[u64; CAUSES]| causes.iter().map(|&cause| counts[cause as usize]).sum::<u64>();
+        let (sensed, wanted) = (of(&io.sensed) - of(&before.sensed), of(&io.wanted) - of(&before.wanted));
+        (wanted > 0).then(|| sensed as f64 / wanted as f64)
+    };
+    ReadAmplification { host: ratio(&[Cause::Host]), gc: ratio(&[Cause::Gc, Cause::Merge]) }
 }
 
 fn energy(session: &Session<'_>) -> Energy {
@@ -160,7 +161,7 @@ fn own_figures(report: &Report) -> Map<String, Value> {
 }
 
 /// What the user should know about how the result came about.
-fn notes(session: &Session<'_>, source: &dyn Source, precondition: &Precondition) -> Vec<String> {
+fn notes(session: &Session<'_>, skipped_lines: u64, precondition: &Precondition) -> Vec<String> {
     let mut notes = Vec::new();
     if session.folded > 0 {
         notes.push(format!(
@@ -168,8 +169,8 @@ fn notes(session: &Session<'_>, source: &dyn Source, precondition: &Precondition
             session.folded
         ));
     }
-    if source.skipped_lines() > 0 {
-        notes.push(format!("{} malformed lines of the trace were skipped", source.skipped_lines()));
+    if skipped_lines > 0 {
+        notes.push(format!("{skipped_lines} malformed lines of the trace were skipped"));
     }
     let unwritten = session.device.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.host.subpages_read > 0 {

@@ -3,7 +3,6 @@
 use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options};
 use crate::config::Drive;
 use crate::error::{Error, Result};
-use crate::ftl::io::{Cause, Io, IoCounters};
 use crate::ftl::{self, Blueprint, Report};
 use crate::geometry::{Extent, RequestKind};
 use crate::host::request::{Arrivals, Request, Source};
@@ -14,13 +13,25 @@ use crate::metrics::report::{Host, Requests};
 use crate::nand::data::Payload;
 use crate::nand::faults::Faults;
 use crate::nand::{Nand, NandCounters};
+use crate::plan::{Cause, Io, IoCounters};
 use crate::sim::device::{Command, Device, Verifier};
 use crate::sim::engine::Engine;
 use crate::units::{Nanos, SECTOR_BYTES};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// The watcher is called after this many requests.
 const WATCH_EVERY: u64 = 4096;
+
+/// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
+const AHEAD: usize = 16;
+
+/// A request on its way to the drive.
+#[derive(Clone, Copy)]
+struct Upcoming {
+    arrival: Nanos,
+    command: Command,
+}
 
 /// Counters at the start of the measurement.
 #[derive(Default, Clone)]
@@ -33,17 +44,23 @@ pub(super) struct Baseline {
     pub(super) die_busy: Vec<Nanos>,
 }
 
-struct ShadowVerifier(Shadow);
+pub(super) struct ShadowVerifier {
+    shadow: Shadow,
+    /// What the last read returned, where somebody takes it out.
+    pub(super) returned: Option<Vec<u8>>,
+}
 
 impl Verifier for ShadowVerifier {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
         match command.kind {
-            RequestKind::Write => self.0.write(&io.host, command.extent),
-            RequestKind::Trim => self.0.trim(command.extent),
-            RequestKind::Flush => self.0.flush(),
+            RequestKind::Write => self.shadow.write(&io.host, command.extent),
+            RequestKind::Trim => self.shadow.trim(command.extent),
+            RequestKind::Flush => self.shadow.flush(),
             RequestKind::Read => {
                 let delivered = io.host.take_delivered();
-                self.0.verify(command.extent, delivered, io.nand.buffers())?;
+                let copy = self.returned.is_some().then(|| delivered.clone());
+                self.shadow.verify(command.extent, delivered, io.nand.buffers())?;
+                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.nand.buffers()));
             }
         }
         Ok(())
@@ -51,7 +68,7 @@ impl Verifier for ShadowVerifier {
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {
         let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
-        self.0.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
+        self.shadow.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
     }
 }
 
@@ -61,7 +78,7 @@ pub struct Session<'a> {
     options: &'a Options,
     watcher: Watcher<'a>,
     pub(super) device: Device,
-    verifier: ShadowVerifier,
+    pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
     pub(super) baseline: Baseline,
     pub(super) requests: Requests,
@@ -71,6 +88,10 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    ahead: VecDeque<Upcoming>,
+    /// Requests taken from the workload.
+    taken: u64,
+    /// Requests given to the drive.
     submitted: u64,
     precondition_bytes: u64,
     /// Arrival time of the first request that is measured, on the workload's clock.
@@ -107,7 +128,7 @@ impl<'a> Session<'a> {
             options,
             watcher,
             device: Device::new(io, layer, engine, buffer),
-            verifier: ShadowVerifier(shadow),
+            verifier: ShadowVerifier { shadow, returned: None },
             recorder: Recorder::new(0, FlashTotals::default()),
             baseline: Baseline::default(),
             requests: Requests::default(),
@@ -117,6 +138,8 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            ahead: VecDeque::with_capacity(AHEAD),
+            taken: 0,
             submitted: 0,
             precondition_bytes: 0,
             clock_zero: 0,
@@ -169,7 +192,7 @@ impl<'a> Session<'a> {
 
     /// Tells the watcher, now and then.
     #[inline]
-    fn watch(&mut self) -> Result<()> {
+    pub(super) fn watch(&mut self) -> Result<()> {
         self.done += 1;
         if self.done.is_multiple_of(WATCH_EVERY) { self.tell() } else { Ok(()) }
     }
@@ -214,7 +237,7 @@ impl<'a> Session<'a> {
     }
 
     /// Everything counted so far does not belong to the measurement.
-    fn start_measuring(&mut self) {
+    pub(super) fn start_measuring(&mut self) {
         let device = &self.device;
         self.baseline = Baseline {
             nand: device.io.nand.counters().clone(),
@@ -272,8 +295,7 @@ impl<'a> Session<'a> {
 
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
-            let Some(request) = source.next_request()? else { return Ok(()) };
-            let command = self.admit(source, request)?;
+            let Some(Upcoming { command, .. }) = self.next(source)? else { return Ok(()) };
             self.device.count(command, &mut self.verifier)?;
             self.watch()?;
         }
@@ -282,21 +304,19 @@ impl<'a> Session<'a> {
 
     fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
         let mut left = most;
-        let mut more = true;
         loop {
-            while more && left > 0 && self.device.outstanding() < depth {
-                let Some(request) = source.next_request()? else {
-                    more = false;
+            while left > 0 && self.device.outstanding() < depth {
+                let Some(Upcoming { command, .. }) = self.next(source)? else {
+                    left = 0;
                     break;
                 };
                 left -= 1;
-                let command = self.admit(source, request)?;
                 let now = self.device.engine.now();
                 self.device.submit(command, now, &mut self.verifier)?;
                 self.device.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
             }
-            if self.device.outstanding() == 0 && (!more || left == 0) {
+            if self.device.outstanding() == 0 && left == 0 {
                 return self.drain();
             }
             self.advance()?;
@@ -308,7 +328,7 @@ impl<'a> Session<'a> {
         let mut next = self.next_arrival(source, &mut left)?;
         loop {
             match (next, self.device.next_time()) {
-                (Some((arrival, command)), event) if event.is_none_or(|event| arrival <= event) => {
+                (Some(Upcoming { arrival, command }), event) if event.is_none_or(|event| arrival <= event) => {
                     self.idle_until(arrival)?;
                     if self.device.next_time().is_some_and(|event| event < arrival) {
                         continue;
@@ -325,20 +345,52 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next request with its arrival on the engine's clock.
-    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<(Nanos, Command)>> {
-        if *left > 0 {
-            let Some(request) = source.next_request()? else { return Ok(None) };
-            *left -= 1;
-            if self.submitted == 0 {
-                self.clock_zero = request.arrival;
-            }
-            let since = request.arrival.saturating_sub(self.clock_zero);
-            let speedup = self.drive.host.speedup;
-            let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
-            return Ok(Some((arrival, self.admit(source, request)?)));
+    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<Upcoming>> {
+        if *left == 0 {
+            return Ok(None);
         }
-        Ok(None)
+        *left -= 1;
+        self.next(source)
+    }
+
+    /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
+    #[inline]
+    fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        let limit = self.options.requests.unwrap_or(u64::MAX);
+        while self.ahead.len() < AHEAD && self.taken < limit {
+            let Some(request) = source.next_request()? else { break };
+            let upcoming = self.prepare(source, request)?;
+            self.device.ftl.expect(upcoming.command.extent, false);
+            self.ahead.push_back(upcoming);
+        }
+        if let Some(soon) = self.ahead.get(AHEAD / 2) {
+            self.device.ftl.expect(soon.command.extent, true);
+        }
+        let next = self.ahead.pop_front();
+        if let Some(Upcoming { command, .. }) = next {
+            self.submitted += 1;
+            self.tally(command.kind, command.extent);
+        }
+        Ok(next)
+    }
+
+    /// A request of the workload becomes one to the drive: its time is scaled and its address checked.
+    #[inline]
+    fn prepare(&mut self, source: &dyn Source, request: Request) -> Result<Upcoming> {
+        if self.taken == 0 {
+            self.clock_zero = request.arrival;
+        }
+        self.taken += 1;
+        let since = request.arrival.saturating_sub(self.clock_zero);
+        let speedup = self.drive.host.speedup;
+        let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if request.kind == RequestKind::Flush {
+            extent = Extent { sector: 0, sectors: 0 };
+        } else if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent } })
     }
 
     /// Background collection while the host is idle.
@@ -364,7 +416,7 @@ impl<'a> Session<'a> {
     }
 
     /// Lets the next thing happen; where nothing would, what waits in the write buffer is flushed.
-    fn advance(&mut self) -> Result<()> {
+    pub(super) fn advance(&mut self) -> Result<()> {
         if self.device.next_time().is_some() {
             self.device.step(&mut self.recorder, &mut self.verifier)?;
         } else {
@@ -380,24 +432,11 @@ impl<'a> Session<'a> {
     }
 
     /// Lets everything end that is still under way on flash.
-    fn drain(&mut self) -> Result<()> {
+    pub(super) fn drain(&mut self) -> Result<()> {
         while self.device.engine.outstanding() > 0 {
             self.advance()?;
         }
         Ok(())
-    }
-
-    /// A request on its way to the drive: its address is checked, and it is counted.
-    fn admit(&mut self, source: &dyn Source, request: Request) -> Result<Command> {
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if request.kind == RequestKind::Flush {
-            extent = Extent { sector: 0, sectors: 0 };
-        } else if extent.end() > self.logical_sectors {
-            extent = self.fold(source, extent)?;
-        }
-        self.submitted += 1;
-        self.tally(request.kind, extent);
-        Ok(Command { kind: request.kind, extent })
     }
 
     fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {
@@ -420,7 +459,7 @@ impl<'a> Session<'a> {
         Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
     }
 
-    fn tally(&mut self, kind: RequestKind, extent: Extent) {
+    pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let covered = |unit: u64| {
             let sectors = unit / SECTOR_BYTES;

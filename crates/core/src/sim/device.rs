@@ -6,10 +6,10 @@
 use super::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ftl::Ftl;
-use crate::ftl::io::{Gate, Io};
 use crate::geometry::{Extent, RequestKind};
 use crate::nand::{Flash, Halt};
 use crate::observe::Observer;
+use crate::plan::{Gate, Io};
 use crate::units::{Nanos, SECTOR_BYTES};
 use std::collections::VecDeque;
 
@@ -96,10 +96,7 @@ impl Device {
         match command.kind {
             RequestKind::Read => self.ftl.read(&mut self.io, command.extent),
             RequestKind::Write => self.ftl.write(&mut self.io, command.extent),
-            RequestKind::Trim => match self.whole_units(command.extent) {
-                Some(units) => self.ftl.trim(&mut self.io, units),
-                None => Ok(()),
-            },
+            RequestKind::Trim => self.ftl.trim(&mut self.io, command.extent),
             RequestKind::Flush => self.ftl.flush(&mut self.io),
         }
     }
@@ -128,9 +125,14 @@ impl Device {
     }
 
     #[inline]
-    fn serve_verified(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+    fn serve_verified(&mut self, mut command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        if command.kind == RequestKind::Trim {
+            // The verifier, too, is told only of what the layer forgets.
+            let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
+            command.extent = units;
+        }
         if command.kind == RequestKind::Write && self.io.host.active() {
-            self.io.host.begin_write(None);
+            self.io.host.begin_write();
         }
         match self.serve(command) {
             Ok(()) => {}
@@ -183,7 +185,12 @@ impl Device {
             }
         };
         self.outstanding += 1;
-        if self.has_room(command) { self.plan(id, verifier) } else { Ok(self.waiting.push_back(id)) }
+        if self.has_room(command) {
+            self.plan(id, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
     }
 
     /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
@@ -236,14 +243,14 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if let Some(deadline) = self.ftl.deadline() {
-            if self.engine.next_time().is_none_or(|event| deadline < event) {
-                self.engine.advance_to(deadline.max(self.engine.now()));
-                self.io.now = self.engine.now();
-                self.ftl.timer(&mut self.io).map_err(explain)?;
-                self.settle(0);
-                return self.harvest(observer, verifier);
-            }
+        if let Some(deadline) = self.ftl.deadline()
+            && self.engine.next_time().is_none_or(|event| deadline < event)
+        {
+            self.engine.advance_to(deadline.max(self.engine.now()));
+            self.io.now = self.engine.now();
+            self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.settle(0);
+            return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
         self.harvest(observer, verifier)

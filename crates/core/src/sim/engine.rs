@@ -3,17 +3,18 @@
 //! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
 //! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
 //! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
-//! with it. A bus is taken first come, first served, for a command with its address, for data in, and for data out. With the
-//! cache register, a die moves one batch while its array works on the next of the same kind.
+//! with it. A bus is taken first come, first served, for data in (with its command and address) and for data out; the command
+//! and address of a read or erase go before data, so that no array waits for the data of another. With the cache register,
+//! a die moves one batch while its array works on the next of the same kind.
 
 mod dies;
 mod gates;
 
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
-use crate::ftl::io::{Cause, Gate, Io, Operation, OperationKind};
-use crate::geometry::Geometry;
+use crate::geometry::{Divisor, Geometry};
 use crate::nand::part::Part;
+use crate::plan::{Cause, Gate, Io, Operation, OperationKind};
 use crate::units::{Nanos, Rate};
 use dies::Die;
 use gates::Edge;
@@ -41,6 +42,8 @@ struct Pending {
 #[derive(Clone, Copy, Default)]
 struct Bus {
     free_at: Nanos,
+    /// The last command has been sent at this time.
+    commanded_at: Nanos,
     busy: Nanos,
 }
 
@@ -51,6 +54,15 @@ impl Bus {
         self.free_at = self.free_at.max(now) + time;
         self.busy += time;
         self.free_at
+    }
+
+    /// Sends a command of `time`: it goes before data, which it pauses. Data that has its turn already is not told of the
+    /// delay; what comes behind that is.
+    #[inline]
+    fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.take(now, time);
+        self.commanded_at = self.commanded_at.max(now) + time;
+        self.commanded_at
     }
 }
 
@@ -64,6 +76,9 @@ struct Ready {
 pub struct Engine {
     settings: SimSettings,
     geometry: Geometry,
+    plane_size: Divisor,
+    die_count: Divisor,
+    channel_of: Vec<u32>,
     t_command: Nanos,
     bus_rate: Rate,
     t_suspend: Nanos,
@@ -71,6 +86,7 @@ pub struct Engine {
     /// Transfer time of 1, 2, .. code words where the part states it.
     word_transfers: Vec<Nanos>,
     word_bytes: u32,
+    last_transfer: (u32, Nanos),
     link_rate: Rate,
     link_in: Bus,
     link_out: Bus,
@@ -99,12 +115,16 @@ impl Engine {
         Engine {
             settings: settings.clone(),
             geometry: *geometry,
+            plane_size: Divisor::new(geometry.blocks_per_plane),
+            die_count: Divisor::new(geometry.dies()),
+            channel_of: (0..geometry.dies()).map(|die| geometry.channel_of_die(die)).collect(),
             t_command: part.t_command,
             bus_rate: part.bus_rate,
             t_suspend: part.t_suspend,
             t_resume: part.t_resume,
             word_transfers: part.t_dma_words.clone(),
             word_bytes: part.word_bytes,
+            last_transfer: (0, 0),
             link_rate,
             link_in: Bus::default(),
             link_out: Bus::default(),
@@ -208,8 +228,8 @@ impl Engine {
     fn enqueue(&mut self, io: &mut Io, operation: Operation, data_at: Nanos) {
         self.order += 1;
         self.live += 1;
-        let plane = self.geometry.plane_of_block(operation.block);
-        let die = self.geometry.die_of_plane(plane);
+        let plane = self.plane_size.divide(operation.block);
+        let die = self.die_count.split(plane).1;
         io.load[die as usize] += 1;
         let mut pending = Pending {
             operation,
@@ -291,9 +311,16 @@ impl Engine {
         }
     }
 
-    /// Time of `bytes` on a bus between controller and die.
+    /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
     #[inline]
-    fn transfer_time(&self, bytes: u32) -> Nanos {
+    fn transfer_time(&mut self, bytes: u32) -> Nanos {
+        if self.last_transfer.0 != bytes {
+            self.last_transfer = (bytes, self.compute_transfer_time(bytes));
+        }
+        self.last_transfer.1
+    }
+
+    fn compute_transfer_time(&self, bytes: u32) -> Nanos {
         let words = bytes / self.word_bytes;
         match self.word_transfers.get((words as usize).wrapping_sub(1)) {
             Some(&time) if words * self.word_bytes == bytes => time,
@@ -325,7 +352,7 @@ impl Engine {
             let time = self.link_rate.time_for(u64::from(operation.bytes));
             let first_byte = self.now - self.transfer_time(operation.bytes);
             let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
-            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time };
+            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
             if end > self.now {
                 self.events.push(end, Event::Delivered(index));
                 return self.kick(die);

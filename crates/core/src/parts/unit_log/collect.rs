@@ -5,11 +5,11 @@
 //! closed forms (Desnoyers 2014).
 
 use super::{Append, Frontier, HOLE, Slot, UnitLog};
-use crate::ftl::io::{Cause, Gate, Io};
 use crate::ftl::settings::WearLeveling;
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, first_subpages};
 use crate::parts::blocks::{BlockState, NO_BLOCK};
+use crate::plan::{Cause, Gate, Io};
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;
@@ -48,8 +48,8 @@ impl UnitLog {
                 return Ok(true);
             }
         }
-        if !self.emptying.is_empty() && !self.open[self.moved_page() as usize].slots.is_empty() {
-            self.program_open(io, plane, self.moved_page())?;
+        if !self.emptying.is_empty() && !self.open[self.moved_page(plane) as usize].slots.is_empty() {
+            self.program_open(io, plane, self.moved_page(plane))?;
         }
         // Cleaning cannot use the blocks of another stream.
         let spare = self.frontiers[index].block != NO_BLOCK && self.settings.streams > 1;
@@ -101,7 +101,7 @@ impl UnitLog {
     fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let frontier = self.frontiers[self.frontier(plane, self.moved_stream())];
         let at_frontier = if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page };
-        let waiting = self.open[self.moved_page() as usize].slots.len() as u32;
+        let waiting = self.open[self.moved_page(plane) as usize].slots.len() as u32;
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.protected { self.units_per_page - 1 } else { 0 };
         let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.units_per_page + slack;
@@ -169,6 +169,7 @@ impl UnitLog {
         // Units stay valid where they are until their copies are programmed, so pages are passed one by one.
         let mut next = 0;
         for word in 0..self.blocks.units_per_block().div_ceil(64) {
+            self.prefetch_moves(io, victim, word, self.blocks.valid_word(victim, word));
             while next < (word + 1) * 64 {
                 let passed = u64::MAX << next.saturating_sub(word * 64);
                 let bits = self.blocks.valid_word(victim, word) & passed;
@@ -183,6 +184,17 @@ impl UnitLog {
             }
         }
         Ok(safe)
+    }
+
+    /// Asks for the map entries that moving these units will change: they lie all over the map.
+    #[inline]
+    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+        let first = victim * self.blocks.units_per_block() + word * 64;
+        while bits != 0 {
+            let physical = first + bits.trailing_zeros();
+            bits &= bits - 1;
+            self.prefetch_entry(io.nand().logical(physical * self.unit_subpages) / self.unit_subpages);
+        }
     }
 
     /// Moves the units `units` (as bits) of page `ppn`.
@@ -208,7 +220,7 @@ impl UnitLog {
                 what.data = io.load_subpage(first);
             }
             if per_page == 1 {
-                self.program_unit(io, plane, stream, what)?;
+                self.program_unit(io, plane, stream, what, physical)?;
             } else {
                 self.move_into_open_page(io, plane, what, physical)?;
             }
@@ -224,7 +236,7 @@ impl UnitLog {
             // Programming an open page on the way here has made this copy obsolete.
             return Ok(());
         }
-        let (page, entry) = (self.moved_page(), self.map[what.unit as usize]);
+        let (page, entry) = (self.moved_page(plane), self.map[what.unit as usize]);
         if entry == physical {
             self.push(io, page, what);
         } else {
@@ -238,7 +250,7 @@ impl UnitLog {
                 self.attach(io, page, what);
                 return Ok(());
             }
-            self.move_newer(io, from, slot, what);
+            self.move_newer(io, page, from, slot, what);
         }
         let pushed = self.open[page as usize].slots.last_mut().expect("a slot was pushed");
         if self.protected {
@@ -255,11 +267,10 @@ impl UnitLog {
     }
 
     /// Moves the content of `slot` of open page `from` into the open page of moved data. Who waits for the page waits for both.
-    fn move_newer(&mut self, io: &mut Io, from: usize, slot: usize, what: Append) {
+    fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
         let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
         let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
         let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
-        let page = self.moved_page();
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
         let done = self.open[page as usize].done;
@@ -294,7 +305,7 @@ impl UnitLog {
             self.move_valid(io, block)?;
             if self.blocks.valid_count(block) > 0 {
                 let plane = io.geometry().plane_of_block(block);
-                self.program_open(io, plane, self.moved_page())?;
+                self.program_open(io, plane, self.moved_page(plane))?;
             }
             self.blocks.retire(block);
         }

@@ -3,7 +3,7 @@
 use super::super::events::Event;
 use super::super::settings::{Scheduler, Suspend};
 use super::{Engine, NONE, Pending};
-use crate::ftl::io::{Io, OperationKind};
+use crate::plan::{Io, OperationKind};
 use crate::units::Nanos;
 use std::cmp::Reverse;
 
@@ -185,10 +185,10 @@ impl Engine {
     }
 
     fn start_read(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut sensed = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
-            let commanded = self.buses[channel].take(self.now, self.t_command);
+            let commanded = self.buses[channel].command(self.now, self.t_command);
             sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
         }
         batch.unmoved = batch.count;
@@ -197,7 +197,7 @@ impl Engine {
     }
 
     fn start_program(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         let mut loaded = self.now;
         for &index in &batch.members[..usize::from(batch.count)] {
@@ -225,10 +225,10 @@ impl Engine {
     }
 
     fn start_erase(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.geometry.channel_of_die(die) as usize;
+        let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
-            batch.array_from = self.buses[channel].take(self.now, self.t_command);
+            batch.array_from = self.buses[channel].command(self.now, self.t_command);
             array = array.max(Nanos::from(self.pending[index as usize].operation.array));
         }
         batch.array_until = batch.array_from + array;
@@ -256,15 +256,14 @@ impl Engine {
             _ => return,
         }
         self.move_front(die);
-    }
-
-    /// Puts the data of the front batch on the bus. With the cache register, the command of the next read goes first, so that
-    /// the array works meanwhile (the READ CACHE commands of ONFI).
-    fn move_front(&mut self, die: u32) {
         if self.settings.cache_register {
             self.kick(die);
         }
-        let channel = self.geometry.channel_of_die(die) as usize;
+    }
+
+    /// Puts the data of the front batch on the bus.
+    fn move_front(&mut self, die: u32) {
+        let channel = self.channel_of[die as usize] as usize;
         let Some(front) = self.dies[die as usize].front else { return };
         for &index in &front.members[..usize::from(front.count)] {
             let time = self.transfer_time(self.pending[index as usize].operation.bytes);

@@ -1,7 +1,7 @@
 //! Closing of gates: what waits for them goes on.
 
 use super::{Engine, NONE};
-use crate::ftl::io::{Gate, Io, NO_WAITER};
+use crate::plan::{Gate, Io, NO_WAITER};
 
 /// What waits for a gate.
 #[derive(Clone, Copy)]

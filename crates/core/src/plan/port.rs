@@ -36,7 +36,7 @@ pub struct HostPort {
     subpage_bytes: u32,
     /// Number of the present write, unique in the run.
     write_number: u64,
-    /// Bytes of the present write where a server sent them, from its first sector on.
+    /// Bytes of the present write where a server brought them, from this sector on.
     incoming: Option<(u64, Box<[u8]>)>,
     delivered: Vec<(u32, Data)>,
 }
@@ -59,9 +59,14 @@ impl HostPort {
         self.subpage_bytes / SECTOR_BYTES as u32
     }
 
-    /// Begins a write; `incoming` are its bytes from sector `.0` on, where a server brings them.
-    pub fn begin_write(&mut self, incoming: Option<(u64, Box<[u8]>)>) {
+    /// Begins a write.
+    pub fn begin_write(&mut self) {
         self.write_number += 1;
+    }
+
+    /// Writes bring these bytes, from sector `.0` on, until the next call; with `None` the port makes them up. They stay
+    /// when a write is repeated after a power cut.
+    pub fn bring(&mut self, incoming: Option<(u64, Box<[u8]>)>) {
         self.incoming = incoming;
     }
 

@@ -5,6 +5,8 @@
 //! on one block keep their order needs no saying. There is no clock, queue or source of random numbers behind it; `now`
 //! and the load of the dies are values that the device sets before each call.
 
+pub mod port;
+
 use crate::geometry::Geometry;
 use crate::nand::data::Data;
 use crate::nand::part::ReadMode;
@@ -97,14 +99,10 @@ pub struct IoCounters {
     pub programs: [u64; CAUSES],
     /// Erases.
     pub erases: u64,
-    /// Bytes sensed for the host (its requests, with the reads of read-modify-write).
-    pub host_sensed: u64,
+    /// Bytes sensed by cause.
+    pub sensed: [u64; CAUSES],
     /// Of those, bytes that were wanted.
-    pub host_wanted: u64,
-    /// Bytes sensed for garbage collection and merges.
-    pub gc_sensed: u64,
-    /// Of those, bytes that were wanted.
-    pub gc_wanted: u64,
+    pub wanted: [u64; CAUSES],
     /// Bytes over the buses of the channels.
     pub bus_bytes: u64,
     /// Bytes of data programmed (valid subpages, no padding).
@@ -186,14 +184,14 @@ pub struct Io {
     pub(crate) request: Gate,
     /// Subpages of the write buffer taken by the present request.
     pub(crate) buffer_taken: u32,
-    pub(crate) host: super::port::HostPort,
+    pub(crate) host: port::HostPort,
 }
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.
     pub fn new(nand: Nand, timed: bool) -> Self {
         let dies = nand.geometry().dies() as usize;
-        let host = super::port::HostPort::new(nand.payload(), nand.geometry().subpage_bytes);
+        let host = port::HostPort::new(nand.payload(), nand.geometry().subpage_bytes);
         Io {
             nand,
             plan: Vec::new(),
@@ -313,14 +311,10 @@ impl Io {
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(moved);
-        let (sensed_for, wanted_for) = match cause {
-            Cause::Host | Cause::Rmw => (&mut counters.host_sensed, &mut counters.host_wanted),
-            _ => (&mut counters.gc_sensed, &mut counters.gc_wanted),
-        };
-        *sensed_for += u64::from(sensed);
-        *wanted_for += u64::from(wanted_bytes);
+        counters.sensed[cause as usize] += u64::from(sensed);
+        counters.wanted[cause as usize] += u64::from(wanted_bytes);
         if self.timed {
-            let page = ppn % part.pages_per_block;
+            let page = self.nand.split(ppn).1;
             let sense = match mode {
                 ReadMode::Spread => part.t_read_words[(wanted_bytes.div_ceil(part.word_bytes) - 1) as usize],
                 _ if part.is_high(page) => part.t_read_high,
@@ -364,7 +358,7 @@ impl Io {
         counters.padding_bytes += u64::from(padding);
         counters.bus_bytes += u64::from(moved);
         if self.timed {
-            let high = part.is_high(ppn % part.pages_per_block);
+            let high = part.is_high(self.nand.split(ppn).1);
             let array = if high { part.t_program_high } else { part.t_program };
             // A program that failed is repeated, and what it writes stays in the buffer until then.
             let frees = if outcome == Outcome::Done { page.frees } else { 0 };
@@ -401,13 +395,13 @@ impl Io {
         signal: Gate,
         frees: u32,
     ) {
-        let pages = self.nand.geometry().pages_per_block;
+        let (block, page) = self.nand.split(ppn);
         self.gates.expect(signal);
         self.plan.push(Operation {
             kind,
             cause,
-            page: (ppn % pages) as u16,
-            block: ppn / pages,
+            page: page as u16,
+            block,
             bytes,
             array: array as u32,
             after,
@@ -418,7 +412,7 @@ impl Io {
 
     /// The host's side of the present request: what it writes, and where what it reads is delivered.
     #[inline]
-    pub fn host(&mut self) -> (&mut super::port::HostPort, &mut crate::nand::data::Buffers) {
+    pub fn host(&mut self) -> (&mut port::HostPort, &mut crate::nand::data::Buffers) {
         (&mut self.host, self.nand.buffers())
     }
 }

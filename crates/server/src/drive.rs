@@ -1,0 +1,116 @@
+//! The one thread that works the drive, and how connections reach it.
+//!
+//! Connections put requests into a queue and wait; the drive serves one after the other, so each is atomic. A read or write
+//! that does not cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and
+//! counts that). A trim is narrowed to whole sectors, and the drive forgets the whole units of its map within. A write that
+//! must be durable is a write and a flush.
+
+use crate::transmission::{Refusal, Request};
+use palimpsest_core::error::{Error, Result};
+use palimpsest_core::geometry::Extent;
+use palimpsest_core::run::served::Served;
+use palimpsest_core::units::SECTOR_BYTES;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+/// Requests that wait for the drive before their connections are held up.
+const QUEUE: usize = 64;
+
+/// What the thread of the drive is told.
+pub enum Job {
+    /// Serve a request.
+    Serve(Request, Sender<std::result::Result<Vec<u8>, Refusal>>),
+    /// End, after what stands before this in the queue.
+    Stop,
+}
+
+/// The two ends of the queue.
+pub fn queue() -> (SyncSender<Job>, Receiver<Job>) {
+    sync_channel(QUEUE)
+}
+
+/// Has `request` served by the thread of the drive.
+///
+/// # Errors
+/// [`Refusal`]: the drive failed, or is no more.
+pub fn ask(jobs: &SyncSender<Job>, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
+    let (sender, answer) = channel();
+    jobs.send(Job::Serve(request, sender)).map_err(|_| Refusal::Ending)?;
+    answer.recv().unwrap_or(Err(Refusal::Ending))
+}
+
+/// Works the drive until it is told to stop. After the drive's first error every request is refused, as its flash may hold
+/// half of what was asked; `tell` hears of it at once.
+///
+/// # Errors
+/// That first error.
+pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, tell: &dyn Fn(&Error)) -> Result<()> {
+    let mut state = Ok(());
+    for job in jobs {
+        let Job::Serve(request, answer) = job else { break };
+        let outcome = match &state {
+            Ok(()) => serve(served, request),
+            Err(_) => {
+                let _ = answer.send(Err(Refusal::Failed));
+                continue;
+            }
+        };
+        // A connection that has gone needs no answer.
+        let _ = answer.send(match outcome {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                tell(&error);
+                state = Err(error);
+                Err(Refusal::Failed)
+            }
+        });
+    }
+    state
+}
+
+/// The sectors that a range of bytes touches.
+fn widened(offset: u64, length: u64) -> Extent {
+    let sector = offset / SECTOR_BYTES;
+    Extent { sector, sectors: ((offset + length).div_ceil(SECTOR_BYTES) - sector) as u32 }
+}
+
+fn serve(served: &mut Served<'_>, request: Request) -> Result<Vec<u8>> {
+    match request {
+        Request::Read { offset, length } => {
+            let mut bytes = served.read(widened(offset, u64::from(length)))?;
+            bytes.drain(..(offset % SECTOR_BYTES) as usize);
+            bytes.truncate(length as usize);
+            Ok(bytes)
+        }
+        Request::Write { offset, bytes, durable } => {
+            write(served, offset, bytes)?;
+            if durable { served.flush().map(|()| Vec::new()) } else { Ok(Vec::new()) }
+        }
+        Request::Trim { offset, length } => {
+            let first = offset.div_ceil(SECTOR_BYTES);
+            let sectors = ((offset + u64::from(length)) / SECTOR_BYTES).saturating_sub(first) as u32;
+            if sectors > 0 {
+                served.trim(Extent { sector: first, sectors })?;
+            }
+            Ok(Vec::new())
+        }
+        Request::Flush => served.flush().map(|()| Vec::new()),
+    }
+}
+
+fn write(served: &mut Served<'_>, offset: u64, bytes: Vec<u8>) -> Result<()> {
+    let extent = widened(offset, bytes.len() as u64);
+    let whole = u64::from(extent.sectors) * SECTOR_BYTES;
+    if whole == bytes.len() as u64 {
+        return served.write(extent.sector, bytes.into());
+    }
+    let mut sectors = vec![0; whole as usize];
+    let last = Extent { sector: extent.end() - 1, sectors: 1 };
+    let per_sector = SECTOR_BYTES as usize;
+    sectors[..per_sector].copy_from_slice(&served.read(Extent { sectors: 1, ..extent })?);
+    if last.sector > extent.sector {
+        sectors[whole as usize - per_sector..].copy_from_slice(&served.read(last)?);
+    }
+    let begin = (offset - extent.sector * SECTOR_BYTES) as usize;
+    sectors[begin..begin + bytes.len()].copy_from_slice(&bytes);
+    served.write(extent.sector, sectors.into())
+}

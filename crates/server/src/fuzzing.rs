@@ -1,0 +1,76 @@
+//! What the fuzzer and the property test do with arbitrary bytes, and a client of the simplest kind for them.
+
+use crate::handshake::{Chosen, Export, negotiate};
+use crate::transmission::{Refusal, Request, transmit};
+use crate::wire::Fault;
+use std::io::{self, Read, Write};
+
+/// Both directions of a connection in memory: the client has said all it will ever say.
+pub struct Conversation<'a> {
+    /// What the client says, and has not been read.
+    pub said: &'a [u8],
+    /// What the server answered.
+    pub answered: Vec<u8>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Nothing is answered yet.
+    pub fn new(said: &'a [u8]) -> Self {
+        Conversation { said, answered: Vec::new() }
+    }
+}
+
+impl Read for Conversation<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.said.read(buffer)
+    }
+}
+
+impl Write for Conversation<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answered.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Serves a client that says `said` from an array of `size` bytes, and checks that no request leaves it. Returns what was
+/// answered and how it ended.
+pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
+    let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
+    let (mut array, mut stream) = (vec![0; size], Conversation::new(said));
+    let ended = match negotiate(&mut stream, &export) {
+        Ok(Chosen::Export) => transmit(&mut stream, &export, &mut |request| serve(&mut array, request)),
+        Ok(Chosen::Nothing) => Ok(0),
+        Err(fault) => Err(fault),
+    };
+    (stream.answered, ended)
+}
+
+fn serve(array: &mut [u8], request: Request) -> Result<Vec<u8>, Refusal> {
+    match request {
+        Request::Read { offset, length } => Ok(array[offset as usize..][..length as usize].to_vec()),
+        Request::Write { offset, bytes, .. } => {
+            array[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+            Ok(Vec::new())
+        }
+        Request::Trim { offset, length } => {
+            array[offset as usize..][..length as usize].fill(0);
+            Ok(Vec::new())
+        }
+        Request::Flush => Ok(Vec::new()),
+    }
+}
+
+/// Serves `bytes` as a whole connection, and as the transmission phase of one. Must not panic.
+pub fn fuzz_session(bytes: &[u8]) {
+    const SIZE: usize = 1 << 16;
+    let _ = converse(bytes, SIZE);
+    let mut said = vec![0, 0, 0, 3];
+    said.extend(crate::wire::OPTION_MAGIC.to_be_bytes());
+    said.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+    said.extend(bytes);
+    let _ = converse(&said, SIZE);
+}

@@ -1,0 +1,155 @@
+//! The handshake: fixed newstyle negotiation, up to the choice of the one export.
+//!
+//! Ignored: TLS, structured and extended replies, metadata contexts; they are answered as unknown options, and the client
+//! goes on without. The export goes by the drive's name, and by the empty name, NBD's default.
+
+use crate::wire::{self, Fault, Fields};
+use std::io::{Read, Write};
+
+/// What is offered.
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// Name of the drive.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Block size it likes best, a power of two; see [`preferred_block`].
+    pub preferred_block: u32,
+}
+
+/// The block size to advertise for a map of `unit_bytes`: the protocol wants a power of two of at least a sector.
+pub fn preferred_block(unit_bytes: u64) -> u32 {
+    unit_bytes.clamp(4096, u64::from(wire::MAX_BYTES)).next_power_of_two() as u32
+}
+
+/// How a handshake ends that broke no rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen {
+    /// The client wants to use the export.
+    Export,
+    /// The client has gone.
+    Nothing,
+}
+
+/// Negotiates with a client.
+///
+/// # Errors
+/// [`Fault`]: the connection must be closed.
+pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Chosen, Fault> {
+    let mut greeting = Vec::with_capacity(18);
+    greeting.extend(wire::INIT_MAGIC.to_be_bytes());
+    greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
+    greeting.extend((wire::FIXED_NEWSTYLE | wire::NO_ZEROES).to_be_bytes());
+    stream.write_all(&greeting)?;
+    let Some(flags) = wire::read_array_or_end(stream)? else { return Ok(Chosen::Nothing) };
+    let flags = u32::from_be_bytes(flags);
+    if flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) != 0 {
+        return Err(Fault::Protocol(format!("client flags {flags:#x} are not known; expected 0 to 3")));
+    }
+    let padded = flags & u32::from(wire::NO_ZEROES) == 0;
+    while let Some(header) = wire::read_array_or_end::<16>(stream)? {
+        let mut fields = Fields(&header);
+        let (magic, option, length) = (fields.u64(), fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
+        if magic != Some(wire::OPTION_MAGIC) {
+            return Err(Fault::Protocol("an option does not begin with IHAVEOPT; is the client one for NBD?".into()));
+        }
+        if length > wire::MAX_OPTION_BYTES {
+            let most = wire::MAX_OPTION_BYTES;
+            return Err(Fault::Protocol(format!("option {option} brings {length} bytes; expected at most {most}")));
+        }
+        let data = wire::read_bytes(stream, length)?;
+        if let Some(chosen) = answer(stream, export, option, &data, padded)? {
+            return Ok(chosen);
+        }
+    }
+    Ok(Chosen::Nothing)
+}
+
+/// Answers one option; `None` where the negotiation goes on.
+fn answer(
+    stream: &mut impl Write,
+    export: &Export,
+    option: u32,
+    data: &[u8],
+    padded: bool,
+) -> Result<Option<Chosen>, Fault> {
+    match option {
+        wire::OPT_EXPORT_NAME => {
+            if !goes_by(export, data) {
+                let name = shown(data);
+                return Err(Fault::Protocol(format!(
+                    "there is no export {name:?}; expected \"\" or {:?}",
+                    export.name
+                )));
+            }
+            let mut begin = export.bytes.to_be_bytes().to_vec();
+            begin.extend(wire::TRANSMISSION_FLAGS.to_be_bytes());
+            begin.extend(vec![0; if padded { 124 } else { 0 }]);
+            stream.write_all(&begin)?;
+            return Ok(Some(Chosen::Export));
+        }
+        wire::OPT_ABORT => {
+            // The client need not wait for the answer.
+            let _ = reply(stream, option, wire::REP_ACK, &[]);
+            return Ok(Some(Chosen::Nothing));
+        }
+        wire::OPT_LIST if data.is_empty() => {
+            let mut entry = (export.name.len() as u32).to_be_bytes().to_vec();
+            entry.extend(export.name.as_bytes());
+            reply(stream, option, wire::REP_SERVER, &entry)?;
+            reply(stream, option, wire::REP_ACK, &[])?;
+        }
+        wire::OPT_LIST => reply(stream, option, wire::REP_ERR_INVALID, b"a list takes no data")?,
+        wire::OPT_INFO | wire::OPT_GO => match wanted_name(data) {
+            None => reply(stream, option, wire::REP_ERR_INVALID, b"expected a name and a list of facts")?,
+            Some(name) if !goes_by(export, name) => {
+                reply(stream, option, wire::REP_ERR_UNKNOWN, b"there is no export of this name")?;
+            }
+            Some(_) => {
+                describe(stream, option, export)?;
+                return Ok((option == wire::OPT_GO).then_some(Chosen::Export));
+            }
+        },
+        _ => reply(stream, option, wire::REP_ERR_UNSUP, b"this option is not supported")?,
+    }
+    Ok(None)
+}
+
+fn goes_by(export: &Export, name: &[u8]) -> bool {
+    name.is_empty() || name == export.name.as_bytes()
+}
+
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(80).collect()
+}
+
+/// The name in the data of `OPT_INFO` and `OPT_GO`. Which facts are wanted does not matter: all are told.
+fn wanted_name(data: &[u8]) -> Option<&[u8]> {
+    let mut fields = Fields(data);
+    let length = fields.u32()?;
+    let name = fields.bytes(length as usize)?;
+    let facts = fields.u16()?;
+    (fields.0.len() == usize::from(facts) * 2).then_some(name)
+}
+
+fn describe(stream: &mut impl Write, option: u32, export: &Export) -> Result<(), Fault> {
+    let mut size = wire::INFO_EXPORT.to_be_bytes().to_vec();
+    size.extend(export.bytes.to_be_bytes());
+    size.extend(wire::TRANSMISSION_FLAGS.to_be_bytes());
+    reply(stream, option, wire::REP_INFO, &size)?;
+    let mut blocks = wire::INFO_BLOCK_SIZE.to_be_bytes().to_vec();
+    for bytes in [512, export.preferred_block, wire::MAX_BYTES] {
+        blocks.extend(bytes.to_be_bytes());
+    }
+    reply(stream, option, wire::REP_INFO, &blocks)?;
+    reply(stream, option, wire::REP_ACK, &[])
+}
+
+fn reply(stream: &mut impl Write, option: u32, kind: u32, data: &[u8]) -> Result<(), Fault> {
+    let mut message = wire::OPTION_REPLY_MAGIC.to_be_bytes().to_vec();
+    for number in [option, kind, data.len() as u32] {
+        message.extend(number.to_be_bytes());
+    }
+    message.extend(data);
+    Ok(stream.write_all(&message)?)
+}
