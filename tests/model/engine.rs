@@ -4,13 +4,13 @@
 use crate::drives::{build, pick, plain, with};
 use palimpsest_core::config::Drive;
 use palimpsest_core::error::Result;
-use palimpsest_core::plan::{Cause, Gate, Io, PageImage};
 use palimpsest_core::ftl::{self, Ftl, Report};
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::nand::data::{Data, Payload};
 use palimpsest_core::nand::part::ReadMode;
 use palimpsest_core::nand::{Flash, Nand};
 use palimpsest_core::observe::Observer;
+use palimpsest_core::plan::{Cause, Gate, Io, PageImage};
 use palimpsest_core::rng::Rng;
 use palimpsest_core::sim::device::{Command, Device, Verifier};
 use palimpsest_core::sim::engine::Engine;

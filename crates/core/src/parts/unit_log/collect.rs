@@ -146,12 +146,14 @@ impl UnitLog {
         Ok(())
     }
 
-    /// Erases the victims whose last units have been programmed elsewhere, or trimmed.
+    /// The open page `page` has been programmed: erases the victims whose last units it held. A victim that trims emptied
+    /// waits for the page, too: its gate does.
     #[cold]
-    pub(super) fn erase_emptied(&mut self, io: &mut Io) -> Flash<()> {
+    pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let mut index = 0;
         while let Some(&(victim, moved)) = self.emptying.get(index) {
-            if self.blocks.valid_count(victim) == 0 {
+            let waited = self.moved_page(victim / self.blocks_per_plane) == page;
+            if waited && self.blocks.valid_count(victim) == 0 {
                 self.emptying.remove(index);
                 self.erase(io, victim, moved)?;
             } else {
@@ -273,7 +275,11 @@ impl UnitLog {
         let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
-        let done = self.open[page as usize].done;
+        let since = self.open[from].since;
+        let moved = &mut self.open[page as usize];
+        // A flush and the timeout reach the page that it is in now.
+        moved.since = moved.since.or(since);
+        let done = moved.done;
         self.open[from].also.push(done);
     }
 
