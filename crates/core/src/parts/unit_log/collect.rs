@@ -272,7 +272,12 @@ impl UnitLog {
     fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
         let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
         let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
-        let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
+        let mut after = Gate::NONE;
+        if io.is_open(self.open[from].ready) {
+            // What is read for the other page from now on is none of this page's: it might come behind it in a block.
+            after = std::mem::replace(&mut self.open[from].ready, io.gate());
+            io.link(after, self.open[from].ready);
+        }
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
         let since = self.open[from].since;
