@@ -429,7 +429,7 @@ fn whole_run(entry: &'static Entry, seed: u64) -> bool {
         requests: None,
         warmup: Warmup::Requests(0),
         fidelity: Fidelity::Count,
-        payload: if seed % 4 == 0 { Payload::Bytes } else { Payload::Tag },
+        payload: if seed.is_multiple_of(4) { Payload::Bytes } else { Payload::Tag },
         seed,
     };
     let mut watcher = |_| ControlFlow::Continue(());
