@@ -429,7 +429,7 @@ impl UnitLog {
         // Its allocation serves the next page.
         page.slots.clear();
         self.open[index as usize].slots = page.slots;
-        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
+        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io, index) }
     }
 
     fn program_slots(&mut self, io: &mut Io, plane: u32, stream: u32, page: &OpenPage) -> Flash<()> {
