@@ -88,6 +88,7 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
     /// Requests taken from the workload.
     taken: u64,
@@ -138,6 +139,7 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
             submitted: 0,
@@ -202,6 +204,11 @@ impl<'a> Session<'a> {
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
+            // What was measured so far is kept: no more requests are taken, and the rest ends in order.
+            ControlFlow::Break(()) if self.phase == Phase::Run => {
+                self.interrupted = true;
+                Ok(())
+            }
             ControlFlow::Break(()) => Err(Error::Interrupted),
         }
     }
@@ -356,6 +363,9 @@ impl<'a> Session<'a> {
     /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
     #[inline]
     fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        if self.interrupted {
+            return Ok(None);
+        }
         let limit = self.options.requests.unwrap_or(u64::MAX);
         while self.ahead.len() < AHEAD && self.taken < limit {
             let Some(request) = source.next_request()? else { break };
