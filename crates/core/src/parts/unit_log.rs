@@ -12,10 +12,12 @@
 mod collect;
 mod recover;
 
+pub use recover::Survivors;
+
 use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
+use crate::nand::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask, TORN, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
@@ -156,18 +158,47 @@ pub struct UnitLog {
     image: Vec<Data>,
     /// Contents of the subpages of units that have several.
     wide: Vec<Data>,
+    /// Blocks that this log leaves alone, where a layer keeps some apart; else empty.
+    apart: Vec<bool>,
+    /// Of each unit, the subpages whose newest content the layer keeps in blocks of its own; empty where it has none.
+    elsewhere: Vec<u32>,
 }
 
 impl UnitLog {
     /// An empty log of `units` units of `unit_subpages` subpages each. `protected` says that open pages survive a power
     /// cut. `seed` is for policies that draw at random.
     pub fn new(io: &Io, settings: &FtlSettings, units: u32, unit_subpages: u32, protected: bool, seed: u64) -> Self {
+        Self::build(io, settings, units, unit_subpages, protected, seed, Vec::new())
+    }
+
+    /// An empty log of `units` whole pages that leaves the blocks alone which `apart` marks, one entry a block. The layer
+    /// keeps single subpages there, and says which ([`Self::set_elsewhere`]).
+    pub fn beside(io: &Io, settings: &FtlSettings, units: u32, seed: u64, apart: Vec<bool>) -> Self {
+        let subpages = io.geometry().subpages_per_page;
+        assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those elsewhere can name");
+        assert_eq!(apart.len(), io.geometry().blocks() as usize);
+        let mut log = Self::build(io, settings, units, subpages, false, seed, apart);
+        log.elsewhere = vec![0; units as usize];
+        log
+    }
+
+    fn build(
+        io: &Io,
+        settings: &FtlSettings,
+        units: u32,
+        unit_subpages: u32,
+        protected: bool,
+        seed: u64,
+        apart: Vec<bool>,
+    ) -> Self {
         assert!(units <= MAX_UNITS, "more units than a map entry can name");
         let geometry: Geometry = *io.geometry();
         let units_per_page = geometry.subpages_per_page / unit_subpages;
         let planes = geometry.planes();
         let moved_pages = planes.min(((1 << 16) - 1) / units_per_page - settings.streams);
-        let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
+        let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| {
+            io.nand().is_bad(block) || apart.get(block as usize).is_some_and(|&apart| apart)
+        });
         let pages_of = |count: crate::ftl::settings::BlockCount| match count {
             crate::ftl::settings::BlockCount::Blocks(n) => n * geometry.pages_per_block,
             crate::ftl::settings::BlockCount::Share(share) => {
@@ -200,6 +231,8 @@ impl UnitLog {
             logical: vec![PADDING; geometry.subpages_per_page as usize],
             image: vec![Data::ZERO; geometry.subpages_per_page as usize],
             wide: Vec::new(),
+            apart,
+            elsewhere: Vec::new(),
             blocks,
             settings: settings.clone(),
         }
@@ -270,6 +303,39 @@ impl UnitLog {
         (ppn, first_subpages(self.unit_subpages) << (index * self.unit_subpages))
     }
 
+    /// Subpages of `unit` whose newest content stands in blocks that this log leaves alone.
+    #[inline]
+    pub fn elsewhere(&self, unit: u32) -> u32 {
+        self.elsewhere.get(unit as usize).copied().unwrap_or(0)
+    }
+
+    /// Says which subpages of `unit` have their newest content in blocks that this log leaves alone. When the unit moves,
+    /// they are programmed as padding, so that after a power cut the old content does not pass for the newest.
+    #[inline]
+    pub fn set_elsewhere(&mut self, unit: u32, subpages: u32) {
+        self.elsewhere[unit as usize] = subpages;
+    }
+
+    /// Asks for what [`Self::elsewhere`] looks at.
+    #[inline]
+    pub fn prefetch_elsewhere(&self, unit: u32) {
+        prefetch(&self.elsewhere, unit as usize);
+    }
+
+    /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
+    #[inline]
+    fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
+        let width = self.unit_subpages;
+        let first = physical * width;
+        let found = (first..first + width).map(|psn| nand.logical(psn)).find(|&logical| logical < TORN)?;
+        Some(found / width)
+    }
+
+    #[inline]
+    fn is_apart(&self, block: u32) -> bool {
+        self.apart.get(block as usize).is_some_and(|&apart| apart)
+    }
+
     #[inline]
     fn slot_of(&self, entry: u32) -> (usize, usize) {
         let index = entry - IN_OPEN_PAGE;
@@ -293,7 +359,7 @@ impl UnitLog {
         let plane = self.plane_with_space(io, stream, what.unit)?;
         io.take_buffer(what.holds);
         let previous = self.map[what.unit as usize];
-        self.program_unit(io, plane, stream, what, previous)?;
+        self.program_unit(io, plane, stream, what, previous, 0)?;
         self.evacuate_failed(io)
     }
 
@@ -326,7 +392,7 @@ impl UnitLog {
         self.wide.clear();
         self.wide.extend_from_slice(contents);
         let previous = self.map[what.unit as usize];
-        self.program_unit(io, plane, stream, what, previous)?;
+        self.program_unit(io, plane, stream, what, previous, 0)?;
         self.evacuate_failed(io)
     }
 
@@ -482,12 +548,21 @@ impl UnitLog {
         }
     }
 
-    /// Programs one unit that fills a page; `previous` is where it stands now.
+    /// Programs one unit that fills a page; `previous` is where it stands now, `absent` are subpages that it lacks.
     #[inline]
-    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append, previous: u32) -> Flash<()> {
+    fn program_unit(
+        &mut self,
+        io: &mut Io,
+        plane: u32,
+        stream: u32,
+        what: Append,
+        previous: u32,
+        absent: SubpageMask,
+    ) -> Flash<()> {
         let width = self.unit_subpages;
-        for index in 0..width as usize {
-            self.logical[index] = what.unit * width + index as u32;
+        for index in 0..width {
+            let lacks = absent >> index & 1 == 1;
+            self.logical[index as usize] = if lacks { PADDING } else { what.unit * width + index };
         }
         if width == 1 {
             self.image[0] = what.data;
@@ -500,7 +575,7 @@ impl UnitLog {
                 written: first_subpages(width),
                 logical: &self.logical,
                 data: &self.image,
-                padding: 0,
+                padding: absent.count_ones(),
                 transferred: width,
                 frees: what.holds,
             };
