@@ -8,6 +8,7 @@ use super::schema::near;
 use super::{Drive, Entry};
 use crate::error::{Error, Result};
 use crate::ftl;
+use crate::geometry::Geometry;
 use crate::host::request::SECTOR_BYTES;
 use crate::nand::part::{ProgramOrder, ReadMode};
 use crate::units::Nanos;
@@ -167,10 +168,17 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Whole blocks of spare space in each plane when the drive is full.
+/// Whole blocks of spare space in each plane when the drive is full, those that the layer keeps apart left out.
 fn spare(drive: &Drive) -> u64 {
     let spare = drive.geometry.pages() - drive.logical_pages();
-    spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
+    let blocks = spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes());
+    blocks.saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
+}
+
+/// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
+fn apart(drive: &Drive, blocks: u32) -> u64 {
+    let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
+    ftl::find(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
 }
 
 /// A full drive needs an open block for each stream and one to clean into.
@@ -179,26 +187,52 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams"];
+    let kept = apart(drive, drive.geometry.blocks_per_plane);
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", "ftl.log_fraction"];
+    let keys = &keys[..if kept > 0 { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
-        return refuse(values, &keys, "that leaves no logical page; expected less over-provisioning");
+        return refuse(values, keys, "that leaves no logical page; expected less over-provisioning");
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    if blocks > needs {
+    let all = needs + kept;
+    if blocks > all {
         // Rounded up to the next hundredth of a percent.
-        let hundredths = (needs * 10_000).div_ceil(blocks - needs);
+        let hundredths = (all * 10_000).div_ceil(blocks - all);
         cures.push(format!("ssd.over_provisioning = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
     }
     if drive.over_provisioning > 0.0 {
-        let enough = needs as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
-        if enough < f64::from(1 << 24) {
-            cures.push(format!("ssd.blocks_per_plane = {}", enough.ceil() as u64 + 1));
+        if let Some(enough) = enough_blocks(drive, needs) {
+            cures.push(format!("ssd.blocks_per_plane = {enough}"));
         }
     }
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
-    let what = format!("a full drive has {has} spare blocks in a plane, and {needs} are needed; expected {cures}");
-    refuse(values, &keys, &what)
+    let besides = match kept {
+        0 => String::new(),
+        _ => format!(" besides {kept} that {} keeps apart", drive.ftl.name),
+    };
+    let what =
+        format!("a full drive has {has} spare blocks in a plane{besides}, and {needs} are needed; expected {cures}");
+    refuse(values, keys, &what)
+}
+
+/// How many blocks a plane must have to have `needs` spare ones, at the drive's over-provisioning.
+fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
+    let mut kept = 0;
+    // More blocks may mean more of them apart; where that has no end there is no such number.
+    for _ in 0..100 {
+        let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
+        if enough >= f64::from(1 << 24) {
+            return None;
+        }
+        let enough = enough.ceil() as u64 + 1;
+        let keeps = apart(drive, enough as u32);
+        if keeps <= kept {
+            return Some(enough);
+        }
+        kept = keeps;
+    }
+    None
 }
 
 /// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.

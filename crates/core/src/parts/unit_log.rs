@@ -130,7 +130,6 @@ pub struct UnitLog {
     pages_per_block: u32,
     per_page: Divisor,
     per_block: Divisor,
-    dies: u32,
     blocks_per_plane: u32,
     map: Vec<u32>,
     blocks: Blocks,
@@ -211,7 +210,6 @@ impl UnitLog {
             pages_per_block: geometry.pages_per_block,
             per_page: Divisor::new(units_per_page),
             per_block: Divisor::new(blocks.units_per_block()),
-            dies: geometry.dies(),
             blocks_per_plane: geometry.blocks_per_plane,
             map: vec![UNMAPPED; units as usize],
             victim: victim::new(settings.victim),
@@ -582,6 +580,10 @@ impl UnitLog {
             match io.program(ppn, &image, what.cause, what.after, what.signal)? {
                 Outcome::Done => {
                     self.map[what.unit as usize] = ppn;
+                    if !self.elsewhere.is_empty() {
+                        // A page that is new, and not moved, has everything, also for moves that follow at once.
+                        self.elsewhere[what.unit as usize] = absent as u32;
+                    }
                     if previous != UNMAPPED {
                         self.invalidate(previous);
                     }
@@ -626,11 +628,7 @@ impl UnitLog {
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
         let planes = self.free_pages.len() as u32;
-        let first = match self.settings.allocation {
-            Allocation::Static => unit / self.units_per_page % planes,
-            Allocation::RoundRobin => self.cursor,
-            Allocation::LeastLoaded => self.least_loaded(io, planes),
-        };
+        let first = preferred_plane(io, self.settings.allocation, self.cursor, unit / self.units_per_page);
         for step in 0..planes {
             let plane = if first + step >= planes { first + step - planes } else { first + step };
             if self.ensure_space(io, plane, stream)? {
@@ -639,11 +637,6 @@ impl UnitLog {
             }
         }
         Err(Halt::NoSpace)
-    }
-
-    fn least_loaded(&self, io: &Io, planes: u32) -> u32 {
-        let in_turn = (0..planes).map(|step| (self.cursor + step) % planes);
-        in_turn.min_by_key(|&plane| io.load(plane % self.dies)).unwrap_or(0)
     }
 
     #[inline]
@@ -694,5 +687,19 @@ impl UnitLog {
         let index = self.frontier(plane, stream);
         self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
         opened.is_some()
+    }
+}
+
+/// The plane that a write of page-sized `unit` goes to if there is room; `cursor` is the next plane in turn.
+#[inline]
+pub fn preferred_plane(io: &Io, allocation: Allocation, cursor: u32, unit: u32) -> u32 {
+    match allocation {
+        Allocation::Static => unit % io.geometry().planes(),
+        Allocation::RoundRobin => cursor,
+        Allocation::LeastLoaded => {
+            let (planes, dies) = (io.geometry().planes(), io.geometry().dies());
+            let in_turn = (0..planes).map(|step| (cursor + step) % planes);
+            in_turn.min_by_key(|&plane| io.load(plane % dies)).unwrap_or(0)
+        }
     }
 }
