@@ -1,5 +1,6 @@
-//! Building blocks of translation layers: block bookkeeping, victim policies, and the log of mapped units.
+//! Building blocks of translation layers: block bookkeeping, victim policies, hot and cold, and the log of mapped units.
 
 pub mod blocks;
+pub mod hot_cold;
 pub mod unit_log;
 pub mod victim;

@@ -24,8 +24,10 @@ use super::{Blueprint, Entry, Ftl, Mapping, Report};
 use crate::geometry::{Extent, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, SubpageMask, first_subpages};
+use crate::parts::hot_cold::StreamChooser;
 use crate::parts::unit_log::{Append, Location, UnitLog};
 use crate::plan::{Cause, Gate, Io};
+use crate::units::SECTOR_BYTES;
 use log::{Piece, SubpageLog};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -61,6 +63,7 @@ struct Counters {
 struct SectorLog {
     settings: FtlSettings,
     data: UnitLog,
+    streams: StreamChooser,
     log: SubpageLog,
     subpages: u32,
     sectors_per_page: u64,
@@ -82,6 +85,7 @@ struct Arriving {
 impl SectorLog {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (io.geometry(), &blueprint.settings);
+        let sectors_per_page = geometry.page_bytes() / SECTOR_BYTES as u32;
         let mut apart = vec![false; geometry.blocks() as usize];
         for plane in apart.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
             let first = plane.0 as u32 * geometry.blocks_per_plane;
@@ -91,9 +95,10 @@ impl SectorLog {
         SectorLog {
             log: SubpageLog::new(io, blueprint.logical_pages, apart.clone()),
             data: UnitLog::beside(io, settings, blueprint.logical_pages, blueprint.seed, apart),
+            streams: StreamChooser::new(settings, blueprint.logical_pages, sectors_per_page),
             subpages: geometry.subpages_per_page,
-            sectors_per_page: u64::from(geometry.page_bytes()) / crate::units::SECTOR_BYTES,
-            sectors_per_subpage: geometry.subpage_bytes / crate::units::SECTOR_BYTES as u32,
+            sectors_per_page: sectors_per_page.into(),
+            sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             all: first_subpages(geometry.subpages_per_page) as u32,
             settings: settings.clone(),
             contents: Vec::new(),
@@ -158,25 +163,31 @@ impl SectorLog {
 
     /// Writes `contents` as logical page `page` to the data region; what the log held of it is obsolete.
     #[inline]
-    fn write_page(&mut self, io: &mut Io, page: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
-        let what = Append { unit: page, data: self.contents[0], cause, after, signal, holds: 0 };
+    fn write_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         if self.subpages == 1 {
-            self.data.append(io, 0, what)?;
+            self.data.append(io, stream, what)?;
         } else {
-            self.data.append_page(io, 0, what, &self.contents)?;
+            self.data.append_page(io, stream, what, &self.contents)?;
         }
-        self.log.forget(page);
+        self.log.forget(what.unit);
         Ok(())
+    }
+
+    /// What the host writes as a page.
+    #[inline]
+    fn host_page(&self, io: &Io, page: u32, after: Gate) -> Append {
+        let data = self.contents[0];
+        Append { unit: page, data, cause: Cause::Host, after, signal: io.request(), holds: 0 }
     }
 
     /// Writes a piece of a page.
     #[inline]
-    fn write_piece(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) -> Flash<()> {
+    fn write_piece(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let (touched, partial) = self.touched(first, sectors);
         let after = self.assemble(io, page, partial, Cause::Rmw, None)?;
         overlay(io, page, first, sectors, &mut self.contents);
         if touched == self.all {
-            return self.write_page(io, page, Cause::Host, after, io.request());
+            return self.write_page(io, stream, self.host_page(io, page, after));
         }
         // Cleaning uses `contents`, too.
         self.log.stage(&self.contents);
@@ -186,7 +197,7 @@ impl SectorLog {
         self.counters.unlogged += 1;
         let after = self.assemble(io, page, self.all, Cause::Rmw, None)?;
         overlay(io, page, first, sectors, &mut self.contents);
-        self.write_page(io, page, Cause::Host, after, io.request())
+        self.write_page(io, stream, self.host_page(io, page, after))
     }
 
     /// Writes a piece to the log, which is cleaned where that takes it. False where the log has no block left.
@@ -253,7 +264,9 @@ impl SectorLog {
                 let after = self.assemble(io, page, self.all, Cause::Merge, Some(Arriving { ppn, gate }))?;
                 self.counters.merges += 1;
                 self.counters.merged_subpages += u64::from(self.log.held(page).count_ones());
-                self.write_page(io, page, Cause::Merge, after, safe)?;
+                let data = self.contents[0];
+                let what = Append { unit: page, data, cause: Cause::Merge, after, signal: safe, holds: 0 };
+                self.write_page(io, 0, what)?;
             }
         }
         Ok(safe)
@@ -311,8 +324,9 @@ impl Ftl for SectorLog {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent);
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
-            self.write_piece(io, page, first, sectors)?;
+            self.write_piece(io, stream, page, first, sectors)?;
         }
         Ok(())
     }

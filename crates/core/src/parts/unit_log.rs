@@ -84,7 +84,7 @@ struct OpenPage {
     done: Gate,
     /// Subpages of the host's write buffer that it holds.
     held: u32,
-    /// When the oldest unit of the host came, if it holds any.
+    /// When the oldest unit came that somebody waits for: the host, or, where open pages are not protected, an erase.
     since: Option<u64>,
     cause: Cause,
     /// Programs of other open pages, into which units of this one have moved.
@@ -340,7 +340,7 @@ impl UnitLog {
         ((index / self.units_per_page) as usize, (index % self.units_per_page) as usize)
     }
 
-    /// When the oldest unit of the host in any open page came.
+    /// When the oldest unit in any open page came that somebody waits for.
     pub fn oldest_open(&self) -> Option<u64> {
         self.open.iter().filter_map(|page| page.since).min()
     }
@@ -414,7 +414,7 @@ impl UnitLog {
     #[inline]
     fn attach(&mut self, io: &mut Io, open: u32, what: Append) {
         let page = &mut self.open[open as usize];
-        if what.cause == Cause::Host {
+        if what.cause == Cause::Host || !self.protected {
             page.since.get_or_insert(io.now());
         }
         if !what.after.is_none() {
@@ -445,7 +445,7 @@ impl UnitLog {
         io.host().1.pin(what.data);
     }
 
-    /// Pads and programs every open page that holds units of the host; `signal` learns when they are programmed.
+    /// Pads and programs every open page that somebody waits for; `signal` learns when they are programmed.
     ///
     /// # Errors
     /// As [`Self::append`].
