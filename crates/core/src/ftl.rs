@@ -65,6 +65,11 @@ pub trait Ftl: Send {
     /// Subpages of the smallest unit that can be trimmed.
     fn unit_subpages(&self) -> u32;
 
+    /// Subpages of the smallest run that crosses the host link.
+    fn transfer_subpages(&self) -> u32 {
+        self.unit_subpages()
+    }
+
     /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 

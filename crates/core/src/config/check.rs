@@ -179,11 +179,15 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Whole blocks of spare space in each plane when the drive is full, those that the layer keeps apart left out.
-fn spare(drive: &Drive) -> u64 {
+/// Whole blocks of spare space in each plane when the drive is full.
+fn all_spare(drive: &Drive) -> u64 {
     let spare = drive.geometry.pages() - drive.logical_pages();
-    let blocks = spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes());
-    blocks.saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
+    spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
+}
+
+/// As [`all_spare`], without the blocks that the layer keeps apart.
+fn spare(drive: &Drive) -> u64 {
+    all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
 }
 
 /// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
@@ -192,13 +196,14 @@ fn apart(drive: &Drive, blocks: u32) -> u64 {
     ftl::find(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
 }
 
-/// A full drive needs an open block for each stream and one to clean into.
+/// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
-    let (has, needs) = (spare(drive), u64::from(drive.ftl.streams) + 1);
+    let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
+    let open = u64::from(drive.ftl.streams) + 1;
+    let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let kept = apart(drive, drive.geometry.blocks_per_plane);
     let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", "ftl.log_fraction"];
     let keys = &keys[..if kept > 0 { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
@@ -206,24 +211,28 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    let all = needs + kept;
-    if blocks > all {
+    if kept > 1 && has > open {
+        // Rounded down to the next hundredth of a percent.
+        let hundredths = (has - open) * 10_000 / blocks;
+        cures.push(format!("ftl.log_fraction = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+    }
+    if blocks > needs {
         // Rounded up to the next hundredth of a percent.
-        let hundredths = (all * 10_000).div_ceil(blocks - all);
+        let hundredths = (needs * 10_000).div_ceil(blocks - needs);
         cures.push(format!("ssd.over_provisioning = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
     }
-    if drive.over_provisioning > 0.0 {
-        if let Some(enough) = enough_blocks(drive, needs) {
-            cures.push(format!("ssd.blocks_per_plane = {enough}"));
-        }
+    if drive.over_provisioning > 0.0
+        && let Some(enough) = enough_blocks(drive, open)
+    {
+        cures.push(format!("ssd.blocks_per_plane = {enough}"));
     }
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
-    let besides = match kept {
+    let of_which = match kept {
         0 => String::new(),
-        _ => format!(" besides {kept} that {} keeps apart", drive.ftl.name),
+        _ => format!(", of which {} keeps {kept} apart", drive.ftl.name),
     };
     let what =
-        format!("a full drive has {has} spare blocks in a plane{besides}, and {needs} are needed; expected {cures}");
+        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
     refuse(values, keys, &what)
 }
 

@@ -10,7 +10,7 @@
 //!
 //! Where the sources are silent: a data page whose subpages all stand in the log is invalid at once. Every plane has an open
 //! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.
-//! Ignored: wear is not levelled between the log and the rest.
+//! Trims forget whole pages. Ignored: wear is not levelled between the log and the rest.
 
 mod log;
 mod recover;
@@ -307,6 +307,10 @@ impl SectorLog {
 impl Ftl for SectorLog {
     fn unit_subpages(&self) -> u32 {
         self.subpages
+    }
+
+    fn transfer_subpages(&self) -> u32 {
+        1
     }
 
     #[inline]

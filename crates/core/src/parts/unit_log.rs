@@ -9,15 +9,18 @@
 //!
 //! Where open pages are not protected, a victim is erased when the last of its units has been programmed elsewhere.
 
+mod allocate;
+mod beside;
 mod collect;
 mod recover;
 
+pub use allocate::preferred_plane;
 pub use recover::Survivors;
 
-use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
+use crate::ftl::settings::FtlSettings;
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask, TORN, first_subpages};
+use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
@@ -170,17 +173,6 @@ impl UnitLog {
         Self::build(io, settings, units, unit_subpages, protected, seed, Vec::new())
     }
 
-    /// An empty log of `units` whole pages that leaves the blocks alone which `apart` marks, one entry a block. The layer
-    /// keeps single subpages there, and says which ([`Self::set_elsewhere`]).
-    pub fn beside(io: &Io, settings: &FtlSettings, units: u32, seed: u64, apart: Vec<bool>) -> Self {
-        let subpages = io.geometry().subpages_per_page;
-        assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those elsewhere can name");
-        assert_eq!(apart.len(), io.geometry().blocks() as usize);
-        let mut log = Self::build(io, settings, units, subpages, false, seed, apart);
-        log.elsewhere = vec![0; units as usize];
-        log
-    }
-
     fn build(
         io: &Io,
         settings: &FtlSettings,
@@ -299,39 +291,6 @@ impl UnitLog {
     pub fn place(&self, physical: u32) -> (u32, u64) {
         let (ppn, index) = self.per_page.split(physical);
         (ppn, first_subpages(self.unit_subpages) << (index * self.unit_subpages))
-    }
-
-    /// Subpages of `unit` whose newest content stands in blocks that this log leaves alone.
-    #[inline]
-    pub fn elsewhere(&self, unit: u32) -> u32 {
-        self.elsewhere.get(unit as usize).copied().unwrap_or(0)
-    }
-
-    /// Says which subpages of `unit` have their newest content in blocks that this log leaves alone. When the unit moves,
-    /// they are programmed as padding, so that after a power cut the old content does not pass for the newest.
-    #[inline]
-    pub fn set_elsewhere(&mut self, unit: u32, subpages: u32) {
-        self.elsewhere[unit as usize] = subpages;
-    }
-
-    /// Asks for what [`Self::elsewhere`] looks at.
-    #[inline]
-    pub fn prefetch_elsewhere(&self, unit: u32) {
-        prefetch(&self.elsewhere, unit as usize);
-    }
-
-    /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
-    #[inline]
-    fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
-        let width = self.unit_subpages;
-        let first = physical * width;
-        let found = (first..first + width).map(|psn| nand.logical(psn)).find(|&logical| logical < TORN)?;
-        Some(found / width)
-    }
-
-    #[inline]
-    fn is_apart(&self, block: u32) -> bool {
-        self.apart.get(block as usize).is_some_and(|&apart| apart)
     }
 
     #[inline]
@@ -623,83 +582,5 @@ impl UnitLog {
     fn validate(&mut self, physical: u32) {
         let (block, unit) = self.per_block.split(physical);
         self.blocks.validate(block, unit);
-    }
-
-    /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
-    fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        let planes = self.free_pages.len() as u32;
-        let first = preferred_plane(io, self.settings.allocation, self.cursor, unit / self.units_per_page);
-        for step in 0..planes {
-            let plane = if first + step >= planes { first + step - planes } else { first + step };
-            if self.ensure_space(io, plane, stream)? {
-                self.cursor = if plane + 1 == planes { 0 } else { plane + 1 };
-                return Ok(plane);
-            }
-        }
-        Err(Halt::NoSpace)
-    }
-
-    #[inline]
-    fn frontier(&self, plane: u32, stream: u32) -> usize {
-        (plane * self.settings.streams + stream) as usize
-    }
-
-    /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
-    #[inline]
-    fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        let index = self.frontier(plane, stream);
-        if self.frontiers[index].block == NO_BLOCK && !self.open_frontier(io, plane, stream) {
-            return self.take_page_elsewhere(io, plane, stream);
-        }
-        let frontier = &mut self.frontiers[index];
-        let ppn = frontier.block * self.pages_per_block + frontier.next_page;
-        frontier.next_page += 1;
-        self.free_pages[plane as usize] -= 1;
-        if frontier.next_page == self.pages_per_block {
-            let block = frontier.block;
-            frontier.block = NO_BLOCK;
-            self.blocks.close(block);
-        }
-        Ok(ppn)
-    }
-
-    #[cold]
-    fn take_page_elsewhere(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        let planes = self.free_pages.len() as u32;
-        let most_free = (0..planes).filter(|&other| other != plane).max_by_key(|&other| {
-            let at_frontier = self.frontiers[self.frontier(other, stream)].block != NO_BLOCK;
-            (self.blocks.free_count(other) + u32::from(at_frontier), u32::MAX - other)
-        });
-        match most_free {
-            Some(other) if self.frontiers[self.frontier(other, stream)].block != NO_BLOCK => {
-                self.take_page(io, other, stream)
-            }
-            Some(other) if self.open_frontier(io, other, stream) => self.take_page(io, other, stream),
-            _ => Err(Halt::NoSpace),
-        }
-    }
-
-    /// Opens a free block of `plane` for `stream`.
-    fn open_frontier(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
-        let nand = io.nand();
-        let level = self.settings.wear_leveling != WearLeveling::None;
-        let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
-        let index = self.frontier(plane, stream);
-        self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
-        opened.is_some()
-    }
-}
-
-/// The plane that a write of page-sized `unit` goes to if there is room; `cursor` is the next plane in turn.
-#[inline]
-pub fn preferred_plane(io: &Io, allocation: Allocation, cursor: u32, unit: u32) -> u32 {
-    match allocation {
-        Allocation::Static => unit % io.geometry().planes(),
-        Allocation::RoundRobin => cursor,
-        Allocation::LeastLoaded => {
-            let (planes, dies) = (io.geometry().planes(), io.geometry().dies());
-            let in_turn = (0..planes).map(|step| (cursor + step) % planes);
-            in_turn.min_by_key(|&plane| io.load(plane % dies)).unwrap_or(0)
-        }
     }
 }
