@@ -3,12 +3,13 @@
 //! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
 //! clock and no engine. The same code runs counted, timed, with or without contents.
 
+mod gather;
 pub mod page;
-
+pub mod sector_log;
 pub mod settings;
 pub mod subpage;
 
-use crate::geometry::Extent;
+use crate::geometry::{Extent, Geometry};
 use crate::nand::Flash;
 use crate::plan::Io;
 use crate::units::Nanos;
@@ -63,6 +64,11 @@ pub struct Report {
 pub trait Ftl: Send {
     /// Subpages of the smallest unit that can be trimmed.
     fn unit_subpages(&self) -> u32;
+
+    /// Subpages of the smallest run that crosses the host link.
+    fn transfer_subpages(&self) -> u32 {
+        self.unit_subpages()
+    }
 
     /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
@@ -136,12 +142,19 @@ pub struct Entry {
     pub about: &'static str,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
+    /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
+    pub apart: fn(&FtlSettings, &Geometry) -> u32,
     /// Builds one over erased flash.
     pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
 }
 
+impl Entry {
+    /// [`Self::apart`] of a layer that keeps nothing apart.
+    pub const NONE_APART: fn(&FtlSettings, &Geometry) -> u32 = |_, _| 0;
+}
+
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY];
+pub const REGISTRY: &[Entry] = &[page::ENTRY, sector_log::ENTRY, subpage::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -98,4 +98,6 @@ pub struct FtlSettings {
     pub wear_threshold: u32,
     /// Read command.
     pub read: ReadMode,
+    /// Share of the blocks of a plane that are a log of small writes (`sector-log`).
+    pub log_fraction: f64,
 }

@@ -51,7 +51,7 @@ pub struct Requests {
     pub flush: u64,
 }
 
-/// What the host moved. `transferred` counts whole units of the layer's map.
+/// What the host moved. `transferred` counts whole units of what the layer maps writes with.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Host {

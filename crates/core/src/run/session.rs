@@ -476,7 +476,7 @@ impl<'a> Session<'a> {
             if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
         };
         let subpage = u64::from(self.drive.geometry.subpage_bytes);
-        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.unit_subpages()) * subpage);
+        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.transfer_subpages()) * subpage);
         match kind {
             RequestKind::Read => {
                 self.requests.read += 1;

@@ -10,11 +10,7 @@ impl UnitLog {
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
         let planes = self.free_pages.len() as u32;
-        let first = match self.settings.allocation {
-            Allocation::Static => unit / self.units_per_page % planes,
-            Allocation::RoundRobin => self.cursor,
-            Allocation::LeastLoaded => self.least_loaded(io, planes),
-        };
+        let first = preferred_plane(io, self.settings.allocation, self.cursor, unit / self.units_per_page);
         for step in 0..planes {
             let plane = if first + step >= planes { first + step - planes } else { first + step };
             if self.ensure_space(io, plane, stream)? {
@@ -23,11 +19,6 @@ impl UnitLog {
             }
         }
         Err(Halt::NoSpace)
-    }
-
-    pub(super) fn least_loaded(&self, io: &Io, planes: u32) -> u32 {
-        let in_turn = (0..planes).map(|step| (self.cursor + step) % planes);
-        in_turn.min_by_key(|&plane| io.load(plane % self.dies)).unwrap_or(0)
     }
 
     #[inline]
@@ -78,5 +69,19 @@ impl UnitLog {
         let index = self.frontier(plane, stream);
         self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
         opened.is_some()
+    }
+}
+
+/// The plane that a write of page-sized `unit` goes to if there is room; `cursor` is the next plane in turn.
+#[inline]
+pub fn preferred_plane(io: &Io, allocation: Allocation, cursor: u32, unit: u32) -> u32 {
+    match allocation {
+        Allocation::Static => unit % io.geometry().planes(),
+        Allocation::RoundRobin => cursor,
+        Allocation::LeastLoaded => {
+            let (planes, dies) = (io.geometry().planes(), io.geometry().dies());
+            let in_turn = (0..planes).map(|step| (cursor + step) % planes);
+            in_turn.min_by_key(|&plane| io.load(plane % dies)).unwrap_or(0)
+        }
     }
 }
