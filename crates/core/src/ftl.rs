@@ -3,6 +3,7 @@
 //! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
 //! clock and no engine. The same code runs counted, timed, with or without contents.
 
+mod mga;
 pub mod page;
 
 pub mod settings;
@@ -141,7 +142,7 @@ pub struct Entry {
 }
 
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY];
+pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, mga::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,5 +1,6 @@
-//! Building blocks of translation layers: block bookkeeping, victim policies, and the log of mapped units.
+//! Building blocks of translation layers: block bookkeeping, choice of planes, victim policies, and the log of mapped units.
 
 pub mod blocks;
+pub mod rotation;
 pub mod unit_log;
 pub mod victim;

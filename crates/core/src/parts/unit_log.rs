@@ -11,11 +11,12 @@
 mod collect;
 mod recover;
 
-use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
+use crate::ftl::settings::{FtlSettings, WearLeveling};
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
+use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
 use crate::prefetch::prefetch;
@@ -127,7 +128,6 @@ pub struct UnitLog {
     pages_per_block: u32,
     per_page: Divisor,
     per_block: Divisor,
-    dies: u32,
     blocks_per_plane: u32,
     map: Vec<u32>,
     blocks: Blocks,
@@ -138,7 +138,7 @@ pub struct UnitLog {
     open: Vec<OpenPage>,
     /// Free pages of each plane: in free blocks and at the frontiers.
     free_pages: Vec<u32>,
-    cursor: u32,
+    rotation: Rotation,
     gc_start: u32,
     gc_stop: u32,
     /// Whether open pages survive a power cut, so that a victim may be erased while they hold its units.
@@ -164,19 +164,12 @@ impl UnitLog {
         assert!((settings.streams + 1) * units_per_page < 1 << 16, "more open slots than a map entry can name");
         let planes = geometry.planes();
         let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
-        let pages_of = |count: crate::ftl::settings::BlockCount| match count {
-            crate::ftl::settings::BlockCount::Blocks(n) => n * geometry.pages_per_block,
-            crate::ftl::settings::BlockCount::Share(share) => {
-                (f64::from(geometry.blocks_per_plane * geometry.pages_per_block) * share) as u32
-            }
-        };
         UnitLog {
             units_per_page,
             unit_subpages,
             pages_per_block: geometry.pages_per_block,
             per_page: Divisor::new(units_per_page),
             per_block: Divisor::new(blocks.units_per_block()),
-            dies: geometry.dies(),
             blocks_per_plane: geometry.blocks_per_plane,
             map: vec![UNMAPPED; units as usize],
             victim: victim::new(settings.victim),
@@ -186,9 +179,9 @@ impl UnitLog {
                 .map(|_| OpenPage::new())
                 .collect(),
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
-            cursor: 0,
-            gc_start: pages_of(settings.gc_start),
-            gc_stop: pages_of(settings.gc_stop),
+            rotation: Rotation::new(settings.allocation, &geometry),
+            gc_start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
+            gc_stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
             protected,
             failed: Vec::new(),
             emptying: Vec::new(),
@@ -540,25 +533,15 @@ impl UnitLog {
 
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        let planes = self.free_pages.len() as u32;
-        let first = match self.settings.allocation {
-            Allocation::Static => unit / self.units_per_page % planes,
-            Allocation::RoundRobin => self.cursor,
-            Allocation::LeastLoaded => self.least_loaded(io, planes),
-        };
-        for step in 0..planes {
-            let plane = if first + step >= planes { first + step - planes } else { first + step };
+        let first = self.rotation.first(io, self.per_page.divide(unit));
+        for step in 0..self.free_pages.len() as u32 {
+            let plane = self.rotation.then(first, step);
             if self.ensure_space(io, plane, stream)? {
-                self.cursor = if plane + 1 == planes { 0 } else { plane + 1 };
+                self.rotation.used(plane);
                 return Ok(plane);
             }
         }
         Err(Halt::NoSpace)
-    }
-
-    fn least_loaded(&self, io: &Io, planes: u32) -> u32 {
-        let in_turn = (0..planes).map(|step| (self.cursor + step) % planes);
-        in_turn.min_by_key(|&plane| io.load(plane % self.dies)).unwrap_or(0)
     }
 
     #[inline]
