@@ -122,7 +122,7 @@ fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String))
     set("part.bus_rate", pick(rng, &["40MB/s", "400MB/s", "unlimited"]).into());
     set("part.t_suspend", pick(rng, &["0ns", "20us"]).into());
     set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
-    let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes % word == 0).collect();
+    let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);
     set("part.word_size", format!("{word}B"));
     let mode = pick(rng, &["page", "dma", "spread"]);
@@ -135,7 +135,8 @@ fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String))
 
 fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str, String)) {
     set("ftl.streams", streams.to_string());
-    set("ftl.classifier", pick(rng, &["none", "size"]).into());
+    let classifiers: &[&str] = if streams == 3 { &["none", "size", "recency"] } else { &["none"] };
+    set("ftl.classifier", pick(rng, classifiers).into());
     set("ftl.victim", pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit"]).into());
     set("ftl.allocation", pick(rng, &["static", "round-robin", "least-loaded"]).into());
     set("ftl.wear_leveling", pick(rng, &["none", "dynamic", "static"]).into());

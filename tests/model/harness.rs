@@ -3,7 +3,6 @@
 use crate::drives::Shape;
 use palimpsest_core::config::Drive;
 use palimpsest_core::error::Result;
-use palimpsest_core::ftl::io::Io;
 use palimpsest_core::ftl::{Blueprint, Entry, REGISTRY};
 use palimpsest_core::geometry::RequestKind;
 use palimpsest_core::host::settings::Acknowledge;
@@ -12,6 +11,7 @@ use palimpsest_core::nand::Nand;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::nand::faults::Faults;
 use palimpsest_core::observe::Observer;
+use palimpsest_core::plan::Io;
 use palimpsest_core::sim::device::{Command, Device, Verifier};
 use palimpsest_core::sim::engine::Engine;
 use palimpsest_core::units::Nanos;

@@ -344,13 +344,42 @@ impl Nand {
     /// [`Halt::Refused`] with the rule that this breaks, [`Halt::PowerCut`].
     #[inline]
     pub fn program(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
+        self.change_cells(ppn, written, logical, data, false)
+    }
+
+    /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
+    /// With payload bytes every bit is checked.
+    ///
+    /// # Errors
+    /// As [`Self::program`]; [`Rule::OneToZero`] where a cell would have to go from 0 to 1.
+    pub fn reprogram(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
+        self.change_cells(ppn, written, logical, data, true)
+    }
+
+    #[inline]
+    fn change_cells(
+        &mut self,
+        ppn: u32,
+        written: SubpageMask,
+        logical: &[u32],
+        data: &[Data],
+        reuse: bool,
+    ) -> Flash<Outcome> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::Kind::Program, block, page, written);
-        if let Err(rule) = self.probe_program(ppn, written, false) {
+        let first = (ppn * self.geometry.subpages_per_page) as usize;
+        let mut allowed = self.probe_program(ppn, written, reuse);
+        if reuse
+            && allowed.is_ok()
+            && self.programs[ppn as usize] > 0
+            && !self.payload.only_clears(first, written, data)
+        {
+            allowed = Err(Rule::OneToZero);
+        }
+        if let Err(rule) = allowed {
             return Err(self.refuse(rule, block, page));
         }
-        let first = (ppn * self.geometry.subpages_per_page) as usize;
         let count = self.geometry.subpages_per_page as usize;
         let cells = &mut self.logical[first..first + count];
         let again = self.programs[ppn as usize] > 0;
@@ -454,5 +483,57 @@ impl Nand {
     #[inline]
     fn first_page(&self, block: u32) -> usize {
         block as usize * self.geometry.pages_per_block as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part::tests::slc;
+    use super::*;
+
+    fn nand(part: Part) -> Nand {
+        let geometry = Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 2,
+            pages_per_block: part.pages_per_block,
+            subpages_per_page: part.subpages_per_page(),
+            subpage_bytes: part.subpage_bytes,
+        };
+        Nand::new(geometry, part, Payload::Bytes, None)
+    }
+
+    fn filled(nand: &mut Nand, byte: u8) -> Data {
+        let bytes = vec![byte; nand.geometry().subpage_bytes as usize];
+        nand.buffers().keep(&bytes)
+    }
+
+    #[test]
+    fn cells_are_programmed_again_from_one_to_zero_only() {
+        let mut nand = nand(Part { nop: 3, ..slc() });
+        let (first, fewer, more) = (filled(&mut nand, 0b1110), filled(&mut nand, 0b0110), filled(&mut nand, 0b0111));
+        assert_eq!(nand.program(0, 1, &[7], &[first]).unwrap(), Outcome::Done);
+        assert!(
+            matches!(nand.program(0, 1, &[7], &[fewer]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
+        );
+        assert_eq!(nand.reprogram(0, 1, &[8], &[fewer]).unwrap(), Outcome::Done);
+        assert!(
+            matches!(nand.reprogram(0, 1, &[8], &[more]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
+        );
+        assert_eq!((nand.logical(0), nand.counters().reprograms), (8, 1));
+        let read = nand.load(0);
+        assert!(nand.buffers().get(read).unwrap().iter().all(|&byte| byte == 0b0110));
+    }
+
+    #[test]
+    fn a_refusal_tells_what_happened_to_the_block() {
+        let mut nand = nand(slc());
+        let data = filled(&mut nand, 1);
+        assert_eq!(nand.program(2, 1, &[0], &[data]).unwrap(), Outcome::Done);
+        let Err(Halt::Refused(refusal)) = nand.program(1, 1, &[1], &[data]) else { panic!("not refused") };
+        assert_eq!((refusal.rule, refusal.operation), (Rule::PageOrder, 2));
+        assert_eq!(refusal.history, ["program page 2 subpages 0b1"]);
     }
 }

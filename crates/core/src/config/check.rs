@@ -8,6 +8,7 @@ use super::schema::near;
 use super::{Drive, Entry};
 use crate::error::{Error, Result};
 use crate::ftl;
+use crate::ftl::settings::Classifier;
 use crate::host::request::SECTOR_BYTES;
 use crate::nand::part::{ProgramOrder, ReadMode};
 use crate::units::Nanos;
@@ -29,6 +30,7 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 /// [`Error::Input`] at the place of the key that was set in the highest layer.
 pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     layer(drive, values)?;
+    streams(drive, values)?;
     page_shape(values)?;
     size(values)?;
     counts(drive, values)?;
@@ -48,6 +50,15 @@ fn layer(drive: &Drive, values: &Values) -> Result<()> {
     let near = near(&drive.ftl.name, names.iter().copied());
     let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
     refuse(values, &["ftl.name"], &what)
+}
+
+/// A classifier without a stream for cold data would silently do nothing.
+fn streams(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 {
+        let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
+        return refuse(values, &["ftl.classifier", "ftl.streams"], what);
+    }
+    Ok(())
 }
 
 fn counts(drive: &Drive, values: &Values) -> Result<()> {

@@ -9,6 +9,7 @@ use super::{Blueprint, Entry, Ftl, Mapping, Report};
 use crate::geometry::Extent;
 use crate::nand::data::Data;
 use crate::nand::{Flash, first_subpages};
+use crate::parts::hot_cold::StreamChooser;
 use crate::parts::unit_log::{Append, Location, UnitLog};
 use crate::plan::port::Piece;
 use crate::plan::{Cause, Gate, Io};
@@ -23,6 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct Page {
     settings: FtlSettings,
     log: UnitLog,
+    streams: StreamChooser,
     subpages: u32,
     sectors_per_page: u64,
     contents: Vec<Data>,
@@ -34,6 +36,11 @@ impl Page {
         Page {
             settings: blueprint.settings.clone(),
             log: UnitLog::new(io, &blueprint.settings, blueprint.logical_pages, subpages, false, blueprint.seed),
+            streams: StreamChooser::new(
+                &blueprint.settings,
+                blueprint.logical_pages,
+                io.geometry().page_bytes() / crate::units::SECTOR_BYTES as u32,
+            ),
             subpages,
             sectors_per_page: u64::from(io.geometry().page_bytes()) / crate::units::SECTOR_BYTES,
             contents: Vec::new(),
@@ -51,7 +58,7 @@ impl Page {
         })
     }
 
-    fn write_page(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) -> Flash<()> {
+    fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let mut after = Gate::NONE;
         self.contents.clear();
         self.contents.resize(self.subpages as usize, Data::ZERO);
@@ -69,9 +76,9 @@ impl Page {
         let what =
             Append { unit: page, data: self.contents[0], cause: Cause::Host, after, signal: io.request(), holds: 0 };
         if self.subpages == 1 {
-            return self.log.append(io, 0, what);
+            return self.log.append(io, stream, what);
         }
-        self.log.append_page(io, 0, what, &self.contents)
+        self.log.append_page(io, stream, what, &self.contents)
     }
 
     /// Puts the host's sectors over the contents of the page.
@@ -105,8 +112,9 @@ impl Ftl for Page {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent);
         for (page, first, sectors) in self.pages(extent) {
-            self.write_page(io, page, first, sectors)?;
+            self.write_page(io, stream, page, first, sectors)?;
         }
         Ok(())
     }

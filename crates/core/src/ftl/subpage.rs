@@ -8,15 +8,16 @@
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::page::{log_report, words_of};
-use super::settings::{Classifier, FtlSettings};
+use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Report};
 use crate::geometry::Extent;
 use crate::nand::Flash;
 use crate::nand::data::Data;
+use crate::parts::hot_cold::StreamChooser;
 use crate::parts::unit_log::{Append, Location, UnitLog};
 use crate::plan::port::{Piece, pieces};
 use crate::plan::{Cause, Gate, Io};
-use crate::units::{KIB, Nanos, SECTOR_BYTES};
+use crate::units::{Nanos, SECTOR_BYTES};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "subpage",
@@ -24,9 +25,6 @@ pub(super) const ENTRY: Entry = Entry {
     buffered: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
 };
-
-/// Requests of at least this many sectors are cold for [`Classifier::Size`] (LLH paper, Sec. 5).
-const COLD_SECTORS: u32 = (64 * KIB / SECTOR_BYTES) as u32;
 
 /// Subpages of one physical page that a read wants.
 #[derive(Clone, Copy)]
@@ -39,6 +37,7 @@ struct Wanted {
 struct Subpage {
     settings: FtlSettings,
     log: UnitLog,
+    streams: StreamChooser,
     sectors_per_subpage: u32,
     subpages_per_page: u32,
     acknowledge_programs: bool,
@@ -53,6 +52,7 @@ impl Subpage {
         let protected = !blueprint.acknowledge_programs;
         Subpage {
             log: UnitLog::new(io, &blueprint.settings, units, 1, protected, blueprint.seed),
+            streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
             acknowledge_programs: blueprint.acknowledge_programs,
@@ -60,11 +60,6 @@ impl Subpage {
             settings: blueprint.settings.clone(),
             wanted: Vec::new(),
         }
-    }
-
-    fn stream_of(&self, extent: Extent) -> u32 {
-        let cold = self.settings.classifier == Classifier::Size && extent.sectors >= COLD_SECTORS;
-        u32::from(cold && self.settings.streams > 2)
     }
 
     #[inline]
@@ -129,7 +124,7 @@ impl Ftl for Subpage {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.stream_of(extent);
+        let stream = self.streams.stream_of(extent);
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }

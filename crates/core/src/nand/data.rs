@@ -92,9 +92,23 @@ impl PayloadStore {
             self.sequence[first + index] = sequence;
             match self.kind {
                 Payload::Tag => self.tags[first + index] = data[index].0,
-                _ => self.cells[first + index] = self.buffers.get(data[index]).map(Box::from),
+                _ => self.cells[first + index] = Some(self.buffers.bytes_of(data[index])),
             }
         }
+    }
+
+    /// Whether storing `data` over what the subpages `written` hold would take cells from 1 to 0 only. Fingerprints know no
+    /// cells: only bytes can tell.
+    pub fn only_clears(&self, first: usize, written: SubpageMask, data: &[Data]) -> bool {
+        if self.kind != Payload::Bytes {
+            return true;
+        }
+        (0..data.len()).filter(|index| written >> index & 1 == 1).all(|index| {
+            match (&self.cells[first + index], self.buffers.get(data[index])) {
+                (None, _) | (_, None) => true, // all cells are 1, or all become 0
+                (Some(old), Some(new)) => old.iter().zip(new).all(|(old, new)| new & !old == 0),
+            }
+        })
     }
 
     /// Forgets the bytes of erased subpages; fingerprints cannot be read any more and need no clearing.
@@ -153,6 +167,11 @@ impl Buffers {
     #[inline]
     fn index(&self, data: Data) -> Option<usize> {
         if self.real { (data.0 as usize).checked_sub(1) } else { None }
+    }
+
+    /// A copy of the bytes of `data`.
+    fn bytes_of(&self, data: Data) -> Box<[u8]> {
+        self.get(data).map_or_else(|| vec![0; self.subpage_bytes].into(), Box::from)
     }
 
     /// Keeps `data` alive beyond its request.

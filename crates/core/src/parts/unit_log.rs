@@ -1,20 +1,22 @@
 //! A log of mapped units: the map, the open pages, allocation over the planes, and cleaning, for layers that write units of
 //! one size out of place. A unit is a page (`page`) or a subpage (`subpage`).
 //!
-//! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream. A
-//! unit of an open page remembers where its older copy stands, and that copy stays valid until the page is programmed: so
-//! what was acknowledged after programming survives a power cut. Streams have blocks of their own in every plane.
+//! A page is programmed when it is full; until then its units wait in the controller's memory, one open page a stream of the
+//! host, and one a plane for what cleaning moves there: if moved units left their plane, the fuller planes, which are
+//! cleaned more often, would grow fuller still. A unit of an open page remembers where its older copy stands, and that
+//! copy stays valid until the page is programmed: so what was acknowledged after programming survives a power cut. Streams
+//! have blocks of their own in every plane.
 //!
-//! Where open pages are not protected, moved units have an open page of their own, and a victim is erased when the last of
-//! its units has been programmed elsewhere.
+//! Where open pages are not protected, a victim is erased when the last of its units has been programmed elsewhere.
 
+mod allocate;
 mod collect;
 mod recover;
 
-use crate::ftl::settings::{FtlSettings, WearLeveling};
+use crate::ftl::settings::FtlSettings;
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
+use crate::nand::{Flash, Outcome, PADDING, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
@@ -73,7 +75,7 @@ struct Slot {
     previous: u32,
 }
 
-/// The page of a stream that is being filled.
+/// A page that is being filled.
 struct OpenPage {
     slots: Vec<Slot>,
     /// Closes when everything that was read for this page has arrived.
@@ -82,8 +84,8 @@ struct OpenPage {
     done: Gate,
     /// Subpages of the host's write buffer that it holds.
     held: u32,
-    /// When its oldest unit came.
-    since: u64,
+    /// When the oldest unit came that somebody waits for: the host, or, where open pages are not protected, an erase.
+    since: Option<u64>,
     cause: Cause,
     /// Programs of other open pages, into which units of this one have moved.
     also: Vec<Gate>,
@@ -96,7 +98,7 @@ impl OpenPage {
             ready: Gate::NONE,
             done: Gate::NONE,
             held: 0,
-            since: 0,
+            since: None,
             cause: Cause::Host,
             also: Vec::new(),
         }
@@ -135,7 +137,10 @@ pub struct UnitLog {
     rng: Rng,
     /// Frontier of each stream in each plane: index plane x streams + stream.
     frontiers: Vec<Frontier>,
+    /// Open pages: first those of the host's streams, then those of moved units.
     open: Vec<OpenPage>,
+    /// Open pages of moved units: one a plane, as long as map entries can name them all.
+    moved_pages: u32,
     /// Free pages of each plane: in free blocks and at the frontiers.
     free_pages: Vec<u32>,
     rotation: Rotation,
@@ -161,8 +166,8 @@ impl UnitLog {
         assert!(units <= MAX_UNITS, "more units than a map entry can name");
         let geometry: Geometry = *io.geometry();
         let units_per_page = geometry.subpages_per_page / unit_subpages;
-        assert!((settings.streams + 1) * units_per_page < 1 << 16, "more open slots than a map entry can name");
         let planes = geometry.planes();
+        let moved_pages = planes.min(((1 << 16) - 1) / units_per_page - settings.streams);
         let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
         UnitLog {
             units_per_page,
@@ -175,9 +180,8 @@ impl UnitLog {
             victim: victim::new(settings.victim),
             rng: Rng::new(seed, 0x71c7),
             frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
-            open: (0..settings.streams + u32::from(!protected && settings.streams == 1))
-                .map(|_| OpenPage::new())
-                .collect(),
+            open: (0..settings.streams + moved_pages).map(|_| OpenPage::new()).collect(),
+            moved_pages,
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
             rotation: Rotation::new(settings.allocation, &geometry),
             gc_start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
@@ -211,10 +215,10 @@ impl UnitLog {
         self.settings.streams - 1
     }
 
-    /// The open page of data that is moved.
+    /// The open page of what is moved in `plane`.
     #[inline]
-    fn moved_page(&self) -> u32 {
-        self.open.len() as u32 - 1
+    fn moved_page(&self, plane: u32) -> u32 {
+        self.settings.streams + plane % self.moved_pages
     }
 
     /// The stream whose blocks the open page `page` is programmed into.
@@ -229,8 +233,8 @@ impl UnitLog {
         match self.map[unit as usize] {
             UNMAPPED => Location::Unmapped,
             entry if entry >= IN_OPEN_PAGE => {
-                let (stream, slot) = self.slot_of(entry);
-                Location::Open(self.open[stream].slots[slot].data)
+                let (open, slot) = self.slot_of(entry);
+                Location::Open(self.open[open].slots[slot].data)
             }
             physical => Location::Flash(physical),
         }
@@ -266,9 +270,9 @@ impl UnitLog {
         ((index / self.units_per_page) as usize, (index % self.units_per_page) as usize)
     }
 
-    /// When the oldest unit of any open page came.
+    /// When the oldest unit in any open page came that somebody waits for.
     pub fn oldest_open(&self) -> Option<u64> {
-        self.open.iter().filter(|page| !page.slots.is_empty()).map(|page| page.since).min()
+        self.open.iter().filter_map(|page| page.since).min()
     }
 
     /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
@@ -326,20 +330,23 @@ impl UnitLog {
         if entry == UNMAPPED || entry < IN_OPEN_PAGE {
             return false;
         }
-        let (stream, slot) = self.slot_of(entry);
+        let (open, slot) = self.slot_of(entry);
         let (_, buffers) = io.host();
         buffers.pin(what.data);
-        let page = &mut self.open[stream];
+        let page = &mut self.open[open];
         buffers.unpin(page.slots[slot].data);
         page.slots[slot].data = what.data;
-        self.attach(io, stream as u32, what);
+        self.attach(io, open as u32, what);
         true
     }
 
-    /// Makes the open page of `stream` wait for, and tell, the gates of `what`.
+    /// Makes open page `open` wait for, and tell, the gates of `what`.
     #[inline]
-    fn attach(&mut self, io: &mut Io, stream: u32, what: Append) {
-        let page = &mut self.open[stream as usize];
+    fn attach(&mut self, io: &mut Io, open: u32, what: Append) {
+        let page = &mut self.open[open as usize];
+        if what.cause == Cause::Host || !self.protected {
+            page.since.get_or_insert(io.now());
+        }
         if !what.after.is_none() {
             if !io.is_open(page.ready) {
                 page.ready = io.gate();
@@ -355,33 +362,37 @@ impl UnitLog {
     }
 
     #[inline]
-    fn push(&mut self, io: &mut Io, stream: u32, what: Append) {
-        self.attach(io, stream, what);
+    fn push(&mut self, io: &mut Io, open: u32, what: Append) {
+        self.attach(io, open, what);
         let entry = &mut self.map[what.unit as usize];
-        let page = &mut self.open[stream as usize];
+        let page = &mut self.open[open as usize];
         if page.slots.is_empty() {
-            page.since = io.now();
             page.cause = what.cause;
         }
-        let previous = std::mem::replace(entry, IN_OPEN_PAGE + stream * self.units_per_page + page.slots.len() as u32);
+        let previous = std::mem::replace(entry, IN_OPEN_PAGE + open * self.units_per_page + page.slots.len() as u32);
         page.slots.push(Slot { unit: what.unit, data: what.data, previous });
         page.held += what.holds;
         io.host().1.pin(what.data);
     }
 
-    /// Pads and programs the open page of every stream; `signal` learns when they are programmed.
+    /// Pads and programs every open page that somebody waits for; `signal` learns when they are programmed.
     ///
     /// # Errors
     /// As [`Self::append`].
     pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
-        for index in 0..self.open.len() as u32 {
-            if self.open[index as usize].slots.is_empty() {
+        for open in 0..self.open.len() as u32 {
+            if self.open[open as usize].since.is_none() {
                 continue;
             }
-            let first = self.open[index as usize].slots[0].unit;
-            let plane = self.plane_with_space(io, self.stream_of(index), first)?;
-            let page = &mut self.open[index as usize];
-            if page.slots.is_empty() {
+            let plane = match open.checked_sub(self.settings.streams) {
+                None => self.plane_with_space(io, open, self.open[open as usize].slots[0].unit)?,
+                Some(plane) => {
+                    self.ensure_space(io, plane, self.moved_stream())?;
+                    plane
+                }
+            };
+            let page = &mut self.open[open as usize];
+            if page.since.is_none() {
                 continue;
             }
             if !signal.is_none() {
@@ -390,7 +401,7 @@ impl UnitLog {
                 }
                 io.link(page.done, signal);
             }
-            self.program_open(io, plane, index)?;
+            self.program_open(io, plane, open)?;
             self.evacuate_failed(io)?;
         }
         Ok(())
@@ -411,7 +422,7 @@ impl UnitLog {
         // Its allocation serves the next page.
         page.slots.clear();
         self.open[index as usize].slots = page.slots;
-        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
+        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io, index) }
     }
 
     fn program_slots(&mut self, io: &mut Io, plane: u32, stream: u32, page: &OpenPage) -> Flash<()> {
@@ -506,8 +517,8 @@ impl UnitLog {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}
             entry if entry >= IN_OPEN_PAGE => {
-                let (stream, index) = self.slot_of(entry);
-                let slot = &mut self.open[stream].slots[index];
+                let (open, index) = self.slot_of(entry);
+                let slot = &mut self.open[open].slots[index];
                 let previous = slot.previous;
                 io.host().1.unpin(slot.data);
                 *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED };
@@ -529,68 +540,5 @@ impl UnitLog {
     fn validate(&mut self, physical: u32) {
         let (block, unit) = self.per_block.split(physical);
         self.blocks.validate(block, unit);
-    }
-
-    /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
-    fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        let first = self.rotation.first(io, self.per_page.divide(unit));
-        for step in 0..self.free_pages.len() as u32 {
-            let plane = self.rotation.then(first, step);
-            if self.ensure_space(io, plane, stream)? {
-                self.rotation.used(plane);
-                return Ok(plane);
-            }
-        }
-        Err(Halt::NoSpace)
-    }
-
-    #[inline]
-    fn frontier(&self, plane: u32, stream: u32) -> usize {
-        (plane * self.settings.streams + stream) as usize
-    }
-
-    /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
-    #[inline]
-    fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        let index = self.frontier(plane, stream);
-        if self.frontiers[index].block == NO_BLOCK && !self.open_frontier(io, plane, stream) {
-            return self.take_page_elsewhere(io, plane, stream);
-        }
-        let frontier = &mut self.frontiers[index];
-        let ppn = frontier.block * self.pages_per_block + frontier.next_page;
-        frontier.next_page += 1;
-        self.free_pages[plane as usize] -= 1;
-        if frontier.next_page == self.pages_per_block {
-            let block = frontier.block;
-            frontier.block = NO_BLOCK;
-            self.blocks.close(block);
-        }
-        Ok(ppn)
-    }
-
-    #[cold]
-    fn take_page_elsewhere(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        let planes = self.free_pages.len() as u32;
-        let most_free = (0..planes).filter(|&other| other != plane).max_by_key(|&other| {
-            let at_frontier = self.frontiers[self.frontier(other, stream)].block != NO_BLOCK;
-            (self.blocks.free_count(other) + u32::from(at_frontier), u32::MAX - other)
-        });
-        match most_free {
-            Some(other) if self.frontiers[self.frontier(other, stream)].block != NO_BLOCK => {
-                self.take_page(io, other, stream)
-            }
-            Some(other) if self.open_frontier(io, other, stream) => self.take_page(io, other, stream),
-            _ => Err(Halt::NoSpace),
-        }
-    }
-
-    /// Opens a free block of `plane` for `stream`.
-    fn open_frontier(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
-        let nand = io.nand();
-        let level = self.settings.wear_leveling != WearLeveling::None;
-        let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
-        let index = self.frontier(plane, stream);
-        self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
-        opened.is_some()
     }
 }

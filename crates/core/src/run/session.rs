@@ -55,7 +55,7 @@ impl Verifier for ShadowVerifier {
         match command.kind {
             RequestKind::Write => self.shadow.write(&io.host, command.extent),
             RequestKind::Trim => self.shadow.trim(command.extent),
-            RequestKind::Flush => {}
+            RequestKind::Flush => self.shadow.flush(),
             RequestKind::Read => {
                 let delivered = io.host.take_delivered();
                 let copy = self.returned.is_some().then(|| delivered.clone());
@@ -64,6 +64,11 @@ impl Verifier for ShadowVerifier {
             }
         }
         Ok(())
+    }
+
+    fn power_failed(&mut self, io: &mut Io, command: Command) {
+        let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
+        self.shadow.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
     }
 }
 
@@ -114,7 +119,10 @@ impl<'a> Session<'a> {
         let layer = (entry.build)(&io, &blueprint);
         let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
         let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-        let shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        if drive.faults.power_cut_at.is_some() {
+            shadow.expect_power_cut(!entry.buffered || !blueprint.acknowledge_programs);
+        }
         Ok(Session {
             drive,
             options,

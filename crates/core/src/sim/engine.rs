@@ -3,8 +3,9 @@
 //! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
 //! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
 //! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
-//! with it. A bus is taken first come, first served, for a command with its address, for data in, and for data out. With the
-//! cache register, a die moves one batch while its array works on the next of the same kind.
+//! with it. A bus is taken first come, first served, for data in (with its command and address) and for data out; the command
+//! and address of a read or erase go before data, so that no array waits for the data of another. With the cache register,
+//! a die moves one batch while its array works on the next of the same kind.
 
 mod dies;
 mod gates;
@@ -41,6 +42,8 @@ struct Pending {
 #[derive(Clone, Copy, Default)]
 struct Bus {
     free_at: Nanos,
+    /// The last command has been sent at this time.
+    commanded_at: Nanos,
     busy: Nanos,
 }
 
@@ -51,6 +54,15 @@ impl Bus {
         self.free_at = self.free_at.max(now) + time;
         self.busy += time;
         self.free_at
+    }
+
+    /// Sends a command of `time`: it goes before data, which it pauses. Data that has its turn already is not told of the
+    /// delay; what comes behind that is.
+    #[inline]
+    fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.take(now, time);
+        self.commanded_at = self.commanded_at.max(now) + time;
+        self.commanded_at
     }
 }
 
@@ -336,10 +348,11 @@ impl Engine {
         let Pending { operation, die, .. } = self.pending[index as usize];
         self.read_left_die(die);
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
-            // Cut through: the link may have been sending since the first byte left the die.
+            // Cut through: the link may have been sending since the first byte left the die, but not before.
             let time = self.link_rate.time_for(u64::from(operation.bytes));
-            let end = (self.link_out.free_at + time).max(self.now);
-            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time };
+            let first_byte = self.now - self.transfer_time(operation.bytes);
+            let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
+            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
             if end > self.now {
                 self.events.push(end, Event::Delivered(index));
                 return self.kick(die);

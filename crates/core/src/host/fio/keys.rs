@@ -2,7 +2,7 @@
 
 use super::distribution::{self, Distribution};
 use super::pattern::Pattern;
-use super::quantity::{Amount, amount, count, size};
+use super::quantity::{Amount, amount, count, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
 use crate::error::{Error, Result};
 use crate::host::request::SECTOR_BYTES;
@@ -64,7 +64,7 @@ pub const KEYS: &[Key] = &[
         "io_size",
         &["io_limit"],
         "a size above 0 such as 8GiB, or a percentage of the drive such as 200%",
-        |spec, text| put(&mut spec.io_size, amount(text).filter(|&size| !is_zero(size)).map(Some)),
+        |spec, text| put(&mut spec.io_size, repeated_amount(text).filter(|&size| !is_zero(size)).map(Some)),
     ),
     key("loops", &[], "a whole number from 1", |spec, text| put(&mut spec.loops, positive(text).map(Some))),
     key("iodepth", &[], "a whole number from 1 to 65536", |spec, text| {

@@ -61,11 +61,20 @@ pub fn size(text: &str) -> Option<u64> {
 
 /// Bytes or a percentage of the drive up to 100.
 pub fn amount(text: &str) -> Option<Amount> {
+    amount_up_to(text, 1_000_000)
+}
+
+/// Bytes, or as many times the drive as a percentage says.
+pub fn repeated_amount(text: &str) -> Option<Amount> {
+    amount_up_to(text, u32::MAX)
+}
+
+fn amount_up_to(text: &str, millionths: u32) -> Option<Amount> {
     match text.strip_suffix('%') {
-        Some(percent) => match scaled(percent, 10_000)? {
-            part @ 0..=1_000_000 => Some(Amount::Millionths(part as u32)),
-            _ => None,
-        },
+        Some(percent) => {
+            let part = u32::try_from(scaled(percent, 10_000)?).ok()?;
+            (part <= millionths).then_some(Amount::Millionths(part))
+        }
         None => size(text).map(Amount::Bytes),
     }
 }
@@ -131,6 +140,7 @@ mod tests {
     fn parts_of_a_drive() {
         assert_eq!(amount("12.5%"), Some(Amount::Millionths(125_000)));
         assert_eq!(amount("101%"), None);
+        assert_eq!(repeated_amount("200%").map(|amount| amount.bytes_of(GIB)), Some(2 * GIB));
         assert_eq!(Amount::Millionths(125_000).bytes_of(GIB), GIB / 8);
         assert_eq!(Amount::Millionths(1_000_000).bytes_of(GIB), GIB);
         assert_eq!(

@@ -48,8 +48,8 @@ impl UnitLog {
                 return Ok(true);
             }
         }
-        if !self.emptying.is_empty() && !self.open[self.moved_page() as usize].slots.is_empty() {
-            self.program_open(io, plane, self.moved_page())?;
+        if !self.emptying.is_empty() && !self.open[self.moved_page(plane) as usize].slots.is_empty() {
+            self.program_open(io, plane, self.moved_page(plane))?;
         }
         // Cleaning cannot use the blocks of another stream.
         let spare = self.frontiers[index].block != NO_BLOCK && self.settings.streams > 1;
@@ -101,7 +101,7 @@ impl UnitLog {
     fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let frontier = self.frontiers[self.frontier(plane, self.moved_stream())];
         let at_frontier = if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page };
-        let waiting = self.open[self.moved_page() as usize].slots.len() as u32;
+        let waiting = self.open[self.moved_page(plane) as usize].slots.len() as u32;
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.protected { self.units_per_page - 1 } else { 0 };
         let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.units_per_page + slack;
@@ -146,12 +146,14 @@ impl UnitLog {
         Ok(())
     }
 
-    /// Erases the victims whose last units have been programmed elsewhere, or trimmed.
+    /// The open page `page` has been programmed: erases the victims whose last units it held. A victim that trims emptied
+    /// waits for the page, too: its gate does.
     #[cold]
-    pub(super) fn erase_emptied(&mut self, io: &mut Io) -> Flash<()> {
+    pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let mut index = 0;
         while let Some(&(victim, moved)) = self.emptying.get(index) {
-            if self.blocks.valid_count(victim) == 0 {
+            let waited = self.moved_page(victim / self.blocks_per_plane) == page;
+            if waited && self.blocks.valid_count(victim) == 0 {
                 self.emptying.remove(index);
                 self.erase(io, victim, moved)?;
             } else {
@@ -236,7 +238,7 @@ impl UnitLog {
             // Programming an open page on the way here has made this copy obsolete.
             return Ok(());
         }
-        let (page, entry) = (self.moved_page(), self.map[what.unit as usize]);
+        let (page, entry) = (self.moved_page(plane), self.map[what.unit as usize]);
         if entry == physical {
             self.push(io, page, what);
         } else {
@@ -250,7 +252,7 @@ impl UnitLog {
                 self.attach(io, page, what);
                 return Ok(());
             }
-            self.move_newer(io, from, slot, what);
+            self.move_newer(io, page, from, slot, what);
         }
         let pushed = self.open[page as usize].slots.last_mut().expect("a slot was pushed");
         if self.protected {
@@ -267,13 +269,21 @@ impl UnitLog {
     }
 
     /// Moves the content of `slot` of open page `from` into the open page of moved data. Who waits for the page waits for both.
-    fn move_newer(&mut self, io: &mut Io, from: usize, slot: usize, what: Append) {
+    fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
         let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
         let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
-        let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
-        let page = self.moved_page();
+        let mut after = Gate::NONE;
+        if io.is_open(self.open[from].ready) {
+            // What is read for the other page from now on is none of this page's: it might come behind it in a block.
+            after = std::mem::replace(&mut self.open[from].ready, io.gate());
+            io.link(after, self.open[from].ready);
+        }
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
+        // From now on this page, too, holds what the host waits for.
+        let since = self.open[from].since;
+        let waits = &mut self.open[page as usize].since;
+        *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
         let done = self.open[page as usize].done;
         self.open[from].also.push(done);
     }
@@ -306,7 +316,7 @@ impl UnitLog {
             self.move_valid(io, block)?;
             if self.blocks.valid_count(block) > 0 {
                 let plane = io.geometry().plane_of_block(block);
-                self.program_open(io, plane, self.moved_page())?;
+                self.program_open(io, plane, self.moved_page(plane))?;
             }
             self.blocks.retire(block);
         }

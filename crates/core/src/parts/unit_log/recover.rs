@@ -31,7 +31,7 @@ impl UnitLog {
         }
         if self.protected {
             // Before anything can fail: the power may be cut again.
-            self.restore_open_pages(io, survivors);
+            self.restore_open_pages(survivors);
         }
         let mut begun = Vec::new();
         for block in 0..geometry.blocks() {
@@ -146,17 +146,17 @@ impl UnitLog {
         }
     }
 
-    fn restore_open_pages(&mut self, io: &Io, survivors: Vec<OpenPage>) {
-        for (stream, page) in survivors.into_iter().enumerate() {
-            let mut restored = OpenPage { since: io.now(), held: page.held, cause: page.cause, ..OpenPage::new() };
+    fn restore_open_pages(&mut self, survivors: Vec<OpenPage>) {
+        for (open, page) in survivors.into_iter().enumerate() {
+            let mut restored = OpenPage { since: page.since, held: page.held, cause: page.cause, ..OpenPage::new() };
             for mut slot in page.slots {
                 if slot.unit != HOLE {
-                    let entry = IN_OPEN_PAGE + stream as u32 * self.units_per_page + restored.slots.len() as u32;
+                    let entry = IN_OPEN_PAGE + open as u32 * self.units_per_page + restored.slots.len() as u32;
                     slot.previous = std::mem::replace(&mut self.map[slot.unit as usize], entry);
                 }
                 restored.slots.push(slot);
             }
-            self.open[stream] = restored;
+            self.open[open] = restored;
         }
     }
 
@@ -171,8 +171,8 @@ impl UnitLog {
         for unit in 0..self.map.len() as u32 {
             let physical = match self.map[unit as usize] {
                 entry if entry != UNMAPPED && entry >= IN_OPEN_PAGE => {
-                    let (stream, slot) = self.slot_of(entry);
-                    let slot = self.open[stream].slots[slot];
+                    let (open, slot) = self.slot_of(entry);
+                    let slot = self.open[open].slots[slot];
                     if slot.unit != unit {
                         return Err(format!("unit {unit} is said to stand in an open page that holds {}", slot.unit));
                     }

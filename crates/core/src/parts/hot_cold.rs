@@ -1,0 +1,39 @@
+//! Telling hot writes from cold ones, where a layer has a stream for each. A classifier decides; the layer acts.
+//!
+//! One classifier is one file and one arm of [`StreamChooser::new`].
+
+mod recency;
+mod size;
+
+use crate::ftl::settings::{Classifier, FtlSettings};
+use crate::geometry::Extent;
+
+/// A classifier.
+pub trait HotCold: Send {
+    /// Whether a write of `extent` is hot. It is told of every write of the host, in order.
+    fn is_hot(&mut self, extent: Extent) -> bool;
+}
+
+/// Finds the stream of a write.
+pub struct StreamChooser {
+    classifier: Option<Box<dyn HotCold>>,
+}
+
+impl StreamChooser {
+    /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.
+    pub fn new(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Self {
+        let classifier: Option<Box<dyn HotCold>> = match settings.classifier {
+            _ if settings.streams < 3 => None,
+            Classifier::None => None,
+            Classifier::Size => Some(Box::new(size::Size)),
+            Classifier::Recency => Some(Box::new(recency::Recency::new(units, unit_sectors))),
+        };
+        StreamChooser { classifier }
+    }
+
+    /// The stream of a write of `extent`: 0, or 1 where it is cold and cold data has a stream.
+    #[inline]
+    pub fn stream_of(&mut self, extent: Extent) -> u32 {
+        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot(extent)))
+    }
+}

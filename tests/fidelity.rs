@@ -1,0 +1,19 @@
+//! Fidelity: runs through the path that users take against closed forms, bounds and identities.
+//!
+//! Each test states its formula and where it is from, prints what was measured, and asserts a bound. `long_*` tests are
+//! the points that take longer (`make test-long`).
+
+#[path = "fidelity/amplification.rs"]
+mod amplification;
+#[path = "fidelity/bench.rs"]
+mod bench;
+#[path = "fidelity/determinism.rs"]
+mod determinism;
+#[path = "fidelity/forms.rs"]
+mod forms;
+#[path = "fidelity/queueing.rs"]
+mod queueing;
+#[path = "fidelity/throughput.rs"]
+mod throughput;
+#[path = "fidelity/timing.rs"]
+mod timing;

@@ -1,0 +1,243 @@
+//! Write amplification under uniform random overwrites against the closed forms of Desnoyers 2014 (design/fidelity.md).
+//!
+//! A drive cannot use all its physical pages: in every plane one block is open, or free and about to be, while a victim is
+//! cleaned into it. The forms are for the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N
+//! blocks in P planes. The plain rho = U/T = 1/(1 + OP) is right where a plane has thousands of blocks.
+
+use crate::bench::{Run, drive};
+use crate::forms;
+use palimpsest_core::config::Resolved;
+use palimpsest_core::run::Fidelity;
+
+/// A drive of `planes` planes of `blocks` blocks, with `b` units of the map in a block: pages of 4 or 16 KiB of the page map,
+/// or the subpages of 4 KiB of pages of 16 KiB.
+fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> Resolved {
+    let (shape, pages) = match unit {
+        "page of 4 KiB" => ("ftl.name=page part.page_size=4KiB", b),
+        "page of 16 KiB" => ("ftl.name=page part.page_size=16KiB", b),
+        "subpage" => ("ftl.name=subpage part.page_size=16KiB", b / 4),
+        other => unreachable!("{other}"),
+    };
+    let die_planes = planes.min(4);
+    drive(
+        "default",
+        &format!(
+            "{shape} part.subpage_size=4KiB ssd.channels={} ssd.planes_per_die={die_planes} ssd.blocks_per_plane={blocks} \
+             part.pages_per_block={pages} ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
+             ftl.allocation=round-robin {more}",
+            planes / die_planes
+        ),
+    )
+}
+
+/// What `rw=randwrite` in units of the map measures after a steady precondition.
+fn measured(ssd: &Resolved, fidelity: Fidelity, workload: &str) -> f64 {
+    let unit = unit_bytes(ssd) / 1024;
+    let mut run = Run::new(ssd, &format!("rw=randwrite,bs={unit}k,{workload}"));
+    (run.precondition, run.fidelity) = ("steady", fidelity);
+    run.result().write_amplification.unwrap()
+}
+
+fn unit_bytes(ssd: &Resolved) -> u64 {
+    let geometry = &ssd.drive.geometry;
+    u64::from(if ssd.drive.ftl.name == "page" { geometry.page_bytes() } else { geometry.subpage_bytes })
+}
+
+/// Logical units over those of all blocks but `lost` a plane.
+fn rho(ssd: &Resolved, lost: f64) -> f64 {
+    let geometry = &ssd.drive.geometry;
+    let usable = f64::from(geometry.blocks()) - lost * f64::from(geometry.planes());
+    let per_block = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes()) / unit_bytes(ssd);
+    (ssd.drive.logical_bytes() / unit_bytes(ssd)) as f64 / (usable * per_block as f64)
+}
+
+fn off(measured: f64, form: f64) -> f64 {
+    measured / form - 1.0
+}
+
+const UNITS: [&str; 3] = ["page of 4 KiB", "page of 16 KiB", "subpage"];
+const OVER_PROVISIONING: [&str; 2] = ["7%", "28%"];
+
+/// One plane of 2048 blocks: WA of greedy and of FIFO within 1 % of the plain forms, with rho = 1/(1 + OP), and within
+/// 0.5 % (FIFO: 0.8 %) of the forms with rho = U/((N - 1) b).
+fn one_large_plane(b: u32) {
+    for unit in UNITS {
+        for op in OVER_PROVISIONING {
+            for victim in ["greedy", "fifo"] {
+                let ssd = flat(unit, 1, 2048, b, op, &format!("ftl.victim={victim}"));
+                let form = |rho: f64| if victim == "fifo" { forms::fifo(rho) } else { forms::greedy(b, rho) };
+                // FIFO goes round the drive in waves that die out slowly: its mean needs more of them.
+                let io = if victim == "fifo" { "io_size=400%" } else { "io_size=200%" };
+                let wa = measured(&ssd, Fidelity::Count, io);
+                let (plain, exact) = (form(1.0 / (1.0 + ssd.drive.over_provisioning)), form(rho(&ssd, 1.0)));
+                println!(
+                    "b = {b:3}, OP {op:>3}, {victim:6}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} %)",
+                    100.0 * off(wa, plain),
+                    100.0 * off(wa, exact),
+                );
+                // Where a FIFO victim is so full that its units do not fit what is free, the emptiest block is cleaned
+                // instead: with small blocks that happens often enough to be seen.
+                let close = if victim == "fifo" { 0.008 } else { 0.005 };
+                assert!(off(wa, plain).abs() < 0.01 && off(wa, exact).abs() < close);
+            }
+        }
+    }
+}
+
+#[test]
+fn greedy_and_fifo_on_one_large_plane_with_64_units_a_block() {
+    one_large_plane(64);
+}
+
+#[test]
+fn greedy_and_fifo_on_one_large_plane_with_128_units_a_block() {
+    one_large_plane(128);
+}
+
+#[test]
+fn greedy_and_fifo_on_one_large_plane_with_256_units_a_block() {
+    one_large_plane(256);
+}
+
+/// One plane of 256 blocks: within 1 % of the forms with rho = U/((N - 1) b). The plain forms are 2 % (28 %) and 6 % (7 %)
+/// too low here: one block of 256 is 0.4 % of the flash, but 6 % of what an over-provisioning of 7 % leaves spare.
+#[test]
+fn greedy_on_one_small_plane() {
+    for unit in UNITS {
+        for op in OVER_PROVISIONING {
+            let ssd = flat(unit, 1, 256, 64, op, "");
+            let wa = measured(&ssd, Fidelity::Count, "io_size=400%");
+            let (plain, exact) =
+                (forms::greedy(64, 1.0 / (1.0 + ssd.drive.over_provisioning)), forms::greedy(64, rho(&ssd, 1.0)));
+            println!(
+                "256 blocks, OP {op:>3}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} %)",
+                100.0 * off(wa, plain),
+                100.0 * off(wa, exact),
+            );
+            assert!(off(wa, exact).abs() < 0.01);
+        }
+    }
+}
+
+/// Several planes: within 1 % of the forms with rho = U/((N - P) b), N blocks in P planes. What remains is that the planes
+/// do not hold equally much at every moment, and WA is convex in the load.
+fn several_planes(points: &[(&str, u32, u32, u32, &str, &str)]) {
+    for &(unit, planes, blocks, b, op, more) in points {
+        let ssd = flat(unit, planes, blocks, b, op, more);
+        let wa = measured(&ssd, Fidelity::Count, "io_size=200%");
+        let plain = forms::greedy(b, 1.0 / (1.0 + ssd.drive.over_provisioning));
+        let exact = forms::greedy(b, rho(&ssd, 1.0));
+        println!(
+            "{planes:2} x {blocks} blocks, b = {b}, OP {op:>3}, {unit:14} {more}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - P {exact:.4} ({:+.2} %)",
+            100.0 * off(wa, plain),
+            100.0 * off(wa, exact),
+        );
+        assert!(off(wa, exact).abs() < 0.01);
+    }
+}
+
+#[test]
+fn greedy_on_several_planes() {
+    several_planes(&[
+        ("page of 4 KiB", 4, 512, 64, "7%", ""),
+        ("page of 4 KiB", 4, 512, 64, "7%", "ftl.allocation=static"),
+        ("page of 16 KiB", 4, 512, 64, "28%", ""),
+        ("subpage", 4, 512, 64, "7%", ""),
+        ("subpage", 4, 512, 128, "28%", ""),
+        ("subpage", 32, 266, 64, "7%", ""),
+        ("subpage", 32, 266, 64, "28%", ""),
+    ]);
+}
+
+#[test]
+#[ignore = "a minute"]
+fn long_greedy_on_several_planes() {
+    several_planes(&[
+        ("page of 4 KiB", 4, 2048, 256, "7%", ""),
+        ("page of 4 KiB", 32, 266, 256, "7%", ""),
+        ("page of 16 KiB", 32, 1024, 64, "7%", ""),
+        ("subpage", 32, 1024, 64, "7%", ""),
+        ("subpage", 32, 1024, 128, "28%", ""),
+        ("subpage", 8, 2048, 256, "7%", ""),
+    ]);
+}
+
+/// The preset `default` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
+/// rho = U/((N - P) b).
+fn default_drive(pages_per_block: u32, op: &str, io: &str) {
+    let sets = format!("ftl.streams=1 part.pages_per_block={pages_per_block} ssd.over_provisioning={op}");
+    let ssd = drive("default", &sets);
+    let wa = measured(&ssd, Fidelity::Count, io);
+    let b = 4 * pages_per_block;
+    let (plain, exact) =
+        (forms::greedy(b, 1.0 / (1.0 + ssd.drive.over_provisioning)), forms::greedy(b, rho(&ssd, 1.0)));
+    println!(
+        "default with {sets}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - P {exact:.4} ({:+.2} %)",
+        100.0 * off(wa, plain),
+        100.0 * off(wa, exact),
+    );
+    assert!(off(wa, exact).abs() < 0.01);
+}
+
+#[test]
+fn the_default_drive_with_blocks_of_64_pages() {
+    default_drive(64, "7%", "io_size=50%");
+    default_drive(64, "28%", "io_size=50%");
+}
+
+#[test]
+#[ignore = "a minute"]
+fn long_the_default_drive() {
+    default_drive(264, "7%", "io_size=100%");
+    default_drive(264, "28%", "io_size=100%");
+}
+
+/// Time changes what is waited for, not what is written: a timed run measures the WA of the counted one. For the page map
+/// the two are the same to the last digit; the subpage map also flushes once, when timing starts.
+#[test]
+fn timed_runs_measure_the_amplification_of_counted_ones() {
+    for unit in UNITS {
+        let ssd = flat(unit, 4, 256, 64, "28%", "");
+        let both =
+            [Fidelity::Count, Fidelity::Timed].map(|fidelity| measured(&ssd, fidelity, "io_size=400%,iodepth=16"));
+        println!("{unit}: counted {:.4}, timed {:.4}", both[0], both[1]);
+        let within = if unit == "subpage" { 0.005 } else { 0.0 };
+        assert!(off(both[1], both[0]).abs() <= within);
+    }
+}
+
+/// d choices lie between random victims (d = 1) and greedy (d to infinity), falling in d (Van Houdt 2013). A random
+/// victim is as full as the mean block, so WA = 1/(1 - rho); ours is below that, since full blocks are passed over.
+#[test]
+fn d_choices_lie_between_random_and_greedy() {
+    let of = |victim: &str| {
+        let ssd = flat("page of 4 KiB", 1, 2048, 64, "28%", &format!("ftl.victim={victim}"));
+        let wa = measured(&ssd, Fidelity::Count, "io_size=300%");
+        println!("{victim}: {wa:.4}");
+        wa
+    };
+    let (greedy, random) = (of("greedy"), of("d-choices:1"));
+    let mut last = random;
+    for choices in [2, 4, 8, 32] {
+        let wa = of(&format!("d-choices:{choices}"));
+        assert!(greedy * 0.998 < wa && wa < last, "{choices} choices");
+        last = wa;
+    }
+    assert!(off(last, greedy) < 0.01, "32 choices are almost greedy");
+    let form = 1.0 / (1.0 - rho(&flat("page of 4 KiB", 1, 2048, 64, "28%", ""), 1.0));
+    println!("random: {random:.4}; form {form:.4} ({:+.2} %)", 100.0 * off(random, form));
+    assert!(random < form && random > 0.8 * form);
+}
+
+/// A second stream, for moved units, has a block of its own in every plane. Under uniform writes it separates nothing, and
+/// costs the space of that block: on average between none and one block a plane more than with one stream.
+#[test]
+fn a_second_stream_costs_up_to_a_block_a_plane() {
+    for op in OVER_PROVISIONING {
+        let ssd = flat("subpage", 4, 512, 64, op, "ftl.streams=2");
+        let wa = measured(&ssd, Fidelity::Count, "io_size=300%");
+        let bounds = [0.9, 1.0, 2.0].map(|lost| forms::greedy(64, rho(&ssd, lost)));
+        println!("two streams, OP {op:>3}: {wa:.4}; one block lost a plane {:.4}, two {:.4}", bounds[1], bounds[2]);
+        assert!(bounds[0] < wa && wa < bounds[2] * 1.01);
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs through the path that users take: a preset with overrides, a workload specification, a precondition, a result.
+
+use palimpsest_core::config::{Resolved, resolve};
+use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::metrics::report::Summary;
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::run::precondition::Precondition;
+use palimpsest_core::run::{self, Fidelity, Options, Warmup};
+use std::ops::ControlFlow;
+
+/// A preset with the overrides `sets`, separated by blanks.
+pub fn drive(ssd: &str, sets: &str) -> Resolved {
+    let mut overrides: Vec<String> = Vec::new();
+    for set in sets.split_whitespace() {
+        // What is set later replaces what was set before.
+        let key = set.split('=').next().unwrap();
+        overrides.retain(|earlier| !earlier.starts_with(&format!("{key}=")));
+        overrides.push(set.into());
+    }
+    resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
+}
+
+/// A run, with the options that most tests want.
+#[derive(Clone)]
+pub struct Run<'a> {
+    pub ssd: &'a Resolved,
+    pub workload: String,
+    pub precondition: &'a str,
+    pub warmup: u64,
+    pub fidelity: Fidelity,
+    pub payload: Payload,
+    pub seed: u64,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(ssd: &'a Resolved, workload: &str) -> Self {
+        Run {
+            ssd,
+            workload: workload.into(),
+            precondition: "none",
+            warmup: 0,
+            fidelity: Fidelity::Timed,
+            payload: Payload::None,
+            seed: 1,
+        }
+    }
+
+    pub fn result(&self) -> Summary {
+        let spec: FioSpec = self.workload.parse().unwrap();
+        let mut source = FioSource::new(&spec, self.ssd.drive.logical_bytes(), self.seed).unwrap();
+        let options = Options {
+            workload: self.workload.clone(),
+            precondition: Precondition::parse(self.precondition).unwrap(),
+            requests: None,
+            warmup: Warmup::Requests(self.warmup),
+            fidelity: self.fidelity,
+            payload: self.payload,
+            seed: self.seed,
+        };
+        run::run(self.ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
+    }
+}

@@ -1,0 +1,48 @@
+//! Queueing laws.
+
+use crate::bench::{Run, drive};
+
+/// One die that reads pages of 4 KiB.
+const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
+     ssd.over_provisioning=28% host.link_rate=unlimited sim.cache_register=false";
+
+/// Poisson arrivals at one die with a constant service time s are an M/D/1 queue: the mean wait is rho s / (2 (1 - rho))
+/// (Pollaczek and Khinchine).
+#[test]
+fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
+    let ssd = drive("default", ONE_DIE);
+    let part = &ssd.drive.part;
+    let service = part.t_command + part.t_read + part.bus_rate.time_for(4096);
+    for (rho, within) in [(0.2, 0.03), (0.5, 0.02), (0.8, 0.04)] {
+        let rate = (rho * 1e9 / service as f64).round();
+        let rho = rate * service as f64 / 1e9;
+        let mut run = Run::new(&ssd, &format!("rw=randread,bs=4k,n=400k,rate_iops={rate},rate_process=poisson"));
+        run.precondition = "fill:100%";
+        let times = run.result().latency_ns.unwrap().read;
+        let (wait, form) = ((times.mean - service) as f64, rho * service as f64 / (2.0 * (1.0 - rho)));
+        println!("rho {rho:.3}: wait {wait:.0} ns, form {form:.0} ns ({:+.2} %)", 100.0 * (wait / form - 1.0));
+        assert!((wait / form - 1.0).abs() < within);
+    }
+}
+
+/// Little's law in a closed loop: throughput x mean latency = queue depth.
+#[test]
+fn throughput_times_latency_is_the_queue_depth() {
+    for (ssd, workload) in [
+        ("default", "rw=randread,bs=4k,n=100k"),
+        ("default", "rw=randrw,bs=4k,n=100k,rwmixread=70"),
+        ("spread-16g", "rw=randread,bs=16k,n=50k"),
+        ("mga-8k", "rw=randwrite,bs=8k,n=50k"),
+        ("codesign-8ch", "rw=randrw,bs=4k,n=50k"),
+    ] {
+        for depth in [1, 8, 64] {
+            let resolved = drive(ssd, "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
+            let mut run = Run::new(&resolved, &format!("{workload},iodepth={depth}"));
+            run.precondition = "fill:90%";
+            let result = run.result();
+            let outstanding = result.throughput.iops.unwrap() * result.latency_ns.unwrap().all.mean as f64 / 1e9;
+            println!("{ssd}, {workload}, depth {depth}: {outstanding:.3} outstanding");
+            assert!((outstanding / f64::from(depth) - 1.0).abs() < 0.01);
+        }
+    }
+}

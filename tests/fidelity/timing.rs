@@ -1,0 +1,158 @@
+//! One request at a time: response times are sums of part timings, to the nanosecond (design/fidelity.md).
+//!
+//! Every SSD preset, with its own bus, word and page times. Transfers over the host link overlap those on the bus, so the
+//! link shows only where it is the slower of the two.
+
+use crate::bench::{Run, drive};
+use palimpsest_core::config::{Drive, Resolved, ssd_presets};
+use palimpsest_core::units::Nanos;
+use serde_json::Value;
+
+const LAYERS: [&str; 2] = ["page", "subpage"];
+
+/// Every preset with both layers, writes acknowledged when they are programmed.
+fn drives(more: &str) -> Vec<Resolved> {
+    let names = ssd_presets().into_iter().map(|preset| preset.name);
+    names
+        .flat_map(|name| LAYERS.map(|layer| drive(name, &format!("ftl.name={layer} buffer.ack=program {more}"))))
+        .collect()
+}
+
+/// Time of `bytes` between controller and die.
+fn transfer(drive: &Drive, bytes: u32) -> Nanos {
+    let part = &drive.part;
+    match part.t_dma_words.get((bytes / part.word_bytes).wrapping_sub(1) as usize) {
+        Some(&time) => time,
+        None => part.bus_rate.time_for(u64::from(bytes)),
+    }
+}
+
+/// Command and transfer of a whole page.
+fn page_on_bus(drive: &Drive) -> Nanos {
+    drive.part.t_command + transfer(drive, drive.part.page_bytes)
+}
+
+/// The latencies that a run prints, by the names of the contract.
+fn latency(run: &Run<'_>, kind: &str) -> [Nanos; 4] {
+    let printed: Value = serde_json::to_value(run.result()).unwrap();
+    ["mean", "p50", "p99", "max"].map(|name| printed["latency_ns"][kind][name].as_u64().unwrap())
+}
+
+fn name(ssd: &Resolved) -> String {
+    format!("{} with {}", ssd.drive.name, ssd.drive.ftl.name)
+}
+
+/// Pages that fill one block in every plane: as many low as high ones where pages are paired.
+fn a_block_a_plane(drive: &Drive) -> u64 {
+    u64::from(drive.geometry.planes() * drive.geometry.pages_per_block)
+}
+
+/// Mean, median, p99 and maximum of times that are `low` in one half of all cases and `high` in the other.
+fn halves(low: Nanos, high: Nanos) -> [Nanos; 4] {
+    [(low + high).div_ceil(2), low, high, high]
+}
+
+/// Full-page write = command + transfer + tPROG; read = command + tR + transfer. A page of a pair has its own tPROG and tR.
+#[test]
+fn pages_take_command_array_and_transfer() {
+    for ssd in drives("") {
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        let (pages, bytes) = (a_block_a_plane(drive), part.page_bytes);
+        let bus = page_on_bus(drive);
+        let write = Run::new(&ssd, &format!("rw=write,bs={bytes},n={pages}"));
+        assert_eq!(latency(&write, "write"), halves(bus + part.t_program, bus + part.t_program_high), "{}", name(&ssd));
+        // One block a plane of the drive is written; that much is read.
+        let share = 100.0 * pages as f64 / (drive.logical_bytes() / u64::from(bytes)) as f64;
+        let fill = format!("fill:{:.4}%", share + 0.001);
+        let mut read = Run::new(&ssd, &format!("rw=read,bs={bytes},n={pages}"));
+        read.precondition = &fill;
+        assert_eq!(latency(&read, "read"), halves(bus + part.t_read, bus + part.t_read_high), "{}", name(&ssd));
+    }
+}
+
+/// Pages of one request on different channels take as long as one; on two dies of each channel the second transfer follows
+/// the first: write = n (command + transfer) + tPROG, or the host link's time where that is longer. For reads the sensing
+/// overlaps: read = command + tR + n transfers (n commands where tR is shorter than what is queued before).
+#[test]
+fn requests_of_several_pages_spread_over_channels_and_dies() {
+    for ssd in drives(
+        "part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us ftl.allocation=round-robin",
+    ) {
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        let (geometry, bus) = (&drive.geometry, page_on_bus(drive));
+        let most = (geometry.dies() / geometry.channels).min(2);
+        for dies in 1..=most {
+            let pages = geometry.channels * dies;
+            let bytes = u64::from(part.page_bytes) * u64::from(pages);
+            let workload = |rw: &str| format!("rw={rw},bs={bytes},size={bytes},n=1");
+            let link = drive.host.link_rate.time_for(bytes);
+            let expected = (u64::from(dies) * bus).max(link) + part.t_program;
+            assert_eq!(latency(&Run::new(&ssd, &workload("write")), "write"), [expected; 4], "{}", name(&ssd));
+
+            let mut read = Run::new(&ssd, &workload("read"));
+            read.precondition = "fill:5%";
+            let first = part.t_command + part.t_read + transfer(drive, part.page_bytes);
+            // Pages of all channels arrive at once, and cross the link one after the other.
+            let on_link = u64::from(pages - 1) * drive.host.link_rate.time_for(u64::from(part.page_bytes));
+            let expected =
+                first + (u64::from(dies) - 1) * transfer(drive, part.page_bytes).max(part.t_command) + on_link;
+            assert_eq!(latency(&read, "read"), [expected; 4], "{} dies a channel of {}", dies, name(&ssd));
+        }
+    }
+}
+
+/// Read-modify-write of a part of a page = read of the page, then write of a page.
+#[test]
+fn a_small_write_to_the_page_map_adds_the_read() {
+    for ssd in drives("part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us") {
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        if drive.ftl.name != "page" {
+            continue;
+        }
+        let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=512,size={},n=100", part.page_bytes));
+        run.precondition = "fill:1%";
+        let expected = page_on_bus(drive) + part.t_read + page_on_bus(drive) + part.t_program;
+        assert_eq!(latency(&run, "write"), [expected; 4], "{}", name(&ssd));
+    }
+}
+
+/// A small write to the subpage map that nothing follows is programmed when its page has waited for `buffer.timeout`; where
+/// a page is one subpage it adds the read at once.
+#[test]
+fn a_small_write_to_the_subpage_map_waits_for_the_timeout() {
+    for ssd in drives("part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us") {
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        if drive.ftl.name != "subpage" {
+            continue;
+        }
+        let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=512,size={},n=100", part.subpage_bytes));
+        run.precondition = "fill:1%";
+        let read = page_on_bus(drive) + part.t_read;
+        let before = if drive.geometry.subpages_per_page == 1 { read } else { drive.host.buffer_timeout.max(read) };
+        assert_eq!(latency(&run, "write"), [before + page_on_bus(drive) + part.t_program; 4], "{}", name(&ssd));
+    }
+}
+
+/// Sequential overwrites of a drive of one plane: victims hold nothing, so a collection is one erase, and the write that
+/// starts it waits for command + tERS.
+#[test]
+fn an_erase_is_seen_by_the_write_behind_it() {
+    for layer in LAYERS {
+        let sets = format!(
+            "ftl.name={layer} buffer.ack=program ssd.channels=1 ssd.chips_per_channel=1 ssd.blocks_per_plane=32 \
+             part.pages_per_block=16 ssd.over_provisioning=28% ftl.streams=1"
+        );
+        let ssd = drive("spread-16g", &format!("{sets} part.t_command=100ns"));
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        let mut run = Run::new(&ssd, &format!("rw=write,bs={},loops=4", part.page_bytes));
+        run.precondition = "fill:100%,random:0x";
+        let result = run.result();
+        let (alone, erase) = (page_on_bus(drive) + part.t_program, part.t_command + part.t_erase);
+        let times = &result.latency_ns.as_ref().unwrap().write;
+        let (n, gc) = (result.requests.write, &result.gc);
+        assert!(gc.runs > 50 && gc.moved_subpages == 0, "{layer}: {} collections", gc.runs);
+        assert_eq!((gc.mean_ns, gc.p99_ns), (Some(erase), Some(erase)));
+        assert_eq!((times.p50, times.max), (alone, alone + erase));
+        assert_eq!(times.mean, (n * alone + gc.runs * erase + n / 2) / n);
+    }
+}
