@@ -182,7 +182,8 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
 }
 
 /// As [`run`], on the layer of `entry` instead of the one that `resolved` names: for a layer that is not in the registry,
-/// in a crate of its own, say. The result bears the name of `entry`.
+/// in a crate of its own, say. The result bears the name of `entry`. That the drive has room for blocks that it keeps apart
+/// was not checked.
 ///
 /// # Errors
 /// As [`run`].
