@@ -1,3 +1,5 @@
+//! What the model suite cannot see of a sector log: where small writes go, and when the log is merged.
+
 use super::*;
 use crate::nand::data::Payload;
 use crate::nand::part::tests::slc;
