@@ -1,3 +1,5 @@
+//! The layer on a small drive of one plane: what it programs, reads and merges, to the operation.
+
 use super::*;
 use crate::ftl::settings::{Allocation, BlockCount, Classifier, VictimPolicy, WearLeveling};
 use crate::nand::data::Payload;
