@@ -1,1 +1,445 @@
-//! x
+//! The engine's times, with plans by hand: to the nanosecond where one or two operations are under way, and as properties
+//! under random load.
+
+use crate::drives::{build, pick, plain, with};
+use palimpsest_core::config::Drive;
+use palimpsest_core::error::Result;
+use palimpsest_core::ftl::{self, Ftl, Report};
+use palimpsest_core::geometry::{Extent, RequestKind};
+use palimpsest_core::nand::data::{Data, Payload};
+use palimpsest_core::nand::part::ReadMode;
+use palimpsest_core::nand::{Flash, Nand};
+use palimpsest_core::observe::Observer;
+use palimpsest_core::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_core::rng::Rng;
+use palimpsest_core::sim::device::{Command, Device, Verifier};
+use palimpsest_core::sim::engine::Engine;
+use palimpsest_core::units::Nanos;
+use std::sync::{Arc, Mutex};
+
+/// One operation of a plan.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Read(u32),
+    Program(u32),
+    Erase(u32),
+}
+
+use Op::{Erase, Program, Read};
+
+/// A layer that does what it is told: request number n plans operation n of the script.
+struct Scripted {
+    script: Arc<Mutex<Vec<(Op, Cause)>>>,
+}
+
+impl Scripted {
+    fn act(&mut self, io: &mut Io, number: u64) -> Flash<()> {
+        let (op, cause) = self.script.lock().expect("one thread")[number as usize];
+        let request = io.request();
+        match op {
+            Read(ppn) => io.read(ppn, 1, 0, ReadMode::Page, cause, Gate::NONE, request),
+            Erase(block) => io.erase(block, cause, Gate::NONE, request).map(|_| ()),
+            Program(ppn) => {
+                let page =
+                    PageImage { written: 1, logical: &[0], data: &[Data::ZERO], padding: 0, transferred: 1, frees: 0 };
+                io.program(ppn, &page, cause, Gate::NONE, request).map(|_| ())
+            }
+        }
+    }
+}
+
+impl Ftl for Scripted {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.act(io, extent.sector)
+    }
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.act(io, extent.sector)
+    }
+    fn trim(&mut self, _io: &mut Io, _extent: Extent) -> Flash<()> {
+        Ok(())
+    }
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+    fn recover(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+    fn check(&mut self, _io: &Io) -> std::result::Result<(), String> {
+        Ok(())
+    }
+    fn report(&self) -> Report {
+        Report::default()
+    }
+}
+
+struct Unverified;
+
+impl Verifier for Unverified {
+    fn served(&mut self, _io: &mut Io, _command: Command) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// When each request completed. Requests are told apart by their size.
+#[derive(Default)]
+struct Times(Vec<(usize, Nanos)>);
+
+impl Observer for Times {
+    fn request_completed(&mut self, _kind: RequestKind, bytes: u64, _latency: Nanos, now: Nanos) {
+        self.0.push(((bytes / 512) as usize - 1, now));
+    }
+}
+
+/// tR 40 us, tPROG 200 us, tBERS 2 ms, command 1 us; a page of 4 KiB takes 10.24 us on the bus.
+const COMMAND: Nanos = 1_000;
+const SENSE: Nanos = 40_000;
+const PROGRAM: Nanos = 200_000;
+const ERASE: Nanos = 2_000_000;
+const TRANSFER: Nanos = 10_240;
+
+fn drive(changes: &[&str]) -> Drive {
+    let base = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "sim.multi_plane=false"]);
+    build("page", &with(&base, changes)).expect("a possible drive").drive
+}
+
+/// A drive whose blocks 0 to `written` of every plane are full, so that they can be read.
+struct Bench {
+    device: Device,
+    script: Arc<Mutex<Vec<(Op, Cause)>>>,
+    times: Times,
+    submitted: usize,
+}
+
+impl Bench {
+    fn new(drive: &Drive, written: u32) -> Self {
+        let mut nand = Nand::new(drive.geometry, drive.part.clone(), Payload::None, None);
+        let (per_plane, pages) = (drive.geometry.blocks_per_plane, drive.geometry.pages_per_block);
+        for block in (0..drive.geometry.blocks()).filter(|block| block % per_plane < written) {
+            for ppn in block * pages..(block + 1) * pages {
+                assert!(nand.program(ppn, 1, &[0], &[Data::ZERO]).is_ok());
+            }
+        }
+        let script = Arc::new(Mutex::new(Vec::new()));
+        let layer = Scripted { script: Arc::clone(&script) };
+        let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+        let device = Device::new(Io::new(nand, true), Box::new(layer), engine, None);
+        Bench { device, script, times: Times::default(), submitted: 0 }
+    }
+
+    /// Lets time pass until `time`, then submits `op`. Returns its number.
+    fn at(&mut self, time: Nanos, op: Op, cause: Cause) -> usize {
+        while self.device.next_time().is_some_and(|next| next <= time) {
+            self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
+        }
+        self.device.engine.advance_to(time);
+        self.script.lock().expect("one thread").push((op, cause));
+        let number = self.submitted;
+        self.submitted += 1;
+        let kind = if matches!(op, Read(_)) { RequestKind::Read } else { RequestKind::Write };
+        let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
+        self.device.submit(Command { kind, extent }, time, &mut Unverified).expect("a legal plan");
+        self.device.harvest(&mut self.times, &mut Unverified).expect("a legal plan");
+        number
+    }
+
+    /// Runs to the end; returns when each request completed.
+    fn run(&mut self) -> Vec<Nanos> {
+        while self.device.next_time().is_some() {
+            self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
+        }
+        let mut done = vec![0; self.submitted];
+        assert_eq!(self.times.0.len(), self.submitted, "each completes once");
+        for &(number, time) in &self.times.0 {
+            assert_eq!(done[number], 0, "each completes once");
+            done[number] = time;
+        }
+        assert_eq!(self.device.engine.outstanding(), 0);
+        done
+    }
+}
+
+/// When each of `ops` completes, submitted at the times given.
+fn times(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<Nanos> {
+    let mut bench = Bench::new(&drive(changes), written);
+    for &(time, op) in ops {
+        bench.at(time, op, Cause::Host);
+    }
+    bench.run()
+}
+
+/// The first page of `block`.
+fn first(block: u32) -> u32 {
+    block * 16
+}
+
+#[test]
+fn one_operation_at_a_time() {
+    assert_eq!(times(&[], 1, &[(0, Read(0))]), [COMMAND + SENSE + TRANSFER]);
+    assert_eq!(times(&[], 0, &[(5, Program(0))]), [5 + COMMAND + TRANSFER + PROGRAM]);
+    assert_eq!(times(&[], 1, &[(0, Erase(0))]), [COMMAND + ERASE]);
+}
+
+#[test]
+fn one_die_works_one_after_the_other() {
+    let read = COMMAND + SENSE + TRANSFER;
+    assert_eq!(times(&[], 1, &[(0, Read(0)), (0, Read(1))]), [read, 2 * read]);
+}
+
+#[test]
+fn the_cache_register_moves_one_page_while_the_array_senses_the_next() {
+    let on = "sim.cache_register=true";
+    // The command of the next read pauses the data of this one, which is not told of the delay; the data behind it is.
+    let reads = times(&[on], 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
+    let each = COMMAND + SENSE;
+    assert_eq!(reads, [each + TRANSFER, 2 * each + TRANSFER, 3 * each + TRANSFER]);
+    // Where the bus is the slower of the two, it never rests.
+    let slow = [on, "part.bus_rate=40MB/s"];
+    let transfer = 10 * TRANSFER;
+    let reads = times(&slow, 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
+    let first = each + transfer;
+    assert_eq!(reads, [first, first + COMMAND + transfer, first + 2 * (COMMAND + transfer)]);
+    // Programs: the second is loaded while the first is programmed, which then follows at once.
+    let programs = times(&[on], 0, &[(0, Program(0)), (0, Program(1))]);
+    let loaded = COMMAND + TRANSFER;
+    assert_eq!(programs, [loaded + PROGRAM, loaded + 2 * PROGRAM]);
+}
+
+#[test]
+fn planes_run_together() {
+    let two = ["ssd.planes_per_die=2", "sim.multi_plane=true"];
+    // Planes 0 and 1 hold blocks 0 to 7 and 8 to 15. Commands and data take the bus in turn, the array works once.
+    let reads = times(&two, 1, &[(0, Read(first(0) + 3)), (0, Read(first(8) + 3))]);
+    // The first is under way before the second arrives, in the same nanosecond: it does not wait for company.
+    assert_eq!(reads[0], COMMAND + SENSE + TRANSFER);
+    let ops = [(0, Erase(1)), (5, Program(first(2))), (5, Program(first(10))), (5, Program(first(11) + 1))];
+    let done = times(&two, 0, &ops);
+    let start = COMMAND + ERASE;
+    assert_eq!(done[0], start);
+    assert_eq!(done[1], start + 2 * (COMMAND + TRANSFER) + PROGRAM, "the same page of two planes");
+    assert_eq!(done[2], done[1]);
+    assert_eq!(done[3], done[1] + COMMAND + TRANSFER + PROGRAM, "another page waits");
+    let ops = [(0, Erase(1)), (5, Read(first(0))), (5, Read(first(8))), (6, Erase(2)), (6, Erase(11))];
+    let done = times(&two, 1, &ops);
+    let sensed = start + 2 * COMMAND + SENSE;
+    assert_eq!(done[1..3], [sensed + TRANSFER, sensed + 2 * TRANSFER]);
+    assert_eq!(done[3..], [done[2] + 2 * COMMAND + ERASE; 2], "any two blocks are erased together");
+    let off = ["ssd.planes_per_die=2"];
+    let done = times(&off, 0, &[(0, Erase(1)), (5, Program(first(2))), (5, Program(first(10)))]);
+    assert_eq!(done[2], start + 2 * (COMMAND + TRANSFER + PROGRAM), "not without the setting");
+}
+
+#[test]
+fn two_dies_share_a_bus() {
+    // Blocks 0 to 7 and 8 to 15 lie in dies 0 and 1 of one channel.
+    let dies = ["ssd.chips_per_channel=2"];
+    let done = times(&dies, 1, &[(0, Read(first(0))), (0, Read(first(8)))]);
+    // Commands at 0 and 1 us; data at 41 us, then as soon as the bus is free.
+    assert_eq!(done, [COMMAND + SENSE + TRANSFER, COMMAND + SENSE + 2 * TRANSFER]);
+    let done = times(&dies, 0, &[(0, Program(first(0))), (0, Program(first(8)))]);
+    assert_eq!(done, [COMMAND + TRANSFER + PROGRAM, 2 * (COMMAND + TRANSFER) + PROGRAM]);
+    let channels = ["ssd.channels=2"];
+    let done = times(&channels, 0, &[(0, Program(first(0))), (0, Program(first(8)))]);
+    assert_eq!(done, [COMMAND + TRANSFER + PROGRAM; 2], "two channels share nothing");
+}
+
+const SUSPENDS: [&str; 3] = ["sim.suspend=program-erase", "part.t_suspend=20us", "part.t_resume=10us"];
+const SUSPEND: Nanos = 20_000;
+const RESUME: Nanos = 10_000;
+
+#[test]
+fn a_read_suspends_an_erase() {
+    for arrival in [500_000, 1_000_000, 1_900_000] {
+        let done = times(&SUSPENDS, 1, &[(0, Erase(1)), (arrival, Read(0))]);
+        let read = SUSPEND + COMMAND + SENSE + TRANSFER;
+        assert_eq!(done, [COMMAND + ERASE + read + RESUME, arrival + read]);
+    }
+    // Nothing is suspended that ends sooner by itself.
+    let done = times(&SUSPENDS, 1, &[(0, Erase(1)), (1_990_000, Read(0))]);
+    assert_eq!(done, [COMMAND + ERASE, COMMAND + ERASE + COMMAND + SENSE + TRANSFER]);
+    // Reads of the block itself wait, and nothing is suspended for them.
+    let done = times(&SUSPENDS, 1, &[(0, Program(first(1))), (20_000, Read(first(1)))]);
+    assert_eq!(done[0], COMMAND + TRANSFER + PROGRAM);
+    assert_eq!(done[1], done[0] + COMMAND + SENSE + TRANSFER);
+}
+
+#[test]
+fn a_read_suspends_a_program_that_still_takes_its_data() {
+    // It arrives while the program is loaded: the array can be suspended as soon as it works.
+    let done = times(&SUSPENDS, 1, &[(0, Program(first(1))), (5_000, Read(0))]);
+    let loaded = COMMAND + TRANSFER;
+    let read = SUSPEND + COMMAND + SENSE + TRANSFER;
+    assert_eq!(done, [loaded + PROGRAM + read + RESUME, loaded + read]);
+    let done = times(&SUSPENDS, 1, &[(0, Erase(1)), (500, Read(0))]);
+    assert_eq!(done, [COMMAND + ERASE + read + RESUME, COMMAND + read], "and an erase behind its command");
+}
+
+#[test]
+fn a_read_suspends_what_is_being_resumed() {
+    let read = SUSPEND + COMMAND + SENSE + TRANSFER;
+    let resumed = 500_000 + read + RESUME;
+    let arrival = resumed - 3_000;
+    let done = times(&SUSPENDS, 1, &[(0, Erase(1)), (500_000, Read(0)), (arrival, Read(1))]);
+    assert_eq!(done, [COMMAND + ERASE + 2 * (read + RESUME), 500_000 + read, resumed + read]);
+}
+
+#[test]
+fn suspended_operations_are_not_starved() {
+    for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
+        let mut bench = Bench::new(&drive(&[&SUSPENDS[..], &["sim.starvation_bound=1ms", cache]].concat()), 1);
+        bench.at(0, Erase(1), Cause::Gc);
+        // More reads than the die can serve.
+        for number in 0..400 {
+            bench.at(10_000 + number * 30_000, Read((number % 16) as u32), Cause::Host);
+        }
+        let done = bench.run();
+        assert!(done[0] < ERASE + 1_000_000 + 300_000, "{cache}: the erase ends at {}", done[0]);
+    }
+}
+
+#[test]
+fn reads_first_until_the_bound() {
+    for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
+        let settings = ["sim.scheduler=read-first", "sim.starvation_bound=1ms", cache];
+        let mut bench = Bench::new(&drive(&settings), 1);
+        bench.at(0, Read(0), Cause::Host);
+        bench.at(1, Program(first(1)), Cause::Host);
+        for number in 0..200 {
+            bench.at(2 + number * 30_000, Read((number % 16) as u32), Cause::Host);
+        }
+        let done = bench.run();
+        let alone = COMMAND + TRANSFER + PROGRAM;
+        assert!(done[1] > 1_000_000, "{cache}: reads overtake it, but it ends at {}", done[1]);
+        assert!(done[1] < 1_000_000 + 3 * (COMMAND + SENSE + TRANSFER) + alone, "{cache}: it ends at {}", done[1]);
+    }
+    let fifo = times(&["sim.scheduler=fifo"], 1, &[(0, Read(0)), (1, Program(first(1))), (2, Read(1))]);
+    assert!(fifo[1] < fifo[2]);
+    let reads = times(&["sim.scheduler=read-first"], 1, &[(0, Read(0)), (1, Program(first(1))), (2, Read(1))]);
+    assert!(reads[2] < reads[1]);
+}
+
+#[test]
+fn the_host_first() {
+    let run = |scheduler: &str| {
+        let mut bench = Bench::new(&drive(&[scheduler]), 3);
+        bench.at(0, Read(0), Cause::Host);
+        bench.at(1, Read(first(1)), Cause::Gc);
+        bench.at(2, Program(first(3)), Cause::Gc);
+        bench.at(3, Program(first(4)), Cause::Host);
+        bench.at(4, Read(first(2)), Cause::Rmw);
+        let mut order: Vec<(Nanos, usize)> = bench.run().into_iter().zip(0..).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, number)| number).collect::<Vec<_>>()
+    };
+    assert_eq!(run("sim.scheduler=host-first"), [0, 3, 4, 1, 2]);
+    assert_eq!(run("sim.scheduler=read-first"), [0, 1, 4, 2, 3]);
+    assert_eq!(run("sim.scheduler=fifo"), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn the_host_link_cuts_through() {
+    // A fast link sends while the bus moves, and ends with it.
+    let done = times(&["host.link_rate=4GB/s"], 1, &[(0, Read(0))]);
+    assert_eq!(done, [COMMAND + SENSE + TRANSFER]);
+    // A slow one (40.96 us for a page) begins with the first byte that leaves the die.
+    let link = 4 * TRANSFER;
+    let done = times(&["host.link_rate=100MB/s"], 1, &[(0, Read(0))]);
+    assert_eq!(done, [COMMAND + SENSE + link]);
+    // Two channels, one link: the second waits for the first.
+    let done = times(&["host.link_rate=100MB/s", "ssd.channels=2"], 1, &[(0, Read(first(0))), (0, Read(first(8)))]);
+    assert_eq!(done, [COMMAND + SENSE + link, COMMAND + SENSE + 2 * link]);
+}
+
+/// Writes: the size of request n is n + 1 sectors, 512 bytes at 1 MB/s are 512 us.
+#[test]
+fn a_write_is_programmed_when_its_data_has_come() {
+    let done = times(&["host.link_rate=1MB/s"], 0, &[(0, Program(0))]);
+    assert_eq!(done, [512_000 + PROGRAM]);
+    let done = times(&["host.link_rate=1MB/s", "ssd.channels=2"], 0, &[(0, Program(0)), (0, Program(first(8)))]);
+    assert_eq!(done, [512_000 + PROGRAM, 3 * 512_000 + PROGRAM], "the link brings one after the other");
+}
+
+/// The order of operations on one block is that of their submission, whatever the policy and however dies overlap.
+#[test]
+fn the_order_within_a_block_never_changes() {
+    let seeds = 0..std::env::var("MODEL_CASES").map_or(150, |text| text.parse().expect("a number"));
+    for seed in seeds {
+        let mut rng = Rng::new(seed, 0x0bde);
+        let flag = |key: &str, value: bool| format!("{key}={value}");
+        let settings = [
+            format!("sim.scheduler={}", pick(&mut rng, &["fifo", "read-first", "host-first"])),
+            format!("sim.suspend={}", pick(&mut rng, &["none", "erase", "program-erase"])),
+            format!("sim.starvation_bound={}", pick(&mut rng, &["0ns", "500us", "10ms"])),
+            flag("sim.cache_register", rng.below(2) == 0),
+            flag("sim.multi_plane", rng.below(2) == 0),
+            format!("ssd.planes_per_die={}", pick(&mut rng, &[1, 2, 4])),
+            format!("ssd.chips_per_channel={}", pick(&mut rng, &[1, 2])),
+            format!("part.t_suspend={}", pick(&mut rng, &["0ns", "20us"])),
+            format!("part.t_resume={}", pick(&mut rng, &["0ns", "10us"])),
+        ];
+        let drive = drive(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut bench = Bench::new(&drive, 2);
+        let blocks = drive.geometry.blocks();
+        // The next page of each block; reads need one that is written.
+        let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
+        let (mut now, mut log) = (0, Vec::new());
+        for _ in 0..300 {
+            let block = rng.below(u64::from(blocks.min(5 + seed as u32 % 20))) as usize;
+            let op = match rng.below(5) {
+                0..=2 if next[block] > 0 => Read(first(block as u32) + rng.below(u64::from(next[block])) as u32),
+                3 | 4 if next[block] < 16 => {
+                    next[block] += 1;
+                    Program(first(block as u32) + next[block] - 1)
+                }
+                _ => {
+                    next[block] = 0;
+                    Erase(block as u32)
+                }
+            };
+            let cause = pick(&mut rng, &[Cause::Host, Cause::Gc, Cause::Rmw]);
+            now += if rng.below(3) == 0 { rng.below(400_000) } else { 0 };
+            bench.at(now, op, cause);
+            log.push((block, op));
+        }
+        let done = bench.run();
+        for (later, &(block, op)) in log.iter().enumerate() {
+            // A read may pass a read. What changes the block starts after everything before it, and everything after it starts later.
+            for earlier in (0..later).filter(|&earlier| log[earlier].0 == block) {
+                if matches!((op, log[earlier].1), (Read(_), Read(_))) {
+                    continue;
+                }
+                assert!(
+                    done[earlier] <= done[later],
+                    "seed {seed} ({settings:?}): {:?} of block {block} ended at {}, {op:?} submitted after it at {}",
+                    log[earlier].1,
+                    done[earlier],
+                    done[later]
+                );
+            }
+        }
+    }
+}
+
+/// A write buffer of one page: a write is acknowledged when it has room, which the program before it makes.
+#[test]
+fn a_full_write_buffer_holds_writes_back() {
+    let entry = ftl::find("subpage").expect("a registered layer");
+    let settings = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "buffer.size=4KiB"]);
+    let drive = build("subpage", &settings).expect("a possible drive").drive;
+    let mut device = crate::harness::device(&drive, entry, Payload::None, 1);
+    device.start_timing().expect("nothing to program");
+    let mut times = Times::default();
+    for number in 0..4u64 {
+        // Sizes tell requests apart; each is one subpage at its own place.
+        let extent = Extent { sector: number * 8, sectors: number as u32 + 1 };
+        device.submit(Command { kind: RequestKind::Write, extent }, 0, &mut Unverified).expect("room");
+        device.harvest(&mut times, &mut Unverified).expect("room");
+    }
+    while device.next_time().is_some() {
+        device.step(&mut times, &mut Unverified).expect("room");
+    }
+    let program = COMMAND + TRANSFER + PROGRAM;
+    assert_eq!(times.0, [(0, 0), (1, program), (2, 2 * program), (3, 3 * program)]);
+}

@@ -6,14 +6,20 @@
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
+use palimpsest_core::config::resolve;
+use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
 use palimpsest_core::geometry::{Extent, RequestKind};
+use palimpsest_core::host::request::{Arrivals, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
 use palimpsest_core::nand::{Flash, Halt};
 use palimpsest_core::plan::port::pieces;
 use palimpsest_core::rng::Rng;
+use palimpsest_core::run::precondition::Precondition;
+use palimpsest_core::run::{Fidelity, Options, Warmup, run};
 use palimpsest_core::sim::device::{Command, Device};
+use std::ops::ControlFlow;
 
 /// What the host knows of one subpage.
 #[derive(Clone, Default)]
@@ -382,4 +388,62 @@ fn long_cuts() {
 #[ignore = "minutes"]
 fn long_cuts_on_drives_of_every_shape() {
     for_each_seed("--ignored power::long_cuts_on_drives_of_every_shape", 1000, |entry, seed| drawn(entry, seed + 1000));
+}
+
+/// Requests one after the other.
+struct Listed(std::vec::IntoIter<Command>);
+
+impl Source for Listed {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        Ok(self.0.next().map(|Command { kind, extent }| Request {
+            arrival: 0,
+            kind,
+            sector: extent.sector,
+            sectors: extent.sectors,
+            stream: 0,
+        }))
+    }
+    fn place(&self) -> String {
+        "model".into()
+    }
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: 1 }
+    }
+}
+
+/// A whole run, as a user asks for it with `faults.power_cut_at`.
+fn whole_run(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0x3ea1);
+    let Some(mut shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
+    shape.settings.push(format!("faults.power_cut_at={cut}"));
+    note(&shape.settings);
+    let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
+    let mut commands = workload(&shape, seed, 150);
+    commands.extend(sweep(&shape.drive, RequestKind::Read, 5));
+    let options = Options {
+        workload: "model".into(),
+        precondition: Precondition::None,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: Fidelity::Count,
+        payload: if seed.is_multiple_of(4) { Payload::Bytes } else { Payload::Tag },
+        seed,
+    };
+    let mut watcher = |_| ControlFlow::Continue(());
+    if let Err(error) = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher) {
+        panic!("cut at {cut}: {error}");
+    }
+    true
+}
+
+#[test]
+fn whole_runs_with_a_cut() {
+    for_each_seed("power::whole_runs_with_a_cut", 120, whole_run);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_whole_runs_with_a_cut() {
+    for_each_seed("--ignored power::long_whole_runs_with_a_cut", 5000, |entry, seed| whole_run(entry, seed + 1000));
 }

@@ -4,6 +4,7 @@
 //! clock and no engine. The same code runs counted, timed, with or without contents.
 
 mod gather;
+mod mga;
 pub mod page;
 pub mod sector_log;
 pub mod settings;
@@ -154,7 +155,7 @@ impl Entry {
 }
 
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, sector_log::ENTRY, subpage::ENTRY];
+pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, sector_log::ENTRY, mga::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

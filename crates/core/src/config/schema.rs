@@ -139,6 +139,25 @@ pub static KEYS: &[Key] = &[
         "share of the blocks that take writes smaller than a page (sector-log); at least one block of each plane",
     ),
     key(
+        "ftl.allocation_threshold",
+        PROBABILITY,
+        "30%",
+        "mga: exclusive allocation while the share of fully free pages exceeds this",
+    ),
+    key(
+        "ftl.merge_on_read",
+        Flag,
+        "false",
+        "mga: whether a read, too, merges what stands in more pages than its read count allows",
+    ),
+    key(
+        "ftl.read_count_aging",
+        Count { min: 0, max: ANY },
+        "0",
+        "mga: read counts halve after this many requests; 0: never",
+    ),
+    key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
+    key(
         "sim.scheduler",
         Choice(&["fifo", "read-first", "host-first"]),
         "fifo",

@@ -96,7 +96,7 @@ impl SectorLog {
             good.take(log_blocks(settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
         }
         SectorLog {
-            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone()),
+            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), blueprint.settings.allocation),
             data: UnitLog::beside(io, settings, blueprint.logical_pages, blueprint.seed, apart),
             streams: StreamChooser::new(settings, blueprint.logical_pages, sectors_per_page),
             subpages: geometry.subpages_per_page,

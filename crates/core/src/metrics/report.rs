@@ -35,6 +35,8 @@ pub struct Summary {
     pub lifetime: Lifetime,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
+    /// The user ended the run before its last request.
+    pub interrupted: bool,
     pub notes: Vec<String>,
     pub sim: Sim,
 }

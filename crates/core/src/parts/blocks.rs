@@ -284,8 +284,43 @@ impl Blocks {
         self.change_count(block, -1);
     }
 
+    /// Marks units of `block` valid: `bits`, counted from `first` on.
+    #[inline]
+    pub fn validate_bits(&mut self, block: u32, first: u32, bits: u64) {
+        let (low, high, word) = self.split_bits(block, first, bits);
+        debug_assert_eq!(self.valid_bits(block, first, 64 - bits.leading_zeros()) & bits, 0);
+        self.valid[word] |= low;
+        if high != 0 {
+            self.valid[word + 1] |= high;
+        }
+        self.change_count(block, bits.count_ones() as i32);
+    }
+
+    /// Marks units of `block` invalid: `bits`, counted from `first` on.
+    #[inline]
+    pub fn invalidate_bits(&mut self, block: u32, first: u32, bits: u64) {
+        let (low, high, word) = self.split_bits(block, first, bits);
+        debug_assert_eq!(self.valid_bits(block, first, 64 - bits.leading_zeros()) & bits, bits);
+        self.valid[word] &= !low;
+        if high != 0 {
+            self.valid[word + 1] &= !high;
+        }
+        self.change_count(block, -(bits.count_ones() as i32));
+    }
+
+    /// `bits` as they lie in a word, and in the next one.
+    #[inline]
+    fn split_bits(&self, block: u32, first: u32, bits: u64) -> (u64, u64, usize) {
+        let shift = first % 64;
+        let high = if shift == 0 { 0 } else { bits >> (64 - shift) };
+        (bits << shift, high, block as usize * self.words_per_block + (first / 64) as usize)
+    }
+
     #[inline]
     fn change_count(&mut self, block: u32, by: i32) {
+        if by == 0 {
+            return;
+        }
         let closed = self.blocks[block as usize].state == BlockState::Closed;
         if closed {
             self.unlink_bucket(block);

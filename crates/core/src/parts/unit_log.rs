@@ -14,7 +14,6 @@ mod beside;
 mod collect;
 mod recover;
 
-pub use allocate::preferred_plane;
 pub use recover::Survivors;
 
 use crate::ftl::settings::FtlSettings;
@@ -22,6 +21,7 @@ use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
+use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
 use crate::prefetch::prefetch;
@@ -146,7 +146,7 @@ pub struct UnitLog {
     moved_pages: u32,
     /// Free pages of each plane: in free blocks and at the frontiers.
     free_pages: Vec<u32>,
-    cursor: u32,
+    rotation: Rotation,
     gc_start: u32,
     gc_stop: u32,
     /// Whether open pages survive a power cut, so that a victim may be erased while they hold its units.
@@ -190,12 +190,6 @@ impl UnitLog {
         let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| {
             io.nand().is_bad(block) || apart.get(block as usize).is_some_and(|&apart| apart)
         });
-        let pages_of = |count: crate::ftl::settings::BlockCount| match count {
-            crate::ftl::settings::BlockCount::Blocks(n) => n * geometry.pages_per_block,
-            crate::ftl::settings::BlockCount::Share(share) => {
-                (f64::from(geometry.blocks_per_plane * geometry.pages_per_block) * share) as u32
-            }
-        };
         UnitLog {
             units_per_page,
             unit_subpages,
@@ -210,9 +204,9 @@ impl UnitLog {
             open: (0..settings.streams + moved_pages).map(|_| OpenPage::new()).collect(),
             moved_pages,
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
-            cursor: 0,
-            gc_start: pages_of(settings.gc_start),
-            gc_stop: pages_of(settings.gc_stop),
+            rotation: Rotation::new(settings.allocation, &geometry),
+            gc_start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
+            gc_stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
             protected,
             failed: Vec::new(),
             emptying: Vec::new(),
@@ -451,7 +445,7 @@ impl UnitLog {
         // Its allocation serves the next page.
         page.slots.clear();
         self.open[index as usize].slots = page.slots;
-        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
+        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io, index) }
     }
 
     fn program_slots(&mut self, io: &mut Io, plane: u32, stream: u32, page: &OpenPage) -> Flash<()> {

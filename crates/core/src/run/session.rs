@@ -55,7 +55,7 @@ impl Verifier for ShadowVerifier {
         match command.kind {
             RequestKind::Write => self.shadow.write(&io.host, command.extent),
             RequestKind::Trim => self.shadow.trim(command.extent),
-            RequestKind::Flush => {}
+            RequestKind::Flush => self.shadow.flush(),
             RequestKind::Read => {
                 let delivered = io.host.take_delivered();
                 let copy = self.returned.is_some().then(|| delivered.clone());
@@ -64,6 +64,11 @@ impl Verifier for ShadowVerifier {
             }
         }
         Ok(())
+    }
+
+    fn power_failed(&mut self, io: &mut Io, command: Command) {
+        let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
+        self.shadow.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
     }
 }
 
@@ -83,6 +88,7 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
     /// Requests taken from the workload.
     taken: u64,
@@ -114,7 +120,10 @@ impl<'a> Session<'a> {
         let layer = (entry.build)(&io, &blueprint);
         let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
         let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-        let shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        if drive.faults.power_cut_at.is_some() {
+            shadow.expect_power_cut(!entry.buffered || !blueprint.acknowledge_programs);
+        }
         Ok(Session {
             drive,
             options,
@@ -130,6 +139,7 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
             submitted: 0,
@@ -194,6 +204,11 @@ impl<'a> Session<'a> {
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
+            // What was measured so far is kept: no more requests are taken, and the rest ends in order.
+            ControlFlow::Break(()) if self.phase == Phase::Run => {
+                self.interrupted = true;
+                Ok(())
+            }
             ControlFlow::Break(()) => Err(Error::Interrupted),
         }
     }
@@ -348,6 +363,9 @@ impl<'a> Session<'a> {
     /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
     #[inline]
     fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        if self.interrupted {
+            return Ok(None);
+        }
         let limit = self.options.requests.unwrap_or(u64::MAX);
         while self.ahead.len() < AHEAD && self.taken < limit {
             let Some(request) = source.next_request()? else { break };

@@ -35,6 +35,9 @@ pub trait Verifier {
     /// # Errors
     /// [`Error::Rule`] where data is not what the host put there.
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()>;
+
+    /// The power failed during `command`, and the layer has recovered; the command is repeated next.
+    fn power_failed(&mut self, _io: &mut Io, _command: Command) {}
 }
 
 /// A drive.
@@ -135,6 +138,10 @@ impl Device {
             Ok(()) => {}
             Err(Halt::PowerCut) => {
                 self.power_cycle()?;
+                if self.io.host.active() {
+                    verifier.power_failed(&mut self.io, command);
+                    self.io.nand.buffers().end_request();
+                }
                 return self.serve_verified(command, verifier);
             }
             Err(halt) => return Err(explain(halt)),

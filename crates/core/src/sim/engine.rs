@@ -348,9 +348,10 @@ impl Engine {
         let Pending { operation, die, .. } = self.pending[index as usize];
         self.read_left_die(die);
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
-            // Cut through: the link may have been sending since the first byte left the die.
+            // Cut through: the link may have been sending since the first byte left the die, but not before.
             let time = self.link_rate.time_for(u64::from(operation.bytes));
-            let end = (self.link_out.free_at + time).max(self.now);
+            let first_byte = self.now - self.transfer_time(operation.bytes);
+            let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
             self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
             if end > self.now {
                 self.events.push(end, Event::Delivered(index));

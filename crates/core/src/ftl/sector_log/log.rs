@@ -5,12 +5,12 @@
 //! drive must keep: one address of 8 bytes for each subpage that the log holds.
 
 use super::bits;
-use crate::ftl::settings::{FtlSettings, WearLeveling};
+use crate::ftl::settings::{Allocation, FtlSettings, WearLeveling};
 use crate::geometry::Divisor;
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{BlockState, Blocks, NO_BLOCK};
-use crate::parts::unit_log::preferred_plane;
+use crate::parts::rotation::Rotation;
 use crate::plan::{Cause, Gate, Io, PageImage};
 use crate::prefetch::prefetch;
 
@@ -58,7 +58,7 @@ pub(super) struct SubpageLog {
     pub(super) free_blocks: u32,
     /// Blocks that are not retired.
     pub(super) usable: u32,
-    cursor: u32,
+    rotation: Rotation,
     /// Entry of each logical page.
     pub(super) index: Vec<u32>,
     /// Entries of `subpages + 1` words: which subpages the log holds, and where each stands.
@@ -74,7 +74,7 @@ pub(super) struct SubpageLog {
 
 impl SubpageLog {
     /// An empty log for `pages` logical pages in the blocks that are `owned`.
-    pub fn new(io: &Io, pages: u32, owned: Vec<bool>) -> Self {
+    pub fn new(io: &Io, pages: u32, owned: Vec<bool>, allocation: Allocation) -> Self {
         let geometry = io.geometry();
         let blocks = Blocks::new(geometry, geometry.subpages_per_block(), |block| !owned[block as usize]);
         let usable = owned.iter().filter(|&&owned| owned).count() as u32;
@@ -90,7 +90,7 @@ impl SubpageLog {
             opened: 0,
             free_blocks: usable,
             usable,
-            cursor: 0,
+            rotation: Rotation::new(allocation, geometry),
             index: vec![NO_ENTRY; pages as usize],
             entries: Vec::new(),
             free_entries: Vec::new(),
@@ -229,13 +229,12 @@ impl SubpageLog {
     /// Free subpages of one page that `piece` can be programmed into, in the plane whose turn it is if possible.
     #[inline]
     pub fn find_room(&mut self, io: &Io, settings: &FtlSettings, piece: Piece) -> Option<(u32, SubpageMask)> {
-        let planes = self.frontiers.len() as u32;
-        let first = preferred_plane(io, settings.allocation, self.cursor, piece.page);
-        for step in 0..planes {
-            let plane = if first + step >= planes { first + step - planes } else { first + step };
+        let first = self.rotation.first(io, piece.page);
+        for step in 0..self.frontiers.len() as u32 {
+            let plane = self.rotation.then(first, step);
             let level = settings.wear_leveling != WearLeveling::None;
             if let Some(room) = self.room_in(io, plane, piece.subpages.count_ones(), level) {
-                self.cursor = if plane + 1 == planes { 0 } else { plane + 1 };
+                self.rotation.used(plane);
                 return Some(room);
             }
         }

@@ -1,7 +1,7 @@
 //! Where a page is written: the plane that a policy chooses, and the frontier of the stream in that plane.
 
 use super::{Frontier, UnitLog};
-use crate::ftl::settings::{Allocation, WearLeveling};
+use crate::ftl::settings::WearLeveling;
 use crate::nand::{Flash, Halt};
 use crate::parts::blocks::NO_BLOCK;
 use crate::plan::Io;
@@ -9,12 +9,11 @@ use crate::plan::Io;
 impl UnitLog {
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        let planes = self.free_pages.len() as u32;
-        let first = preferred_plane(io, self.settings.allocation, self.cursor, unit / self.units_per_page);
-        for step in 0..planes {
-            let plane = if first + step >= planes { first + step - planes } else { first + step };
+        let first = self.rotation.first(io, self.per_page.divide(unit));
+        for step in 0..self.free_pages.len() as u32 {
+            let plane = self.rotation.then(first, step);
             if self.ensure_space(io, plane, stream)? {
-                self.cursor = if plane + 1 == planes { 0 } else { plane + 1 };
+                self.rotation.used(plane);
                 return Ok(plane);
             }
         }
@@ -69,19 +68,5 @@ impl UnitLog {
         let index = self.frontier(plane, stream);
         self.frontiers[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
         opened.is_some()
-    }
-}
-
-/// The plane that a write of page-sized `unit` goes to if there is room; `cursor` is the next plane in turn.
-#[inline]
-pub fn preferred_plane(io: &Io, allocation: Allocation, cursor: u32, unit: u32) -> u32 {
-    match allocation {
-        Allocation::Static => unit % io.geometry().planes(),
-        Allocation::RoundRobin => cursor,
-        Allocation::LeastLoaded => {
-            let (planes, dies) = (io.geometry().planes(), io.geometry().dies());
-            let in_turn = (0..planes).map(|step| (cursor + step) % planes);
-            in_turn.min_by_key(|&plane| io.load(plane % dies)).unwrap_or(0)
-        }
     }
 }

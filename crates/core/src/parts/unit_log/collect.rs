@@ -146,12 +146,14 @@ impl UnitLog {
         Ok(())
     }
 
-    /// Erases the victims whose last units have been programmed elsewhere, or trimmed.
+    /// The open page `page` has been programmed: erases the victims whose last units it held. A victim that trims emptied
+    /// waits for the page, too: its gate does.
     #[cold]
-    pub(super) fn erase_emptied(&mut self, io: &mut Io) -> Flash<()> {
+    pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let mut index = 0;
         while let Some(&(victim, moved)) = self.emptying.get(index) {
-            if self.blocks.valid_count(victim) == 0 {
+            let waited = self.moved_page(victim / self.blocks_per_plane) == page;
+            if waited && self.blocks.valid_count(victim) == 0 {
                 self.emptying.remove(index);
                 self.erase(io, victim, moved)?;
             } else {
@@ -281,7 +283,12 @@ impl UnitLog {
     fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
         let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
         let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
-        let after = if io.is_open(self.open[from].ready) { self.open[from].ready } else { Gate::NONE };
+        let mut after = Gate::NONE;
+        if io.is_open(self.open[from].ready) {
+            // What is read for the other page from now on is none of this page's: it might come behind it in a block.
+            after = std::mem::replace(&mut self.open[from].ready, io.gate());
+            io.link(after, self.open[from].ready);
+        }
         self.push(io, page, Append { data: newer.data, after, ..what });
         io.host().1.unpin(newer.data);
         // From now on this page, too, holds what the host waits for.

@@ -65,7 +65,8 @@ impl Engine {
             return false;
         }
         let only = if state.suspended.is_some() { Some(OperationKind::Read) } else { pipelined };
-        let Some(first) = self.pick(die, only) else {
+        let starving = state.suspended.as_ref().is_some_and(|batch| self.starves(batch, 0));
+        let Some(first) = (if starving { None } else { self.pick(die, only) }) else {
             return pipelined.is_none() && self.resume(die);
         };
         self.start(die, first);
@@ -80,6 +81,12 @@ impl Engine {
             OperationKind::Program => front.array_from <= self.now,
             OperationKind::Erase => false,
         }
+    }
+
+    /// Whether `batch` will have been held up for as long as the settings allow when it is held up for `more`.
+    #[inline]
+    fn starves(&self, batch: &Batch, more: Nanos) -> bool {
+        self.now + more - batch.suspended_at.min(self.now) >= self.settings.starvation_bound
     }
 
     #[inline]
@@ -97,11 +104,7 @@ impl Engine {
             (Some(first), Some(second)) => {
                 let waited = self.now - self.pending[second as usize].enqueued;
                 let older = self.pending[second as usize].order < self.pending[first as usize].order;
-                if older && waited >= self.settings.starvation_bound && only.is_none() {
-                    (second, 1)
-                } else {
-                    (first, 0)
-                }
+                if older && waited >= self.settings.starvation_bound { (second, 1) } else { (first, 0) }
             }
             (None, second) => (second?, 1),
         };
@@ -215,7 +218,7 @@ impl Engine {
         batch.array_until = batch.array_from + array;
         if self.dies[die as usize].front.is_none() {
             self.finish_at(die, batch.array_until);
-            if self.settings.cache_register {
+            if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
                 self.events.push(batch.array_from, Event::Wake(die));
             }
         }
@@ -230,6 +233,9 @@ impl Engine {
         }
         batch.array_until = batch.array_from + array;
         self.finish_at(die, batch.array_until);
+        if self.settings.suspend != Suspend::None {
+            self.events.push(batch.array_from, Event::Wake(die));
+        }
     }
 
     fn finish_at(&mut self, die: u32, time: Nanos) {
@@ -331,9 +337,12 @@ impl Engine {
             OperationKind::Read => false,
         };
         let running = front.array_from <= self.now && front.array_until > self.now + self.t_suspend;
-        let starving =
-            front.suspended_at != Nanos::MAX && self.now - front.suspended_at >= self.settings.starvation_bound;
-        if !allowed || !running || starving || state.back.is_some() || state.suspended.is_some() {
+        if !allowed
+            || !running
+            || self.starves(front, self.t_suspend)
+            || state.back.is_some()
+            || state.suspended.is_some()
+        {
             return false;
         }
         if self.pick(die, Some(OperationKind::Read)).is_none() {
@@ -362,6 +371,7 @@ impl Engine {
         state.busy_since = now;
         state.front = Some(batch);
         self.finish_at(die, batch.array_until);
+        self.events.push(batch.array_from, Event::Wake(die));
         false
     }
 }

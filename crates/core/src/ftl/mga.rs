@@ -1,0 +1,348 @@
+//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page Re-programming").
+//!
+//! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages of
+//! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
+//! how many pages are free ([`write`], III-D), and a logical page that is read often may stand in few pages only
+//! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
+//! acknowledged when it is programmed. Where the paper is silent, systems.md, "mga", decides, and each file says what it
+//! decides beyond that.
+//!
+//! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
+//! of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts as whole.
+//!
+//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own). In
+//! low-low-high order no page is programmed twice: the paper leaves re-programming MLC to future work.
+
+mod collect;
+mod map;
+mod merge;
+mod pages;
+mod recover;
+mod space;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use super::page::words_of;
+use super::settings::FtlSettings;
+use super::{Blueprint, Entry, Ftl, Report};
+use crate::geometry::Extent;
+use crate::nand::data::Data;
+use crate::nand::part::{Part, ProgramOrder};
+use crate::nand::{Flash, first_subpages};
+use crate::parts::rotation::Rotation;
+use crate::parts::victim::{self, Victim};
+use crate::plan::{Cause, Gate, Io};
+use crate::rng::Rng;
+use crate::units::SECTOR_BYTES;
+use collect::Collector;
+use map::{Map, Target, UNMAPPED};
+use pages::{Pages, Rules};
+use space::Space;
+use write::Image;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mga",
+    about: "two-level map: small writes fill the free subpages of programmed pages",
+    buffered: false,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
+};
+
+/// Subpages of one physical page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    ppn: u32,
+    subpages: u64,
+    /// Code words of them that are wanted.
+    words: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    page_writes: u64,
+    exclusive_writes: u64,
+    shared_writes: u64,
+    merges: u64,
+    merge_moved: u64,
+    collections: u64,
+    erased: u64,
+    gc_moved: u64,
+    wear_moves: u64,
+    retired: u64,
+}
+
+struct Mga {
+    settings: FtlSettings,
+    subpages: u32,
+    all: u64,
+    sectors_per_subpage: u32,
+    sectors_per_page: u64,
+    map: Map,
+    pages: Pages,
+    space: Space,
+    /// Exclusive allocation while more pages than this are fully free.
+    threshold: u32,
+    rotation: Rotation,
+    victim: Box<dyn Victim>,
+    rng: Rng,
+    collector: Collector,
+    /// Blocks in which a program failed, to be evacuated.
+    failed: Vec<u32>,
+    image: Image,
+    groups: Vec<Group>,
+    requests: u64,
+    counters: Counters,
+    /// Whether pages changed in ways that are no transitions of theirs: a program failed, or the power.
+    disturbed: bool,
+}
+
+/// What `part` allows of programming a page again.
+fn rules(part: &Part, settings: &FtlSettings) -> Rules {
+    Rules {
+        nop: if part.order == ProgramOrder::LowLowHigh { 1 } else { part.nop },
+        strict: part.order == ProgramOrder::Strict,
+        free_is_gain: settings.victim_free,
+    }
+}
+
+impl Mga {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let pages = Pages::new(&geometry, rules(io.nand().part(), settings), |block| io.nand().is_bad(block));
+        Mga {
+            subpages: geometry.subpages_per_page,
+            all: first_subpages(geometry.subpages_per_page),
+            sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
+            sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
+            map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
+            space: Space::new(&geometry, settings, &pages.blocks),
+            pages,
+            threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
+            rotation: Rotation::new(settings.allocation, &geometry),
+            victim: victim::new(settings.victim),
+            rng: Rng::new(blueprint.seed, 0x71c7),
+            collector: Collector::new(&geometry, settings),
+            failed: Vec::new(),
+            image: Image::new(geometry.subpages_per_page),
+            groups: Vec::new(),
+            requests: 0,
+            counters: Counters::default(),
+            disturbed: false,
+            settings: settings.clone(),
+        }
+    }
+
+    /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
+    #[inline]
+    fn logical_pages(&self, extent: Extent) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
+        let per_page = self.sectors_per_page;
+        (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
+            let first = extent.sector.max(page * per_page) - page * per_page;
+            let end = extent.end().min((page + 1) * per_page) - page * per_page;
+            (page as u32, first as u32, (end - first) as u32)
+        })
+    }
+
+    /// The subpages that `sectors` sectors from `first` on touch.
+    #[inline]
+    fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
+        (first / self.sectors_per_subpage, (first + sectors).div_ceil(self.sectors_per_subpage))
+    }
+
+    /// Whether small writes are placed by exclusive allocation now: more pages are fully free than the threshold says.
+    #[inline]
+    fn exclusive(&self) -> bool {
+        self.space.total() > self.threshold
+    }
+
+    #[inline]
+    fn count_request(&mut self) {
+        let every = self.settings.read_count_aging;
+        if every > 0 {
+            self.requests += 1;
+            if self.requests.is_multiple_of(every) {
+                self.map.age();
+            }
+        }
+    }
+
+    /// Lists in `groups` which pages a host read of `lpn` wants.
+    fn want(&mut self, io: &Io, lpn: u32, first: u32, sectors: u32) {
+        let (begin, end) = self.touched(first, sectors);
+        match self.map.look_up(lpn) {
+            Target::Unmapped => {}
+            Target::Full(ppn) => {
+                let words = words_of(io, first, sectors);
+                self.groups.push(Group { ppn, subpages: first_subpages(end - begin) << begin, words });
+            }
+            Target::Partial(entry) => {
+                self.map.count_read(entry);
+                for index in begin..end {
+                    let psn = self.map.places(entry)[index as usize];
+                    if psn == UNMAPPED {
+                        continue;
+                    }
+                    let from = first.max(index * self.sectors_per_subpage);
+                    let to = (first + sectors).min((index + 1) * self.sectors_per_subpage);
+                    let (ppn, subpage) = (psn / self.subpages, psn % self.subpages);
+                    let words = words_of(io, from, to - from);
+                    self.groups.push(Group { ppn, subpages: 1 << subpage, words });
+                }
+            }
+        }
+    }
+
+    fn deliver(&self, io: &mut Io, lpn: u32, first: u32, sectors: u32) {
+        let (begin, end) = self.touched(first, sectors);
+        let mut unwritten = 0;
+        for index in begin..end {
+            let psn = self.map.place(lpn, index);
+            unwritten += u32::from(psn == UNMAPPED);
+            if io.host().0.active() {
+                let data = if psn == UNMAPPED { Data::ZERO } else { io.load_subpage(psn) };
+                io.host().0.deliver(lpn * self.subpages + index, data);
+            }
+        }
+        io.count_unwritten(unwritten);
+    }
+}
+
+/// Joins the groups of each page.
+fn join(groups: &mut Vec<Group>) {
+    groups.sort_unstable_by_key(|group| (group.ppn, group.subpages));
+    groups.dedup_by(|later, kept| {
+        let same = later.ppn == kept.ppn;
+        if same {
+            kept.subpages |= later.subpages;
+            kept.words += later.words;
+        }
+        same
+    });
+}
+
+/// Adds to the group of the same page, or as a new one. Groups are few: those of one logical page or one image.
+#[inline]
+fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
+    match groups.iter_mut().rev().find(|group| group.ppn == more.ppn) {
+        Some(group) => {
+            group.subpages |= more.subpages;
+            group.words += more.words;
+        }
+        None => groups.push(more),
+    }
+}
+
+impl Ftl for Mga {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let lpn = (extent.sector / self.sectors_per_page) as u32;
+        if !soon {
+            return self.map.prefetch(lpn);
+        }
+        if lpn < self.map.logical_pages()
+            && let Target::Full(ppn) = self.map.look_up(lpn)
+        {
+            self.pages.prefetch(ppn);
+        } else {
+            self.map.prefetch_entry(lpn);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.count_request();
+        for (lpn, first, sectors) in self.logical_pages(extent) {
+            self.write_logical_page(io, lpn, first, sectors)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.count_request();
+        self.groups.clear();
+        for (lpn, first, sectors) in self.logical_pages(extent) {
+            self.want(io, lpn, first, sectors);
+            self.deliver(io, lpn, first, sectors);
+        }
+        if self.groups.len() > 1 {
+            join(&mut self.groups);
+        }
+        for Group { ppn, subpages, words } in &self.groups {
+            io.read(*ppn, *subpages, *words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
+        }
+        if self.settings.merge_on_read {
+            for (lpn, _, _) in self.logical_pages(extent) {
+                self.merge_after_read(io, lpn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
+        for (lpn, first, sectors) in self.logical_pages(extent) {
+            let (begin, end) = self.touched(first, sectors);
+            self.forget(lpn, first_subpages(end - begin) << begin);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.rebuild(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_all(io)
+    }
+
+    fn report(&self) -> Report {
+        let (counters, transitions) = (&self.counters, &self.pages.transitions);
+        let entry_bytes = self.map.entry_bytes() as f64;
+        let own = [
+            ("transition_ff_pv", transitions.ff_pv),
+            ("transition_ff_fv", transitions.ff_fv),
+            ("transition_pv_fv", transitions.pv_fv),
+            ("transition_pv_fi", transitions.pv_fi),
+            ("transition_fv_pv", transitions.fv_pv),
+            ("transition_fv_fi", transitions.fv_fi),
+            ("transition_fi_ff", transitions.fi_ff),
+            ("page_writes", counters.page_writes),
+            ("small_writes_exclusive", counters.exclusive_writes),
+            ("small_writes_shared", counters.shared_writes),
+            ("fully_free_pages", u64::from(self.space.total())),
+            ("lost_free_subpages", self.pages.lost),
+            ("spmt_entries", u64::from(self.map.entries_used())),
+            ("spmt_entries_peak", u64::from(self.map.most_entries())),
+            ("wear_moves", counters.wear_moves),
+        ];
+        let small = counters.exclusive_writes + counters.shared_writes;
+        let shares = [
+            ("exclusive_share", counters.exclusive_writes as f64 / small.max(1) as f64),
+            ("shared_share", counters.shared_writes as f64 / small.max(1) as f64),
+            ("spmt_bytes_peak", f64::from(self.map.most_entries()) * entry_bytes),
+        ];
+        Report {
+            mapping: self.map.mapping(),
+            gc_runs: counters.collections,
+            gc_erased: counters.erased,
+            gc_moved_subpages: counters.gc_moved,
+            merges: counters.merges,
+            merge_moved_subpages: counters.merge_moved,
+            retired_blocks: counters.retired,
+            own: own.iter().map(|&(name, value)| (name, value as f64)).chain(shares).collect(),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The figures of the paper as tests, and what goes beyond them.
+
+use super::*;
