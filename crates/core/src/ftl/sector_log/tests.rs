@@ -1,4 +1,4 @@
-//! What the model suite cannot see of a sector log: where small writes go, and when the log is merged.
+//! The layer on a small drive of one plane: what it programs, reads and merges, to the operation.
 
 use super::*;
 use crate::nand::data::Payload;
