@@ -38,6 +38,9 @@ pub(super) const ENTRY: Entry = Entry {
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
 };
 
+/// How many log pages ahead of a merge its map entries, and what they name, are asked for.
+const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
+
 /// Blocks of the log in each plane.
 fn log_blocks(settings: &FtlSettings, geometry: &Geometry) -> u32 {
     if geometry.subpages_per_page == 1 || settings.log_fraction == 0.0 {
@@ -155,6 +158,7 @@ impl SectorLog {
         if self.gather.is_empty() {
             return Ok(arrived);
         }
+        // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
         let all = io.gate();
         io.link(arrived, all);
         self.gather.read(io, self.settings.read, cause, all)?;
@@ -253,7 +257,13 @@ impl SectorLog {
     fn merge_block(&mut self, io: &mut Io, block: u32) -> Flash<Gate> {
         let safe = if self.log.valid_count(block) > 0 { io.gate() } else { Gate::NONE };
         let pages = io.geometry().pages_per_block;
-        for ppn in block * pages..(block + 1) * pages {
+        let end = (block + 1) * pages;
+        for ppn in block * pages..end {
+            for (ahead, soon) in MERGES_AHEAD {
+                if ppn + ahead < end {
+                    self.expect_merges(io, ppn + ahead, soon);
+                }
+            }
             let valid = self.log.valid(ppn);
             if valid == 0 {
                 continue;
@@ -270,6 +280,26 @@ impl SectorLog {
             }
         }
         Ok(safe)
+    }
+
+    /// Asks for what a piece or a merge of logical page `page` will touch.
+    #[inline]
+    fn expect_page(&self, page: u32, soon: bool) {
+        if soon {
+            self.data.prefetch_copy(page);
+            self.log.prefetch_copies(page);
+        } else {
+            self.data.prefetch_entry(page);
+            self.data.prefetch_elsewhere(page);
+            self.log.prefetch_entry(page);
+        }
+    }
+
+    /// The log page `ppn` is merged after some others (`soon`: after a few).
+    fn expect_merges(&self, io: &Io, ppn: u32, soon: bool) {
+        for index in bits(self.log.valid(ppn) as u32) {
+            self.expect_page(self.log.split(io.nand().logical(ppn * self.subpages + index)).0, soon);
+        }
     }
 
     /// Asks for the subpages `wanted` of `page`, and delivers them.
@@ -315,15 +345,7 @@ impl Ftl for SectorLog {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        let page = (extent.sector / self.sectors_per_page) as u32;
-        if soon {
-            self.data.prefetch_copy(page);
-            self.log.prefetch_copies(page);
-        } else {
-            self.data.prefetch_entry(page);
-            self.data.prefetch_elsewhere(page);
-            self.log.prefetch_entry(page);
-        }
+        self.expect_page((extent.sector / self.sectors_per_page) as u32, soon);
     }
 
     #[inline]

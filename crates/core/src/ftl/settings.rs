@@ -117,3 +117,29 @@ pub struct FtlSettings {
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
 }
+
+#[cfg(test)]
+impl FtlSettings {
+    /// Settings of the layer `name` in tests: the schema's defaults, cleaning at the last free block.
+    pub(crate) fn of_tests(name: &str) -> Self {
+        FtlSettings {
+            name: name.into(),
+            victim: VictimPolicy::Greedy,
+            gc_start: BlockCount::Blocks(1),
+            gc_stop: BlockCount::Blocks(1),
+            gc_background: false,
+            gc_idle: 0,
+            streams: 1,
+            classifier: Classifier::None,
+            allocation: Allocation::RoundRobin,
+            wear_leveling: WearLeveling::Dynamic,
+            wear_threshold: 100,
+            read: ReadMode::Page,
+            log_fraction: 0.05,
+            allocation_threshold: 0.3,
+            merge_on_read: false,
+            read_count_aging: 0,
+            victim_free: false,
+        }
+    }
+}

@@ -301,7 +301,7 @@ impl UnitLog {
     /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
     ///
     /// # Errors
-    /// [`Halt`]s of flash.
+    /// [`crate::nand::Halt`]s of flash.
     #[inline]
     pub fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         if self.units_per_page > 1 {

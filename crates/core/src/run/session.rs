@@ -1,9 +1,9 @@
 //! A drive under a workload: the loop between host and device, and the laws that hold at its end.
 
-use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options};
+use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options, registered};
 use crate::config::Drive;
 use crate::error::{Error, Result};
-use crate::ftl::{self, Blueprint, Report};
+use crate::ftl::{Blueprint, Entry, Report};
 use crate::geometry::{Extent, RequestKind};
 use crate::host::request::{Arrivals, Request, Source};
 use crate::host::settings::Acknowledge;
@@ -105,8 +105,15 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::Input`] for options that do not go together.
     pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        Self::with_layer(registered(drive), drive, options, watcher)
+    }
+
+    /// A new drive on the layer of `entry`, whatever layer `drive` names.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_layer(entry: &Entry, drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
-        let entry = ftl::find(&drive.ftl.name).expect("the configuration checked the name");
         let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
         let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
         let io = Io::new(nand, false);

@@ -60,6 +60,8 @@ pub(super) struct Collector {
     /// Closes when what was moved so far is programmed.
     safe: Gate,
     pages_taken: u32,
+    /// Whether the victim that waited has been erased.
+    completed: bool,
 }
 
 impl Collector {
@@ -80,6 +82,7 @@ impl Collector {
             arrivals: Vec::new(),
             safe: Gate::NONE,
             pages_taken: 0,
+            completed: false,
         }
     }
 
@@ -203,9 +206,8 @@ impl Mga {
         self.move_valid(io, plane, Some(victim), waiting, false)?;
         let safe = self.collector.safe;
         if let Some(Waiting { block, safe: earlier }) = waiting
-            && self.pages.blocks.state(block) == BlockState::Victim
+            && !self.collector.completed
         {
-            // It was not erased on the way.
             self.erase_after(io, block, earlier, safe)?;
         }
         if self.pages.valid_in_block(victim) > 0 {
@@ -266,6 +268,7 @@ impl Mga {
         self.collector.whole.clear();
         self.collector.gathered.clear();
         self.collector.scattered.clear();
+        self.collector.completed = false;
         self.collector.arrivals.clear();
         self.collector.arrivals.resize(self.collector.pages_per_block as usize, (UNMAPPED, Gate::NONE));
         if let Some(Waiting { block, .. }) = waiting {
@@ -295,7 +298,7 @@ impl Mga {
             return Ok(());
         }
         let room = self.pages.with_room(plane, rest as u32);
-        let still_waiting = waiting.is_some_and(|waiting| self.pages.blocks.state(waiting.block) == BlockState::Victim);
+        let still_waiting = waiting.is_some() && !self.collector.completed;
         let back = (1 + u32::from(still_waiting)) * self.collector.pages_per_block;
         if room.is_some() || finish || back > self.collector.pages_taken + 1 {
             self.move_scattered(io, plane, done, rest, room, UNMAPPED)?;
@@ -367,7 +370,12 @@ impl Mga {
             }
         }
         self.move_scattered(io, plane, 0, n, None, UNMAPPED)?;
-        self.erase_after(io, waiting.block, waiting.safe, self.collector.safe)?;
+        // What is programmed from here on may go to the erased block: the erase cannot wait for that.
+        let safe = self.collector.safe;
+        self.collector.safe = io.gate();
+        io.link(safe, self.collector.safe);
+        self.collector.completed = true;
+        self.erase_after(io, waiting.block, waiting.safe, safe)?;
         Ok(n)
     }
 

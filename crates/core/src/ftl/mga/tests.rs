@@ -1,3 +1,1 @@
 //! The figures of the paper as tests, and what goes beyond them.
-
-use super::*;

@@ -1,29 +1,16 @@
+//! The layer on a small drive of one plane: what it programs, reads and merges, to the operation.
+
 use super::*;
-use crate::ftl::settings::{Allocation, BlockCount, Classifier, VictimPolicy, WearLeveling};
 use crate::nand::data::Payload;
 use crate::nand::part::tests::slc;
-use crate::nand::part::{Part, ProgramOrder, ReadMode};
+use crate::nand::part::{Part, ProgramOrder};
 use crate::nand::{Halt, Nand};
 
 const SUBPAGE: u32 = 8;
 const PAGE: u32 = 4 * SUBPAGE;
 
 fn settings() -> FtlSettings {
-    FtlSettings {
-        name: "sector-log".into(),
-        victim: VictimPolicy::Greedy,
-        gc_start: BlockCount::Blocks(1),
-        gc_stop: BlockCount::Blocks(1),
-        gc_background: false,
-        gc_idle: 0,
-        streams: 1,
-        classifier: Classifier::None,
-        allocation: Allocation::RoundRobin,
-        wear_leveling: WearLeveling::Dynamic,
-        wear_threshold: 100,
-        read: ReadMode::Page,
-        log_fraction: 0.2,
-    }
+    FtlSettings { log_fraction: 0.2, ..FtlSettings::of_tests("sector-log") }
 }
 
 /// One plane of `blocks` blocks of 8 pages of 4 subpages; a fifth of the blocks are the log's.
