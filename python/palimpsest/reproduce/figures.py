@@ -18,7 +18,7 @@ from ..charts import LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Figure", "bars", "lines", "panels"]
+__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels"]
 
 Draw = Callable[["Axes", pl.DataFrame], None]
 
@@ -83,6 +83,11 @@ def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0
     return text.getvalue()
 
 
+def _legend(axes: "Axes", columns: int) -> None:
+    """Above the panel, at its right: over no bar."""
+    axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
+
+
 def bars(group: str, series: str, value: str, label: str, *, log: bool = False) -> Draw:
     """Grouped bars: a group for each value of one column, a bar in it for each value of another."""
 
@@ -99,7 +104,7 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False) 
         axes.set_ylabel(label)
         if log:
             axes.set_yscale("log")
-        axes.legend(ncols=len(names), loc="best", fontsize=9)
+        _legend(axes, len(names))
 
     return draw
 
@@ -114,7 +119,7 @@ def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
             axes.plot(rows[x].to_list(), rows[value].to_list(), label=str(name), color=color, marker="o", markersize=3)
         axes.set_xlabel(x_label)
         axes.set_ylabel(label)
-        axes.legend(loc="best", fontsize=9)
+        _legend(axes, data[series].n_unique())
 
     return draw
 
@@ -130,6 +135,6 @@ def levels(group: str, value: str, paper: float, label: str) -> Draw:
         axes.invert_yaxis()
         axes.axvline(paper, color=LIGHT[1], linewidth=2, label=f"paper: {paper:g}")
         axes.set_xlabel(label)
-        axes.legend(loc="best", fontsize=9)
+        _legend(axes, 1)
 
     return draw

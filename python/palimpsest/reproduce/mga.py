@@ -12,7 +12,7 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures
+from . import figures, outputs
 from .batch import Batch
 from .claims import Claim, at_most, effect, within
 from .figures import Figure
@@ -32,9 +32,8 @@ from .mga_runs import (
     effects_runs,
     mean_ns,
 )
-from .outputs import Reproduction
 
-__all__ = ["reproduce"]
+__all__ = ["PAPER", "judged", "reason", "reproduce", "statistics_run", "table_ii"]
 
 LAYERS = ("page", "sector-log", "mga")
 THRESHOLDS = ("25%", "30%", "35%")
@@ -43,7 +42,8 @@ _TABLE_DRIVE = "ssd.blocks_per_plane=512"
 _Rows = list[dict[str, Any]]
 
 
-def _statistics_run(workload: str) -> RunOptions:
+def statistics_run(workload: str) -> RunOptions:
+    """The run that counts what a workload preset generates."""
     # As many requests as the preset has, on a drive that takes them without collection.
     return RunOptions(
         ssd="mga-16k", ftl="page", workload=workload, overrides=(_TABLE_DRIVE,), precondition="none", fidelity="count"
@@ -84,7 +84,7 @@ def _traces(batch: Batch, scale: Scale) -> dict[str, dict[str, RunOptions]]:
 
 def _all_runs(batch: Batch, scale: Scale) -> Iterator[RunOptions]:
     yield from _main_runs(scale).values()
-    yield from (_statistics_run(name) for name in WORKLOADS)
+    yield from (statistics_run(name) for name in WORKLOADS)
     yield from (_threshold_run(scale, name, threshold) for name in WORKLOADS for threshold in THRESHOLDS)
     for ftl, page in _FIG_8:
         yield from _prefixes(scale, ftl, page)
@@ -92,10 +92,11 @@ def _all_runs(batch: Batch, scale: Scale) -> Iterator[RunOptions]:
         yield from runs.values()
 
 
-def _table_ii(batch: Batch) -> Figure:
+def table_ii(batch: Batch) -> Figure:
+    """Mean sizes and mix of our workloads beside the paper's."""
     rows: _Rows = []
     for name, (read, write, reads) in TABLE_II.items():
-        result = batch[_statistics_run(name)]
+        result = batch[statistics_run(name)]
         requests, host = result["requests"], result["host"]
         ours = (
             host["bytes_read"] / requests["read"] / 4096,
@@ -144,7 +145,8 @@ def _by_page(measured: pl.DataFrame, name: str, title: str, column: str, label: 
         data = rows.select(keep + [c for c in ("p50_us", "p99_us") if column == "mean_us"])
         heading = f"{title}, {page} KiB pages"
         svg = figures.panels(data, [(heading, figures.bars("workload", "ftl", column, label, log=column == "mean_us"))])
-        made.append(Figure(f"{name}{letter}", heading, f"{SYNTHETIC} {note}", data, svg))
+        suffix = letter if name.startswith("fig") else f"_{page}k"
+        made.append(Figure(f"{name}{suffix}", heading, f"{SYNTHETIC} {note}", data, svg))
     return made
 
 
@@ -312,8 +314,8 @@ def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
         f"{scale.requests:,} requests: the drive is shrunk, its pages and blocks are not.",
         "Before each run 90 % of the host's space is written once in order. Collection starts at 20 % free blocks and "
         "stops at 40 %, so that a run begins with exclusive allocation and then passes the thresholds of 0.25 to "
-        "0.35 again and again, as in Sec. IV-B.3; random overwriting in units of 4 KiB would have given every logical page a "
-        "fine map before the run starts. Response times are means of all requests, waits behind collection included.",
+        "0.35 again and again (Sec. IV-B.3); random overwriting in units of 4 KiB would have given every logical page "
+        "a fine map before the run starts. Response times are means of all requests, waits behind collection included.",
         found,
     )
 
@@ -353,7 +355,7 @@ def _traces_figure(batch: Batch, scale: Scale) -> Figure | None:
     return Figure("traces", "Extra: real traces", note, data, svg)
 
 
-def reproduce(batch: Batch, *, full: bool = False) -> Reproduction:
+def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
     """Runs everything and draws it."""
     scale = FULL if full else QUICK
     swept = FULL_SWEEP if full else QUICK
@@ -364,10 +366,9 @@ def reproduce(batch: Batch, *, full: bool = False) -> Reproduction:
     sweep = _sweep(batch, swept)
     fig_10, fig_11 = _fig_10(batch, scale, results), _fig_11(measured)
     shrunk = f"{scale.blocks} blocks a plane with 16 KiB pages, the paper has 512; {scale.requests:,} requests."
-    title = "Fig. 7{}: mean response time"
     made = [
-        _table_ii(batch),
-        *_by_page(measured, "fig7", title.format(""), "mean_us", "us", f"Logarithmic. {shrunk}"),
+        table_ii(batch),
+        *_by_page(measured, "fig7", "Fig. 7: mean response time", "mean_us", "us", f"Logarithmic. {shrunk}"),
         _fig_8(batch, scale),
         *_by_page(measured, "fig9", "Fig. 9: erases", "erases", "erases", shrunk),
         fig_10,
@@ -379,7 +380,7 @@ def reproduce(batch: Batch, *, full: bool = False) -> Reproduction:
     if traces is not None:
         made.append(traces)
     names = [] if traces is None else traces.data["trace"].unique(maintain_order=True).to_list()
-    return Reproduction(
+    return outputs.Reproduction(
         paper="mga",
         title="MGA-FTL: mapping granularity adaptive FTL based on flash page re-programming (Feng et al.)",
         about=_about(scale, names),
