@@ -254,7 +254,10 @@ def judged(name: str, ours: float | None) -> Claim:
 
 def reason(sweep: pl.DataFrame, name: str, number: str = ".1f") -> str:
     """Which unknown moves an effect most, and which value brings it nearest to the paper's, from the sweep."""
-    first, *others = [row for row in sweep.iter_rows(named=True) if row[name] is not None]
+    rows = [row for row in sweep.iter_rows(named=True) if row[name] is not None]
+    if len(rows) < 2 or sweep[name][0] is None:
+        return "These runs are too short to measure it."
+    first, *others = rows
     most = max(others, key=lambda row: abs(row[name] - first[name]))
     moved = "; ".join(f"{row['value']}: {row[name]:{number}}" for row in others if row["unknown"] == most["unknown"])
     nearest = min(others, key=lambda row: (not judged(name, row[name]).agrees, abs(row[name] - PAPER[name])))
