@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `report`, `list`, `show`.
+"""The command line: `palimpsest run`, `compare`, `reproduce`, `report`, `list`, `show`.
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from . import _core, engine, errors, units
+from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
 from .progress import ProgressBoard
 from .result import Comparison, Result
@@ -204,6 +205,52 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
         if results:
             click.echo(f"{len(results)} of {len(runs)} layers finished", err=True)
         raise failure
+
+
+@cli.command(short_help="Repeat the experiments of a paper.")
+@click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
+@click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
+@click.option(
+    "--traces",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Folder of real traces, for an extra figure.",
+)
+@click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
+@click.option(
+    "--out", type=_FOLDER, metavar="DIR", help="Also write index.html, and data and a picture of each figure."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print claims and figures as one JSON object.")
+def reproduce(
+    paper: str, *, quick: bool, traces: Path | None, jobs: int | None, out: Path | None, as_json: bool
+) -> None:
+    """Repeat the experiments of a paper: its figures, and its claims beside what is measured here.
+
+    PAPER is one of mga, llh, spread and codesign, or all for those that exist.
+
+    \b
+    Examples:
+      palimpsest reproduce mga
+      palimpsest reproduce mga --full --out results/mga
+      palimpsest reproduce mga --json | jq '.claims[] | select(.agrees | not)'
+    """
+    papers = reproduction.chosen(paper)
+    if out is not None:
+        _prepare(out)
+    with ProgressBoard() as board:
+        batch = reproduction.Batch(jobs or os.cpu_count() or 1, board.callback, None if traces is None else str(traces))
+        made = [reproduction.reproduce(name, batch, full=not quick) for name in papers]
+    from .reproduce import outputs
+
+    together = paper == "all"
+    if out is not None:
+        outputs.write(made, out, each_apart=together)
+        click.echo(f"wrote {out}/index.html, and the data and pictures of its figures", err=True)
+    if as_json:
+        _print_result(outputs.to_json(made, out, each_apart=together))
+        return
+    for each in made:
+        _print_result(outputs.render(each))
 
 
 @cli.command(short_help="Make an HTML page from results.")

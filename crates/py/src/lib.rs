@@ -104,6 +104,11 @@ fn open_workload(
     if let Some(spec) = config::workload_spec(text) {
         return generated(&spec);
     }
+    if let Some((name, changes)) = text.split_once(',')
+        && let Some(spec) = config::workload_spec(name)
+    {
+        return generated(&FioSpec::changed(&spec, changes)?);
+    }
     let path = Path::new(text);
     if text.contains('=') && !path.exists() {
         return generated(text);

@@ -72,6 +72,12 @@ static WORKLOADS: &[Preset] = presets!("workloads":
     "seqwrite-128k",
     "seqread-128k",
     "oltp-zipf",
+    "synth-a",
+    "synth-b",
+    "trade",
+    "cfs",
+    "radius",
+    "ads",
 );
 
 /// The built-in parts.

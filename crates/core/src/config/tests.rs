@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::ftl::settings::{BlockCount, VictimPolicy};
-use crate::host::fio::FioSpec;
+use crate::host::fio::{FioSource, FioSpec};
+use crate::host::request::{RequestKind, Source};
 use crate::nand::part::{CellKind, ProgramOrder};
 use crate::units::{GIB, Rate};
 use proptest::prelude::*;
@@ -200,5 +201,50 @@ proptest! {
         prop_assert_eq!(resolved.drive.part.t_read_retry, time);
         prop_assert_eq!(resolved.drive.over_provisioning, op);
         prop_assert_eq!(file(&resolved.to_toml(), &[]).unwrap().drive, resolved.drive);
+    }
+}
+
+/// What a workload preset generates: mean sizes of reads and writes in units of 4 KiB, the share of reads, and that of
+/// requests of 4 KiB, the last two in percent.
+fn generated(name: &str, seed: u64) -> [f64; 4] {
+    let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
+    let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
+    let (mut count, mut sectors, mut small) = ([0u64; 2], [0u64; 2], 0u64);
+    while let Some(request) = source.next_request().unwrap() {
+        let direction = usize::from(request.kind == RequestKind::Write);
+        count[direction] += 1;
+        sectors[direction] += u64::from(request.sectors);
+        small += u64::from(request.sectors == 8);
+    }
+    let mean = |direction: usize| sectors[direction] as f64 / 8.0 / count[direction] as f64;
+    let percent = |part: u64| 100.0 * part as f64 / (count[0] + count[1]) as f64;
+    [mean(0), mean(1), percent(count[0]), percent(small)]
+}
+
+/// Table II of the MGA paper, within 2 %.
+#[test]
+fn workloads_of_the_mga_paper_have_the_statistics_of_its_table() {
+    let table = [
+        ("cfs", 23.90, 81.99, 90.6, None),
+        ("radius", 210.67, 22.51, 8.1, None),
+        ("ads", 63.80, 11.28, 86.7, None),
+        ("trade", 3.23, 5.91, 18.8, None),
+        ("synth-a", 1.0, 1.0, 40.8, Some(100.0)),
+        ("synth-b", 6.58, 5.38, 45.5, Some(50.0)),
+    ];
+    for (name, read, write, reads, small) in table {
+        let near = |what: &str, own: f64, table: f64| {
+            assert!((own / table - 1.0).abs() < 0.02, "{name}, {what}: {own} against {table}");
+        };
+        for seed in 1..=3 {
+            let [own_read, own_write, own_reads, own_small] = generated(name, seed);
+            near("mean read", own_read, read);
+            near("mean write", own_write, write);
+            near("reads", own_reads, reads);
+            near("writes", 100.0 - own_reads, 100.0 - reads);
+            if let Some(small) = small {
+                near("requests of 4 KiB", own_small, small);
+            }
+        }
     }
 }

@@ -73,8 +73,8 @@ pub const KEYS: &[Key] = &[
     key("random_distribution", &[], distribution::EXPECTED, |spec, text| {
         put(&mut spec.distribution, Distribution::parse(text))
     }),
-    key("rwmixread", &[], PERCENT, |spec, text| put(&mut spec.read_percent, percent(text))),
-    key("rwmixwrite", &[], PERCENT, |_, text| percent(text).map(drop).ok_or(())),
+    key("rwmixread", &[], MIX, |spec, text| put(&mut spec.read_permille, permille(text))),
+    key("rwmixwrite", &[], MIX, |_, text| permille(text).map(drop).ok_or(())),
     key("rate_iops", &[], "requests a second from 1 to 1e9, as in 20000 or 20k", |spec, text| {
         put(&mut spec.rate_iops, positive(text).filter(|&rate| rate <= 1_000_000_000).map(Some))
     }),
@@ -98,7 +98,7 @@ pub const KEYS: &[Key] = &[
 
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
-const PERCENT: &str = "a whole percentage from 0 to 100";
+const MIX: &str = "a percentage from 0 to 100 with at most one decimal";
 
 /// The key called `name`.
 pub fn find(name: &str) -> Result<&'static Key> {
@@ -118,12 +118,13 @@ pub fn find(name: &str) -> Result<&'static Key> {
 /// What depends on several keys: defaults, and contradictions.
 pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
     let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
-    if let Some(writes) = value("rwmixwrite").and_then(percent) {
-        if value("rwmixread").is_some() && spec.read_percent + writes != 100 {
-            let what = format!("expected rwmixread + rwmixwrite = 100, found {} + {writes}", spec.read_percent);
+    if let Some(writes) = value("rwmixwrite").and_then(permille) {
+        if value("rwmixread").is_some() && spec.read_permille + writes != 1000 {
+            let (reads, writes) = (tenths_text(spec.read_permille), tenths_text(writes));
+            let what = format!("expected rwmixread + rwmixwrite = 100, found {reads} + {writes}");
             return Err(Error::input(place("rwmixwrite"), what));
         }
-        spec.read_percent = 100 - writes;
+        spec.read_permille = 1000 - writes;
     }
     if spec.io_size.is_some() && spec.loops.is_some() {
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
@@ -154,6 +155,26 @@ fn positive(text: &str) -> Option<u64> {
 fn percent(text: &str) -> Option<u32> {
     let value = text.strip_suffix('%').unwrap_or(text);
     count(value).filter(|&value| value <= 100).map(|value| value as u32)
+}
+
+/// Tenths of a percent: `18.8` is 188. fio knows whole percentages only; the published statistics have a decimal.
+fn permille(text: &str) -> Option<u32> {
+    let value = text.strip_suffix('%').unwrap_or(text);
+    let (whole, tenths) = match value.split_once('.') {
+        Some((whole, tenths)) if tenths.len() == 1 => (whole, count(tenths)?),
+        Some(_) => return None,
+        None => (value, 0),
+    };
+    let value = count(whole).filter(|&whole| whole <= 100)? * 10 + tenths;
+    (value <= 1000).then_some(value as u32)
+}
+
+/// Tenths of a percent as [`permille`] reads them.
+pub fn tenths_text(permille: u32) -> String {
+    match permille % 10 {
+        0 => (permille / 10).to_string(),
+        tenths => format!("{}.{tenths}", permille / 10),
+    }
 }
 
 fn block(text: &str) -> Option<u64> {

@@ -40,7 +40,7 @@ pub struct FioSource {
 enum Kinds {
     One(RequestKind),
     Mix {
-        read_percent: u64,
+        read_permille: u64,
     },
     /// The extent just trimmed, to be written next.
     TrimThenWrite(Option<(u64, u32)>),
@@ -114,7 +114,7 @@ impl FioSource {
     fn draw(&mut self) -> (RequestKind, u64, u32) {
         let kind = match &mut self.kinds {
             Kinds::One(kind) => *kind,
-            Kinds::Mix { read_percent } if self.kind_rng.below(100) < *read_percent => RequestKind::Read,
+            Kinds::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
             Kinds::Mix { .. } => RequestKind::Write,
             Kinds::TrimThenWrite(trimmed) => match trimmed.take() {
                 Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
@@ -200,7 +200,7 @@ impl Kinds {
     fn new(spec: &FioSpec) -> Kinds {
         match spec.pattern.kinds {
             [RequestKind::Trim, _] => Kinds::TrimThenWrite(None),
-            [_, _] => Kinds::Mix { read_percent: u64::from(spec.read_percent) },
+            [_, _] => Kinds::Mix { read_permille: u64::from(spec.read_permille) },
             kinds => Kinds::One(kinds[0]),
         }
     }

@@ -50,8 +50,8 @@ pub struct FioSpec {
     pub iodepth: u32,
     /// `random_distribution`; uniform.
     pub distribution: Distribution,
-    /// `rwmixread`, percent; 50.
-    pub read_percent: u32,
+    /// `rwmixread`, in tenths of a percent; 50 %.
+    pub read_permille: u32,
     /// `rate_iops`: an open loop at so many requests a second.
     pub rate_iops: Option<u64>,
     /// `rate_process`; linear.
@@ -81,7 +81,7 @@ impl Default for FioSpec {
             loops: None,
             iodepth: 1,
             distribution: Distribution::Random,
-            read_percent: 50,
+            read_permille: 500,
             rate_iops: None,
             pacing: Pacing::Linear,
             block_align: None,
@@ -111,6 +111,31 @@ impl FioSpec {
         }
         keys::reconcile(&mut spec, &given)?;
         Ok(spec)
+    }
+
+    /// The text of a specification in which each key of `changes` replaces that of `base`: a preset with a parameter of
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse) for an unknown key in `changes`.
+    pub fn changed(base: &str, changes: &str) -> Result<String> {
+        let changes = pairs(changes)?;
+        let mut replaced: Vec<&str> = Vec::new();
+        for (name, _) in &changes {
+            let name = keys::find(name)?.name;
+            // Several keys say one thing in two ways.
+            let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
+            replaced.extend(same.iter().filter(|pair| pair.contains(&name)).flatten());
+            replaced.push(name);
+        }
+        let mut kept = Vec::new();
+        for (name, value) in pairs(base)? {
+            if !replaced.contains(&keys::find(name)?.name) {
+                kept.push((name, value));
+            }
+        }
+        let texts: Vec<String> = kept.iter().chain(&changes).map(|(name, value)| format!("{name}={value}")).collect();
+        Ok(texts.join(","))
     }
 
     /// The sizes of the requests that do `kind`.
@@ -175,7 +200,7 @@ impl fmt::Display for FioSpec {
         optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
         optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
         write!(f, ",iodepth={},random_distribution={}", self.iodepth, self.distribution)?;
-        write!(f, ",rwmixread={}", self.read_percent)?;
+        write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
         optional(f, "rate_iops", self.rate_iops.map(|rate| rate.to_string()))?;
         write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
@@ -220,7 +245,7 @@ mod tests {
             spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.percent)).collect::<Vec<_>>(),
             [(4096, 50), (16_384, 50)]
         );
-        assert_eq!((spec.size, spec.rate_iops, spec.read_percent), (Some(Amount::Bytes(1 << 30)), Some(20_000), 30));
+        assert_eq!((spec.size, spec.rate_iops, spec.read_permille), (Some(Amount::Bytes(1 << 30)), Some(20_000), 300));
         assert_eq!(spec.distribution, Distribution::Zipf(0.95));
     }
 
@@ -247,6 +272,33 @@ mod tests {
         let split = FioSpec::parse("bssplit=4k/:16k/40:64k/,8k/100").unwrap();
         assert_eq!(split.block_sizes[0].iter().map(|s| s.percent).collect::<Vec<_>>(), [30, 40, 30]);
         assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, percent: 100 }]);
+    }
+
+    #[test]
+    fn mixes_have_a_decimal() {
+        for (text, permille, shown) in [
+            ("rwmixread=18.8", 188, "18.8"),
+            ("rwmixwrite=9.4", 906, "90.6"),
+            ("rwmixread=30", 300, "30"),
+            ("rwmixread=0.5%", 5, "0.5"),
+            ("rwmixread=8.1,rwmixwrite=91.9", 81, "8.1"),
+        ] {
+            let spec = FioSpec::parse(text).unwrap();
+            assert_eq!(spec.read_permille, permille, "{text}");
+            assert!(spec.to_string().contains(&format!(",rwmixread={shown},")), "{spec}");
+        }
+        for text in ["rwmixread=18.85", "rwmixread=100.1", "rwmixread=.5", "rwmixread=5.", "rwmixread=1.+1"] {
+            assert!(wrong(text).contains("--workload rwmixread: expected a percentage"), "{text}");
+        }
+    }
+
+    #[test]
+    fn changes_replace_what_says_the_same() {
+        let changed = |changes: &str| FioSpec::changed("rw=randrw,bssplit=4k/50:8k/50,8k/100,n=5", changes);
+        assert_eq!(changed("n=7,size=50%").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,n=7,size=50%");
+        assert_eq!(changed("bs=4k,8k").unwrap(), "rw=randrw,n=5,bs=4k,8k");
+        assert_eq!(changed("number_ios=9").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,number_ios=9");
+        assert!(changed("sise=4k").unwrap_err().to_string().contains("did you mean size?"));
     }
 
     #[test]

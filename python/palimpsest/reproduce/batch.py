@@ -1,0 +1,53 @@
+"""The runs of a reproduction: collected, run side by side once each, and asked for again by what they are."""
+
+from collections.abc import Callable, Iterable
+
+from .. import engine
+from ..engine import Progress
+from ..options import RunOptions
+from ..result import Result
+
+__all__ = ["Batch"]
+
+
+class Batch:
+    """Runs simulations and remembers their results, so that several figures can share a run.
+
+    Args:
+        jobs: how many run at a time. Results do not depend on it.
+        progress: gives the progress callback of a run by its label.
+        traces: folder of real traces; None where there is none.
+    """
+
+    def __init__(
+        self,
+        jobs: int = 1,
+        progress: Callable[[str], Progress | None] = lambda _label: None,
+        traces: str | None = None,
+    ) -> None:
+        self.jobs = jobs
+        self.traces = traces
+        self._progress = progress
+        self._results: dict[RunOptions, Result] = {}
+
+    def run(self, runs: Iterable[RunOptions]) -> None:
+        """Runs what has not been run yet.
+
+        Raises:
+            Error: a run failed; see `engine.run_one`.
+        """
+        new = [options for options in dict.fromkeys(runs) if options not in self._results]
+        if not new:
+            return
+        results, failure = engine.run_many(new, min(self.jobs, len(new)), self._progress)
+        if failure is not None:
+            raise failure
+        self._results.update(zip(new, results, strict=True))
+
+    def __getitem__(self, options: RunOptions) -> Result:
+        """The result of a run; it is run now if it was not before."""
+        self.run([options])
+        return self._results[options]
+
+    def __len__(self) -> int:
+        return len(self._results)

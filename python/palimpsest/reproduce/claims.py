@@ -1,0 +1,60 @@
+"""Claims of a paper beside what we measured, and the rule that says whether they agree."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+__all__ = ["TOLERANCE", "Claim", "at_most", "effect", "within"]
+
+TOLERANCE = 0.25
+"""Ours agrees when it lies within this share of the paper's effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a paper with a number in it.
+
+    Attributes:
+        id: name that does not change.
+        claim: what the paper says, and of what.
+        paper: its number, as text where it is a range.
+        ours: our number.
+        unit: of both.
+        agrees: by the rule of the function that made the claim.
+        note: where ours differs, the measured reason; else what there is to know.
+    """
+
+    id: str
+    claim: str
+    paper: float | str
+    ours: float | None
+    unit: str
+    agrees: bool
+    note: str = ""
+
+    def with_note(self, note: str) -> "Claim":
+        """The same claim with a note."""
+        return replace(self, note=note)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the contract has it."""
+        return asdict(self)
+
+
+def _rounded(ours: float | None) -> float | None:
+    return None if ours is None else round(ours, 4)
+
+
+def effect(name: str, claim: str, paper: float, ours: float | None, unit: str = "%") -> Claim:
+    """A claim of an effect such as -53 %: ours agrees within a quarter of it. Without a measurement it does not."""
+    agrees = ours is not None and abs(ours - paper) <= TOLERANCE * abs(paper) + 1e-9
+    return Claim(name, claim, paper, _rounded(ours), unit, agrees)
+
+
+def within(name: str, claim: str, low: float, high: float, ours: float | None, unit: str, text: str) -> Claim:
+    """A claim of a range, which includes `low` and not `high`; `text` is how the paper says it."""
+    return Claim(name, claim, text, _rounded(ours), unit, ours is not None and low <= ours < high)
+
+
+def at_most(name: str, claim: str, paper: float, ours: float | None, unit: str = "%") -> Claim:
+    """A claim of an upper bound."""
+    return Claim(name, claim, f"at most {paper:g}", _rounded(ours), unit, ours is not None and ours <= paper)

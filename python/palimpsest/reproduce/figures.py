@@ -1,0 +1,140 @@
+"""A figure: a table of data and a picture drawn from it, both saved.
+
+Pictures are SVG by Matplotlib, since they go into one page that needs nothing but itself, and the same data must give
+the same bytes: neither plotly's offline pages (5 MB of script each) nor its image export (which needs a browser) do.
+"""
+
+import base64
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..charts import LIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels"]
+
+Draw = Callable[["Axes", pl.DataFrame], None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        id: name of its files.
+        title: what it shows.
+        note: how it was made, and what differs from the paper.
+        data: the numbers, a row for each bar or point.
+        svg: the picture.
+    """
+
+    id: str
+    title: str
+    note: str
+    data: pl.DataFrame
+    svg: str
+
+    @property
+    def data_file(self) -> str:
+        """Name of the file of numbers; the same as CSV lies beside it."""
+        return f"{self.id}.parquet"
+
+    @property
+    def picture_file(self) -> str:
+        """Name of the picture."""
+        return f"{self.id}.svg"
+
+    def save(self, folder: Path) -> None:
+        """Writes the data as Parquet and CSV, and the picture as SVG."""
+        self.data.write_parquet(folder / self.data_file)
+        self.data.write_csv(folder / f"{self.id}.csv")
+        (folder / self.picture_file).write_text(self.svg, encoding="utf-8")
+
+    def image(self) -> str:
+        """The picture as an address that a page can hold."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
+
+
+def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0, height: float = 3.4) -> str:
+    """Panels below each other as SVG: a title and what draws it, for each."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    settings: dict[Any, Any] = {
+        "svg.hashsalt": "palimpsest", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y",
+        "grid.color": "#e2e1dc", "axes.axisbelow": True, "legend.frameon": False,
+    }  # fmt: skip
+    with mpl.rc_context(settings):
+        canvas = Canvas(figsize=(width, height * len(draws)), layout="constrained")
+        for index, (title, draw) in enumerate(draws, start=1):
+            axes = canvas.add_subplot(len(draws), 1, index)
+            axes.set_title(title, loc="left", fontsize=11)
+            draw(axes, data)
+        text = io.StringIO()
+        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def _legend(axes: "Axes", columns: int) -> None:
+    """Above the panel, at its right: over no bar."""
+    axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
+
+
+def bars(group: str, series: str, value: str, label: str, *, log: bool = False) -> Draw:
+    """Grouped bars: a group for each value of one column, a bar in it for each value of another."""
+
+    def draw(axes: "Axes", data: pl.DataFrame) -> None:
+        groups = data[group].unique(maintain_order=True).to_list()
+        names = data[series].unique(maintain_order=True).to_list()
+        width = 0.8 / len(names)
+        for index, name in enumerate(names):
+            rows = dict(data.filter(pl.col(series) == name).select(group, value).iter_rows())
+            heights = [rows.get(each) or 0 for each in groups]
+            places = [at + (index - (len(names) - 1) / 2) * width for at in range(len(groups))]
+            axes.bar(places, heights, width, label=str(name), color=LIGHT[index % len(LIGHT)])
+        axes.set_xticks(range(len(groups)), [str(each) for each in groups])
+        axes.set_ylabel(label)
+        if log:
+            axes.set_yscale("log")
+        _legend(axes, len(names))
+
+    return draw
+
+
+def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
+    """A line for each value of a column."""
+
+    def draw(axes: "Axes", data: pl.DataFrame) -> None:
+        for index, name in enumerate(data[series].unique(maintain_order=True).to_list()):
+            rows = data.filter(pl.col(series) == name)
+            color = LIGHT[index % len(LIGHT)]
+            axes.plot(rows[x].to_list(), rows[value].to_list(), label=str(name), color=color, marker="o", markersize=3)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(label)
+        _legend(axes, data[series].n_unique())
+
+    return draw
+
+
+def levels(group: str, value: str, paper: float, label: str) -> Draw:
+    """A horizontal bar for each row, and a line at the paper's number."""
+
+    def draw(axes: "Axes", data: pl.DataFrame) -> None:
+        groups = data[group].to_list()
+        values = [number or 0 for number in data[value].to_list()]
+        axes.barh(range(len(groups)), values, color=LIGHT[0])
+        axes.set_yticks(range(len(groups)), groups, fontsize=8)
+        axes.invert_yaxis()
+        axes.axvline(paper, color=LIGHT[1], linewidth=2, label=f"paper: {paper:g}")
+        axes.set_xlabel(label)
+        _legend(axes, 1)
+
+    return draw

@@ -1,0 +1,197 @@
+"""The runs behind the reproduction of the MGA paper: workloads, drives, and what the paper leaves open.
+
+The paper fixes blocks of 128 pages, planes of 512 blocks, pages of 8 and 16 KiB and subpages of 4 KiB. Its traces are
+not in public hands; the workload presets have the statistics of its Table II and are synthetic. Everything else that it
+is silent about is an `Unknown` here: a default, and other values to run in its place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..options import RunOptions
+from ..result import Result
+from .batch import Batch
+
+__all__ = [
+    "DEFAULT",
+    "EFFECTS",
+    "FULL",
+    "FULL_SWEEP",
+    "PAGES",
+    "QUICK",
+    "TABLE_II",
+    "UNKNOWNS",
+    "WORKLOADS",
+    "Scale",
+    "Unknown",
+    "effects",
+    "effects_runs",
+]
+
+WORKLOADS = ("cfs", "radius", "ads", "trade", "synth-a", "synth-b")
+PAGES = (8, 16)
+TABLE_II = {
+    "cfs": (23.90, 81.99, 90.6),
+    "radius": (210.67, 22.51, 8.1),
+    "ads": (63.80, 11.28, 86.7),
+    "trade": (3.23, 5.91, 18.8),
+    "synth-a": (1.0, 1.0, 40.8),
+    "synth-b": (6.58, 5.38, 45.5),
+}
+"""Mean read and write in units of 4 KiB, and percent of reads."""
+
+PRECONDITION = "fill:90%"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large the runs are. The drive and the run shrink together, pages and blocks stay as they are.
+
+    Attributes:
+        blocks: blocks of a plane with pages of 16 KiB; twice as many with 8 KiB, for the same capacity.
+        requests: of a run.
+        first: how many requests Fig. 8 shows.
+        trace_requests: of a real trace.
+    """
+
+    blocks: int
+    requests: int
+    first: int
+    trace_requests: int
+
+    def options(self, ftl: str, workload: str, page: int, changes: str = "", *overrides: str) -> RunOptions:
+        """The run of a workload, with changes to its specification, on a layer."""
+        blocks = self.blocks * 16 // page
+        spec = ",".join(part for part in (workload, changes, f"n={self.requests}") if part)
+        return RunOptions(
+            ssd=f"mga-{page}k",
+            ftl=ftl,
+            workload=spec,
+            overrides=(f"ssd.blocks_per_plane={blocks}", *overrides),
+            precondition=PRECONDITION,
+        )
+
+
+QUICK = Scale(blocks=16, requests=20_000, first=24, trace_requests=5_000)
+FULL_SWEEP = Scale(blocks=64, requests=80_000, first=0, trace_requests=0)
+FULL = Scale(blocks=512, requests=640_000, first=48, trace_requests=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """One thing that the paper does not say, at another value than our default.
+
+    Attributes:
+        what: the unknown.
+        value: in words.
+        changes: keys of the workload's specification; "{trade}" alone where only `trade` changes.
+        overrides: configuration keys.
+        precondition: state of the drive.
+        shorter: by what the number of requests is divided.
+        trade_only: whether the change is one of `trade` and says nothing about the other workloads.
+    """
+
+    what: str
+    value: str
+    changes: str = ""
+    overrides: tuple[str, ...] = ()
+    precondition: str = PRECONDITION
+    shorter: int = 1
+    trade_only: bool = False
+
+    @property
+    def label(self) -> str:
+        """What and value in one."""
+        return f"{self.what}: {self.value}"
+
+
+_FEW_SMALL = "bssplit=4k/27:8k/30:16k/26:32k/17,4k/27:8k/18:16k/16:32k/20:64k/19"
+_MANY_SMALL = "bssplit=4k/80:32k/10:64k/10,4k/80:64k/8:128k/12"
+
+DEFAULT = Unknown("default", "drive 90 % full, 50 requests/s, 60 % of 4 KiB, Zipf 0.9 over half the drive")
+UNKNOWNS = (
+    DEFAULT,
+    Unknown("collection", "none runs (drive half full, a quarter of the requests)", precondition="fill:50%", shorter=4),
+    Unknown("collection", "also while idle", overrides=("ftl.gc_background=true",)),
+    Unknown("collection", "from 10 % to 20 % free", overrides=("ftl.gc_start=10%", "ftl.gc_stop=20%")),
+    Unknown("utilisation", "drive 70 % full", precondition="fill:70%"),
+    Unknown("utilisation", "drive 80 % full", precondition="fill:80%"),
+    Unknown("utilisation", "drive 100 % full", precondition="fill:100%"),
+    Unknown("history", "overwritten once at random", precondition="fill:90%,random:1x"),
+    Unknown("size mixture", "27 % of 4 KiB", changes=_FEW_SMALL, trade_only=True),
+    Unknown("size mixture", "80 % of 4 KiB", changes=_MANY_SMALL, trade_only=True),
+    Unknown("alignment", "requests start at multiples of 16 KiB", changes="blockalign=16k"),
+    Unknown("footprint", "100 % of the drive", changes="size=100%"),
+    Unknown("footprint", "10 % of the drive", changes="size=10%"),
+    Unknown("footprint", "1 % of the drive", changes="size=1%"),
+    Unknown("skew", "uniform", changes="random_distribution=random"),
+    Unknown("skew", "Zipf 1.2", changes="random_distribution=zipf:1.2"),
+    Unknown("runs", "half of the requests sequential", changes="percentage_random=50"),
+    Unknown("arrivals", "10 requests/s", changes="rate_iops=10"),
+    Unknown("arrivals", "200 requests/s", changes="rate_iops=200"),
+    Unknown("allocation threshold", "25 %", overrides=("ftl.allocation_threshold=25%",)),
+    Unknown("allocation threshold", "35 %", overrides=("ftl.allocation_threshold=35%",)),
+    Unknown("over-provisioning", "150 %", overrides=("ssd.over_provisioning=150%",)),
+)
+"""The first is the default; the others change one thing each."""
+
+EFFECTS = {
+    "response_trade": "change of the mean response time, trade (%)",
+    "response_synth_a": "change of the mean response time, synth-a (%)",
+    "erases_trade": "change of erases, trade, 16 KiB (%)",
+    "wa_trade_8k": "change of write amplification, trade, 8 KiB (%)",
+    "wa_trade_16k": "change of write amplification, trade, 16 KiB (%)",
+    "map_growth": "map bytes of mga over those of page, trade, 16 KiB (%)",
+    "map_ratio": "map bytes of subpage over those of mga, trade, 16 KiB",
+}
+"""What is measured at each point, by the name of its claim."""
+
+
+def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, page: int) -> RunOptions:
+    smaller = replace(scale, requests=scale.requests // unknown.shorter)
+    changes = "" if unknown.trade_only and workload != "trade" else unknown.changes
+    options = smaller.options(ftl, workload, page, changes, *unknown.overrides)
+    return replace(options, precondition=unknown.precondition)
+
+
+def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
+    """The runs that `effects` asks for."""
+    for workload in ("trade", "synth-a"):
+        for page in PAGES:
+            for ftl in ("page", "mga"):
+                yield _options(scale, unknown, ftl, workload, page)
+    yield _options(scale, unknown, "subpage", "trade", 16)
+
+
+def change(of: float | None, base: float | None) -> float | None:
+    """The change from `base` in percent; None where there is nothing to change."""
+    return 100 * (of / base - 1) if of is not None and base else None
+
+
+def mean_ns(result: Result) -> float:
+    """Mean response time of all requests."""
+    return float(result["latency_ns"]["all"]["mean"])
+
+
+def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:
+    """The effects at one point. Response times: the larger reduction of the two page sizes ("up to" in the paper)."""
+
+    def pair(workload: str, page: int) -> tuple[Result, Result]:
+        own, base = (batch[_options(scale, unknown, ftl, workload, page)] for ftl in ("mga", "page"))
+        return own, base
+
+    def response(workload: str) -> float | None:
+        found = [change(mean_ns(own), mean_ns(base)) for own, base in (pair(workload, page) for page in PAGES)]
+        return min(each for each in found if each is not None)
+
+    fine = _options(scale, unknown, "subpage", "trade", 16)
+    (own_8, base_8), (own_16, base_16) = pair("trade", 8), pair("trade", 16)
+    return {
+        "response_trade": response("trade"),
+        "response_synth_a": response("synth-a"),
+        "erases_trade": change(own_16["flash"]["erases"], base_16["flash"]["erases"]),
+        "wa_trade_8k": change(own_8["write_amplification"], base_8["write_amplification"]),
+        "wa_trade_16k": change(own_16["write_amplification"], base_16["write_amplification"]),
+        "map_growth": change(own_16["mapping"]["bytes_peak"], base_16["mapping"]["bytes_peak"]),
+        "map_ratio": batch[fine]["mapping"]["bytes_peak"] / own_16["mapping"]["bytes_peak"],
+    }

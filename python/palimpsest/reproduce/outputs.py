@@ -1,0 +1,144 @@
+"""What a reproduction gives: JSON, a table for the terminal, and a folder with data, pictures and one page."""
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from .claims import Claim
+from .figures import Figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Reproduction", "render", "to_json", "write"]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One paper's claims and figures.
+
+    Attributes:
+        paper: its name here.
+        title: the paper.
+        about: sentences on how it was run, and what is synthetic.
+        claims: the table.
+        figures: in the paper's order.
+    """
+
+    paper: str
+    title: str
+    about: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...]
+
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """As the contract has it.
+
+        Args:
+            folder: where the figures lie; their files are None where they were not written.
+        """
+        figures = [
+            {
+                "id": figure.id,
+                "title": figure.title,
+                "note": figure.note,
+                "data": None if folder is None else str(folder / figure.data_file),
+                "picture": None if folder is None else str(folder / figure.picture_file),
+            }
+            for figure in self.figures
+        ]
+        return {
+            "paper": self.paper,
+            "title": self.title,
+            "about": list(self.about),
+            "claims": [claim.to_dict() for claim in self.claims],
+            "figures": figures,
+        }
+
+
+def _number(value: float | str | None) -> str:
+    return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
+
+
+def render(made: Reproduction) -> "Table":
+    """The claims as a table for a terminal."""
+    from rich.table import Table
+
+    table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for head in ("claim", "paper", "ours", "agrees", "why, where not"):
+        table.add_column(head, overflow="fold", ratio=3 if head == "claim" else 5 if head.startswith("why") else None)
+    for claim in made.claims:
+        values = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours))
+        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no", "" if claim.agrees else claim.note)
+    return table
+
+
+def _section(made: Reproduction) -> str:
+    def cell(text: object) -> str:
+        return html.escape(str(text))
+
+    rows = "".join(
+        f'<tr class="{"yes" if claim.agrees else "no"}"><td>{cell(claim.claim)}</td>'
+        f"<td>{cell(_number(claim.paper))} {cell(claim.unit)}</td>"
+        f"<td>{cell(_number(claim.ours))} {cell(claim.unit)}</td>"
+        f"<td>{'yes' if claim.agrees else 'no'}</td><td>{cell(claim.note)}</td></tr>"
+        for claim in made.claims
+    )
+    figures = "".join(
+        f'<section id="{made.paper}-{figure.id}"><h3>{cell(figure.title)}</h3>'
+        f'<img alt="{cell(figure.title)}" src="{figure.image()}"><p class="note">{cell(figure.note)}</p></section>'
+        for figure in made.figures
+    )
+    about = "".join(f"<p>{cell(sentence)}</p>" for sentence in made.about)
+    heads = "".join(f"<th>{head}</th>" for head in ("claim", "paper", "ours", "agrees?", "note"))
+    return (
+        f'<h1>{cell(made.title)}</h1>{about}<div class="sides"><div class="claims"><h2>Claims</h2>'
+        f"<table><tr>{heads}</tr>{rows}</table></div>"
+        f'<div class="figures"><h2>Figures</h2>{figures}</div></div>'
+    )
+
+
+def page(made: Sequence[Reproduction]) -> str:
+    """One page that needs nothing but itself: claims and figures side by side."""
+    template = Template((resources.files(__package__) / "page.template.html").read_text(encoding="utf-8"))
+    names = ", ".join(each.paper for each in made)
+    return template.substitute(title=f"Reproduction: {names}", body="".join(_section(each) for each in made))
+
+
+def _write_one(made: Reproduction, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in made.figures:
+        figure.save(folder)
+    # Names alone: the folder may be moved.
+    text = json.dumps(made.to_dict(Path()), indent=2)
+    (folder / "reproduce.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "index.html").write_text(page([made]), encoding="utf-8")
+
+
+def to_json(made: Sequence[Reproduction], folder: Path | None, *, each_apart: bool) -> str:
+    """What `reproduce --json` prints: one object, or `{"reproductions": [...]}`; files by their whole paths."""
+    whole = None if folder is None else folder.resolve()
+    parts = [each.to_dict(whole / each.paper if whole and each_apart else whole) for each in made]
+    return json.dumps({"reproductions": parts} if each_apart else parts[0], indent=2)
+
+
+def write(made: Sequence[Reproduction], folder: Path, *, each_apart: bool) -> None:
+    """Writes data, pictures, reproduce.json and index.html.
+
+    Args:
+        made: the reproductions.
+        folder: where to; it is made if it is not there.
+        each_apart: a folder for each paper, and one page over all of them.
+
+    Raises:
+        OSError: a file could not be written.
+    """
+    for each in made:
+        _write_one(each, folder / each.paper if each_apart else folder)
+    if each_apart:
+        (folder / "index.html").write_text(page(made), encoding="utf-8")

@@ -1,0 +1,136 @@
+"""Claims, batches and pages of reproductions, without the simulator."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from conftest import Command
+from palimpsest import reproduce as reproduction
+from palimpsest.errors import InputError
+from palimpsest.options import RunOptions
+from palimpsest.reproduce import claims, figures, mga, mga_runs, outputs
+from palimpsest.reproduce.batch import Batch
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "agrees"),
+    [
+        (-40.0, -40.0, True),
+        (-40.0, -30.0, True),
+        (-40.0, -29.9, False),
+        (-40.0, -50.0, True),
+        (-40.0, -50.1, False),
+        (-40.0, 40.0, False),
+        (16.0, 20.0, True),
+        (16.0, 20.1, False),
+        (-40.0, None, False),
+    ],
+)
+def test_an_effect_agrees_within_a_quarter(paper: float, ours: float | None, agrees: bool) -> None:
+    assert claims.effect("x", "x", paper, ours).agrees is agrees
+
+
+def test_ranges_and_bounds() -> None:
+    def ratio(ours: float | None) -> bool:
+        return claims.within("x", "x", 3, 4, ours, "times", "3.X").agrees
+
+    assert [ratio(ours) for ours in (2.99, 3, 3.99, 4, None)] == [False, True, True, False, False]
+    assert [claims.at_most("x", "x", 16.5, ours).agrees for ours in (-1, 16.5, 16.6, None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_papers_that_do_not_exist_yet_are_refused() -> None:
+    assert reproduction.chosen("all") == list(reproduction.PAPERS)
+    with pytest.raises(
+        InputError, match="reproduce nothing: this reproduction does not exist yet; expected one of mga"
+    ):
+        reproduction.chosen("nothing")
+
+
+def test_a_batch_runs_each_thing_once(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    run = fake.run
+
+    def counted(options: str, progress: Any) -> Any:
+        calls.append(options)
+        return run(options, progress)
+
+    monkeypatch.setattr("palimpsest._core.run", counted)
+    batch = Batch(jobs=2)
+    page, other = RunOptions(ftl="page", workload="rw=read,n=100"), RunOptions(ftl="mga", workload="rw=read,n=100")
+    batch.run([page, other, page])
+    assert batch[page]["ftl"] == "page"
+    assert batch[other]["ftl"] == "mga"
+    assert len(calls) == len(batch) == 2
+
+
+def test_unknowns_change_one_thing_each() -> None:
+    default, *others = mga_runs.UNKNOWNS
+    base = list(mga_runs.effects_runs(mga_runs.QUICK, default))
+    for unknown in others:
+        assert list(mga_runs.effects_runs(mga_runs.QUICK, unknown)) != base, unknown
+        changed = [unknown.changes, unknown.overrides, unknown.precondition != default.precondition]
+        assert sum(map(bool, changed)) == 1, unknown
+
+
+def test_the_reason_names_what_moves_most_and_what_comes_nearest() -> None:
+    points = [
+        ("default", "as it is", -20.0),
+        ("skew", "none", -25.0),
+        ("footprint", "small", -38.0),
+        ("footprint", "large", 5.0),
+        ("collection", "none", None),
+    ]
+    rows = [
+        {"unknown": what, "value": value, "label": f"{what}: {value}", "erases_trade": x} for what, value, x in points
+    ]
+    text = mga.reason(pl.DataFrame(rows), "erases_trade")
+    assert "from -20.0: footprint moves it most (small: -38.0; large: 5.0)" in text
+    assert "nearest to the paper is footprint: small, with -38.0, which agrees" in text
+
+
+def made() -> outputs.Reproduction:
+    data = pl.DataFrame({"workload": ["a", "a", "b"], "ftl": ["x", "y", "x"], "value": [1.0, 2.0, 3.0]})
+    svg = figures.panels(data, [("title", figures.bars("workload", "ftl", "value", "us"))])
+    claim = claims.effect("erases", "fewer <erases>", -40, -10.0).with_note("the reason")
+    return outputs.Reproduction(
+        "mga", "A paper", ("synthetic",), (claim,), (figures.Figure("f1", "F", "n", data, svg),)
+    )
+
+
+def test_the_folder_has_data_pictures_and_one_page(tmp_path: Path) -> None:
+    outputs.write([made()], tmp_path, each_apart=False)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"f1.parquet", "f1.csv", "f1.svg", "index.html", "reproduce.json"}
+    assert pl.read_parquet(tmp_path / "f1.parquet").equals(pl.read_csv(tmp_path / "f1.csv"))
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "fewer &lt;erases&gt;" in page
+    assert "the reason" in page
+    assert "data:image/svg+xml;base64," in page
+    assert "http" not in page.split("base64,")[0]
+    stored = json.loads((tmp_path / "reproduce.json").read_text(encoding="utf-8"))
+    assert stored["figures"][0]["data"] == "f1.parquet"
+    outputs.write([made()], tmp_path / "all", each_apart=True)
+    assert (tmp_path / "all" / "index.html").is_file()
+    assert (tmp_path / "all" / "mga" / "f1.svg").is_file()
+
+
+def test_pictures_are_the_same_bytes_each_time() -> None:
+    assert made().figures[0].svg == made().figures[0].svg
+
+
+def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
+    for paper, status in (("codesign", 2), ("nothing", 2)):
+        completed = fake_command("reproduce", paper)
+        assert completed.returncode == status
+        assert completed.stderr.startswith("error: ")
+        assert completed.stderr.count("\n") == 1
