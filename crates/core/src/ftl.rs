@@ -42,6 +42,17 @@ pub struct Mapping {
     pub peak_bytes: u64,
 }
 
+/// A figure of a layer's own. The run takes off what was there before the measurement, as the kind of figure asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Figure {
+    /// Something counted since the drive was new.
+    Count(u64),
+    /// How much there is of something, now or at its peak.
+    Level(u64),
+    /// A count as a share of another.
+    Share(u64, u64),
+}
+
 /// What a layer reports beside what flash and engine count.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
@@ -60,7 +71,7 @@ pub struct Report {
     /// Blocks retired.
     pub retired_blocks: u64,
     /// Figures of its own, by name.
-    pub own: Vec<(&'static str, f64)>,
+    pub own: Vec<(&'static str, Figure)>,
 }
 
 /// A flash translation layer.

@@ -80,6 +80,8 @@ pub struct Operation {
     pub block: u32,
     /// Bytes over the bus of the channel.
     pub bytes: u32,
+    /// Bytes over the host link, of a read for the host.
+    pub link_bytes: u32,
     /// Time in the array.
     pub array: u32,
     /// Starts after this gate has closed.
@@ -182,6 +184,8 @@ pub struct Io {
     pub(crate) now: Nanos,
     pub(crate) load: Vec<u32>,
     pub(crate) request: Gate,
+    /// Subpages that cross the host link at the least.
+    pub(crate) transfer_subpages: u32,
     /// Subpages of the write buffer taken by the present request.
     pub(crate) buffer_taken: u32,
     pub(crate) host: port::HostPort,
@@ -202,6 +206,7 @@ impl Io {
             now: 0,
             load: vec![0; dies],
             request: Gate::NONE,
+            transfer_subpages: 1,
             buffer_taken: 0,
             host,
         }
@@ -325,6 +330,9 @@ impl Io {
             };
             let array = sense + if retry { part.t_read_retry } else { 0 };
             self.push(OperationKind::Read, cause, ppn, moved, array, after, signal, 0);
+            let subpages = wanted.count_ones().next_multiple_of(self.transfer_subpages);
+            let link_bytes = subpages * self.nand.part().subpage_bytes;
+            self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
         }
         Ok(())
     }
@@ -407,6 +415,7 @@ impl Io {
             page: page as u16,
             block,
             bytes,
+            link_bytes: 0,
             array: array as u32,
             after,
             signal,

@@ -25,7 +25,7 @@ mod write;
 
 use super::page::words_of;
 use super::settings::FtlSettings;
-use super::{Blueprint, Entry, Ftl, Report};
+use super::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::Extent;
 use crate::nand::data::Data;
 use crate::nand::part::{Part, ProgramOrder};
@@ -310,8 +310,7 @@ impl Ftl for Mga {
 
     fn report(&self) -> Report {
         let (counters, transitions) = (&self.counters, &self.pages.transitions);
-        let entry_bytes = self.map.entry_bytes() as f64;
-        let own = [
+        let counts = [
             ("transition_ff_pv", transitions.ff_pv),
             ("transition_ff_fv", transitions.ff_fv),
             ("transition_pv_fv", transitions.pv_fv),
@@ -322,18 +321,22 @@ impl Ftl for Mga {
             ("page_writes", counters.page_writes),
             ("small_writes_exclusive", counters.exclusive_writes),
             ("small_writes_shared", counters.shared_writes),
-            ("fully_free_pages", u64::from(self.space.total())),
             ("lost_free_subpages", self.pages.lost),
+            ("wear_moves", counters.wear_moves),
+        ];
+        let levels = [
+            ("fully_free_pages", u64::from(self.space.total())),
             ("spmt_entries", u64::from(self.map.entries_used())),
             ("spmt_entries_peak", u64::from(self.map.most_entries())),
-            ("wear_moves", counters.wear_moves),
+            ("spmt_bytes_peak", u64::from(self.map.most_entries()) * self.map.entry_bytes()),
         ];
         let small = counters.exclusive_writes + counters.shared_writes;
         let shares = [
-            ("exclusive_share", counters.exclusive_writes as f64 / small.max(1) as f64),
-            ("shared_share", counters.shared_writes as f64 / small.max(1) as f64),
-            ("spmt_bytes_peak", f64::from(self.map.most_entries()) * entry_bytes),
+            ("exclusive_share", Figure::Share(counters.exclusive_writes, small)),
+            ("shared_share", Figure::Share(counters.shared_writes, small)),
         ];
+        let counts = counts.into_iter().map(|(name, count)| (name, Figure::Count(count)));
+        let levels = levels.into_iter().map(|(name, level)| (name, Figure::Level(level)));
         Report {
             mapping: self.map.mapping(),
             gc_runs: counters.collections,
@@ -342,7 +345,7 @@ impl Ftl for Mga {
             merges: counters.merges,
             merge_moved_subpages: counters.merge_moved,
             retired_blocks: counters.retired,
-            own: own.iter().map(|&(name, value)| (name, value as f64)).chain(shares).collect(),
+            own: counts.chain(levels).chain(shares).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::settings::FtlSettings;
-use super::{Blueprint, Entry, Ftl, Mapping, Report};
+use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::Extent;
 use crate::nand::data::Data;
 use crate::nand::{Flash, first_subpages};
@@ -190,7 +190,10 @@ pub(super) fn log_report(log: &UnitLog, unit_subpages: u32) -> Report {
         gc_erased: counters.erased,
         gc_moved_subpages: counters.moved_units * u64::from(unit_subpages),
         retired_blocks: counters.retired,
-        own: vec![("wear_moves", counters.wear_moves as f64), ("padded_pages", counters.padded_pages as f64)],
+        own: vec![
+            ("wear_moves", Figure::Count(counters.wear_moves)),
+            ("padded_pages", Figure::Count(counters.padded_pages)),
+        ],
         ..Report::default()
     }
 }

@@ -20,7 +20,7 @@ mod tests;
 use super::gather::Gather;
 use super::page::{overlay, pages, words_of};
 use super::settings::FtlSettings;
-use super::{Blueprint, Entry, Ftl, Mapping, Report};
+use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Extent, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, SubpageMask, first_subpages};
@@ -419,11 +419,11 @@ impl Ftl for SectorLog {
             merge_moved_subpages: own.merged_subpages,
             retired_blocks: data.retired + u64::from(self.log.retired()),
             own: vec![
-                ("wear_moves", data.wear_moves as f64),
-                ("log_blocks", f64::from(self.log.usable())),
-                ("log_cleanings", own.cleanings as f64),
-                ("log_writes", own.logged as f64),
-                ("log_full_writes", own.unlogged as f64),
+                ("wear_moves", Figure::Count(data.wear_moves)),
+                ("log_blocks", Figure::Level(u64::from(self.log.usable()))),
+                ("log_cleanings", Figure::Count(own.cleanings)),
+                ("log_writes", Figure::Count(own.logged)),
+                ("log_full_writes", Figure::Count(own.unlogged)),
             ],
         }
     }

@@ -54,6 +54,7 @@ pub struct Recorder {
     windows: Vec<Window>,
     sampled: FlashTotals,
     next_sample: Nanos,
+    last_completion: Nanos,
 }
 
 impl Recorder {
@@ -69,6 +70,7 @@ impl Recorder {
             windows: Vec::new(),
             sampled: totals,
             next_sample: start + FIRST_WINDOW,
+            last_completion: start,
         }
     }
 
@@ -99,6 +101,11 @@ impl Recorder {
         });
         self.windows = joined.collect();
         self.window *= 2;
+    }
+
+    /// When the last request completed; the start where none did.
+    pub fn last_completion(&self) -> Nanos {
+        self.last_completion
     }
 
     /// From when on [`Self::sample`] should be called again.
@@ -167,6 +174,7 @@ impl Observer for Recorder {
     #[inline]
     fn request_completed(&mut self, kind: RequestKind, bytes: u64, latency: Nanos, now: Nanos) {
         self.all.record(latency);
+        self.last_completion = now;
         match kind {
             RequestKind::Read => self.read.record(latency),
             RequestKind::Write => self.write.record(latency),

@@ -2,7 +2,7 @@
 
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
-use crate::ftl::Report;
+use crate::ftl::{Figure, Report};
 use crate::metrics::histogram::Histogram;
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
@@ -23,7 +23,7 @@ pub(super) fn outcome(
 ) -> Outcome {
     let drive = &resolved.drive;
     let timed = options.fidelity == Fidelity::Timed;
-    let simulated = session.device.engine.now() - session.baseline.time;
+    let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let report = session.device.ftl.report();
     let before = &session.baseline.ftl;
     let flash = flash(session);
@@ -74,7 +74,7 @@ pub(super) fn outcome(
         },
         energy_uj: energy(session),
         lifetime: lifetime(session, &report, written, flash.erases),
-        ftl_stats: own_figures(&report),
+        ftl_stats: own_figures(&report, before),
         notes: notes(session, skipped_lines, &precondition),
         precondition,
         interrupted: session.interrupted,
@@ -149,16 +149,28 @@ fn lifetime(session: &Session<'_>, report: &Report, written: u64, erases: u64) -
     Lifetime {
         mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
         max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
-        projected_host_bytes: (erases > 0).then(|| (u128::from(written) * budget / u128::from(erases)) as u64),
+        projected_host_bytes: (erases > 0)
+            .then(|| u64::try_from(u128::from(written) * budget / u128::from(erases)).unwrap_or(u64::MAX)),
         retired_blocks: report.retired_blocks,
     }
 }
 
-fn own_figures(report: &Report) -> Map<String, Value> {
-    let number = |value: f64| {
-        if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
+/// The layer's own figures of the measured part.
+fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
+    let earlier = |name: &str| before.own.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
+    let value = |name: &str, figure: Figure| match (figure, earlier(name)) {
+        (Figure::Count(now), Some(Figure::Count(then))) => Value::from(now - then),
+        (Figure::Count(level), _) | (Figure::Level(level), _) => Value::from(level),
+        (Figure::Share(part, whole), then) => {
+            let (part_before, whole_before) = match then {
+                Some(Figure::Share(part, whole)) => (part, whole),
+                _ => (0, 0),
+            };
+            let whole = whole - whole_before;
+            if whole == 0 { Value::Null } else { Value::from((part - part_before) as f64 / whole as f64) }
+        }
     };
-    report.own.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect()
+    report.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
 }
 
 /// What the user should know about how the result came about.

@@ -26,6 +26,10 @@ const WATCH_EVERY: u64 = 4096;
 /// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
 const AHEAD: usize = 16;
 
+/// Requests arrive no later than this: simulated time has 56 bits.
+const LATEST_ARRIVAL: Nanos = 1 << 55;
+const NANOS_PER_DAY: f64 = 86_400e9;
+
 /// A request on its way to the drive.
 #[derive(Clone, Copy)]
 struct Upcoming {
@@ -95,7 +99,7 @@ pub struct Session<'a> {
     /// Requests given to the drive.
     submitted: u64,
     precondition_bytes: u64,
-    /// Arrival time of the first request that is measured, on the workload's clock.
+    /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
 }
 
@@ -242,9 +246,19 @@ impl<'a> Session<'a> {
                 (all as f64 * share) as u64
             }
         };
+        if self.options.requests.is_some_and(|requests| warmup >= requests) {
+            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected fewer than --requests");
+            return Err(Error::input("--warmup", what));
+        }
         if warmup > 0 {
             self.expect(Phase::Warmup, warmup)?;
+            self.device.warming_up = true;
             self.drive_some(source, warmup)?;
+            self.device.warming_up = false;
+            if self.submitted < warmup && !self.interrupted {
+                let what = format!("the workload ends after {} requests, in the warm-up of {warmup}", self.submitted);
+                return Err(Error::input("--warmup", format!("{what}; expected fewer")));
+            }
         }
         self.start_measuring();
         Ok(())
@@ -330,6 +344,9 @@ impl<'a> Session<'a> {
                 self.device.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
             }
+            if left == 0 && self.device.warming_up {
+                return Ok(());
+            }
             if self.device.outstanding() == 0 && left == 0 {
                 return self.drain();
             }
@@ -353,6 +370,7 @@ impl<'a> Session<'a> {
                     self.watch()?;
                     next = self.next_arrival(source, &mut left)?;
                 }
+                (None, _) if self.device.warming_up => return Ok(()),
                 (None, _) if self.device.outstanding() == 0 => return self.drain(),
                 _ => self.advance()?,
             }
@@ -401,6 +419,14 @@ impl<'a> Session<'a> {
         let since = request.arrival.saturating_sub(self.clock_zero);
         let speedup = self.drive.host.speedup;
         let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+        if arrival > LATEST_ARRIVAL {
+            let what = format!(
+                "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {speedup} meant?)",
+                arrival as f64 / NANOS_PER_DAY,
+                LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
+            );
+            return Err(Error::input(source.place(), what));
+        }
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if request.kind == RequestKind::Flush {
             extent = Extent { sector: 0, sectors: 0 };
@@ -416,12 +442,15 @@ impl<'a> Session<'a> {
         if !settings.gc_background {
             return Ok(());
         }
-        while self.device.outstanding() == 0
-            && self.device.next_time().is_none()
-            && self.device.engine.now() + settings.gc_idle < arrival
-        {
-            let from = self.device.engine.now() + settings.gc_idle;
-            self.device.engine.advance_to(from);
+        if self.device.outstanding() > 0 || self.device.next_time().is_some() {
+            return Ok(());
+        }
+        let from = self.device.engine.now() + settings.gc_idle;
+        if from >= arrival {
+            return Ok(());
+        }
+        self.device.engine.advance_to(from);
+        while self.device.next_time().is_none() && self.device.engine.now() < arrival {
             if !self.device.background()? {
                 return Ok(());
             }
@@ -459,7 +488,11 @@ impl<'a> Session<'a> {
     fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {
         let size = self.logical_sectors * SECTOR_BYTES;
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        if !self.drive.host.fold || bytes > size {
+        if bytes > size {
+            let what = format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.drive.name);
+            return Err(Error::input(source.place(), format!("{what}; expected a larger drive")));
+        }
+        if !self.drive.host.fold {
             return Err(Error::input(
                 source.place(),
                 format!(

@@ -4,6 +4,7 @@
 //! when its plan is made. Writes of buffered layers wait, in order, until the write buffer has room; reads pass them.
 
 use super::engine::Engine;
+use super::events::END_OF_TIME;
 use crate::error::{Error, Result};
 use crate::ftl::Ftl;
 use crate::geometry::{Extent, RequestKind};
@@ -26,6 +27,8 @@ pub struct Command {
 struct InFlight {
     command: Command,
     arrival: Nanos,
+    /// Submitted before the measurement began.
+    warmup: bool,
 }
 
 /// Somebody who knows what the host's data must be, and checks it.
@@ -57,11 +60,14 @@ pub struct Device {
     waiting: VecDeque<u32>,
     subpage_bytes: u64,
     unit_sectors: u64,
+    /// Whether requests that are submitted now are not measured: the observer does not hear of them.
+    pub warming_up: bool,
 }
 
 impl Device {
     /// A drive of these parts; `buffer` is the size of the write buffer in subpages for buffered layers.
-    pub fn new(io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>) -> Self {
+    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>) -> Self {
+        io.transfer_subpages = ftl.transfer_subpages();
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
         let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
         Device {
@@ -76,6 +82,7 @@ impl Device {
             waiting: VecDeque::new(),
             subpage_bytes,
             unit_sectors,
+            warming_up: false,
         }
     }
 
@@ -173,7 +180,7 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight { command, arrival };
+        let entry = InFlight { command, arrival, warmup: self.warming_up };
         let id = match self.free.pop() {
             Some(id) => {
                 self.in_flight[id as usize] = entry;
@@ -210,14 +217,25 @@ impl Device {
         self.engine.watch(&mut self.io, gate, id);
         self.io.now = self.engine.now();
         self.io.request = gate;
-        let data_at = match command.kind {
-            RequestKind::Write => self.engine.receive(u64::from(command.extent.sectors) * SECTOR_BYTES),
+        let mut data_at = match command.kind {
+            RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
             _ => self.engine.now(),
         };
         self.serve_verified(command, verifier)?;
+        if command.kind == RequestKind::Read && self.io.plan.is_empty() {
+            // What needs no flash crosses the link all the same.
+            data_at = self.engine.send(self.link_bytes(command.extent));
+        }
         self.settle(data_at);
         self.engine.planned(&mut self.io, gate, data_at);
         Ok(())
+    }
+
+    /// Bytes of `extent` on the host link: whole units of what the layer transfers.
+    #[inline]
+    fn link_bytes(&self, extent: Extent) -> u64 {
+        let unit = u64::from(self.io.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
+        (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
     }
 
     /// Hands the plan to the engine.
@@ -253,6 +271,9 @@ impl Device {
             return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
+        if self.engine.now() == END_OF_TIME {
+            return Err(Error::Device("834 days of simulated time are over; the engine counts no further".into()));
+        }
         self.harvest(observer, verifier)
     }
 
@@ -275,12 +296,14 @@ impl Device {
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup } = self.in_flight[id as usize];
                 self.free.push(id);
                 self.outstanding -= 1;
                 let now = self.engine.now();
                 let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
-                observer.request_completed(command.kind, bytes, now - arrival, now);
+                if !warmup {
+                    observer.request_completed(command.kind, bytes, now - arrival, now);
+                }
             }
             while let Some(took) = self.engine.take_collection() {
                 observer.collection_ended(took);

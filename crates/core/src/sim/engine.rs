@@ -29,6 +29,8 @@ struct Pending {
     operation: Operation,
     order: u64,
     enqueued: Nanos,
+    /// Since when it could start: from then on it can be overtaken.
+    ready_at: Nanos,
     /// When its data has come over the host link.
     data_at: Nanos,
     /// Things that must happen before it is ready.
@@ -209,6 +211,15 @@ impl Engine {
         self.link_in.take(self.now, self.link_rate.time_for(bytes))
     }
 
+    /// `bytes` of a read that needed no flash begin to cross the host link now; returns when they have arrived.
+    #[inline]
+    pub fn send(&mut self, bytes: u64) -> Nanos {
+        if self.link_rate.0 == 0 {
+            return self.now;
+        }
+        self.link_out.take(self.now, self.link_rate.time_for(bytes))
+    }
+
     /// Takes the plan in `io`; data for its host programs is there at `data_at`.
     #[inline]
     pub fn accept(&mut self, io: &mut Io, data_at: Nanos) {
@@ -235,6 +246,7 @@ impl Engine {
             operation,
             order: self.order,
             enqueued: self.now,
+            ready_at: self.now,
             data_at: if operation.cause == Cause::Host { data_at } else { 0 },
             waits: 0,
             next_on_block: NONE,
@@ -280,6 +292,7 @@ impl Engine {
 
     #[inline]
     fn make_ready(&mut self, index: u32) {
+        self.pending[index as usize].ready_at = self.now;
         let Pending { operation, order, plane, .. } = self.pending[index as usize];
         let class = self.class_of(&operation);
         self.ready[plane as usize].classes[class].push(Reverse((order, index)));
@@ -349,7 +362,7 @@ impl Engine {
         self.read_left_die(die);
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
             // Cut through: the link may have been sending since the first byte left the die, but not before.
-            let time = self.link_rate.time_for(u64::from(operation.bytes));
+            let time = self.link_rate.time_for(u64::from(operation.link_bytes));
             let first_byte = self.now - self.transfer_time(operation.bytes);
             let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
             self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };

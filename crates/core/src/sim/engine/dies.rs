@@ -102,7 +102,7 @@ impl Engine {
         let (index, class) = match (first, second) {
             (Some(first), None) => (first, 0),
             (Some(first), Some(second)) => {
-                let waited = self.now - self.pending[second as usize].enqueued;
+                let waited = self.now - self.pending[second as usize].ready_at;
                 let older = self.pending[second as usize].order < self.pending[first as usize].order;
                 if older && waited >= self.settings.starvation_bound { (second, 1) } else { (first, 0) }
             }
