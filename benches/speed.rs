@@ -117,6 +117,24 @@ const CASES: &[Case] = &[
         fidelity: Fidelity::Count,
         goal: 4e6,
     },
+    Case {
+        name: "timed steady random writes, parts of pages",
+        ftl: "page",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=2e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 4e5,
+    },
+    Case {
+        name: "timed steady random writes, sector log",
+        ftl: "sector-log",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=2e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 2e5,
+    },
 ];
 
 /// Requests a second, and the write amplification.

@@ -162,10 +162,12 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
     if out is not None:
         _prepare(out)
     with ProgressBoard() as board:
-        result = engine.run_one(chosen, board.callback("run"))
+        result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
     if out is not None:
         _write_run(result, chosen, out)
     _print_result(result.to_json() if as_json else result)
+    if result.to_dict().get("interrupted"):
+        raise KeyboardInterrupt
 
 
 @cli.command(short_help="Run several translation layers side by side.")

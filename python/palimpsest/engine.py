@@ -42,8 +42,14 @@ def check(runs: Sequence[RunOptions]) -> None:
         _core.show(options.ssd, options.ftl, list(options.overrides))
 
 
-def run_one(options: RunOptions, progress: Progress | None = None) -> Result:
+def run_one(options: RunOptions, progress: Progress | None = None, *, keep_interrupted: bool = False) -> Result:
     """Runs one simulation.
+
+    Args:
+        options: what to run.
+        progress: told how far it has come.
+        keep_interrupted: return what was measured before Ctrl-C (the result's `interrupted` is then true) instead of
+            raising KeyboardInterrupt.
 
     Raises:
         InputError: the options or the workload are wrong.
@@ -57,6 +63,8 @@ def run_one(options: RunOptions, progress: Progress | None = None) -> Result:
     except Interrupted as error:
         raise KeyboardInterrupt from error
     data = json.loads(summary)
+    if data.get("interrupted") and not keep_interrupted:
+        raise KeyboardInterrupt
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series))
 

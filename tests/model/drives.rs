@@ -2,6 +2,7 @@
 //! is tested.
 
 use palimpsest_core::config::{Drive, resolve};
+use palimpsest_core::geometry::Geometry;
 use palimpsest_core::rng::Rng;
 
 /// A drive and the settings that make it, for messages.
@@ -29,6 +30,26 @@ pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
     let resolved = resolve("model.toml", Some(ftl), settings, &|_| Ok(String::new()));
     let drive = resolved.map_err(|error| error.to_string())?.drive;
     Ok(Shape { drive, settings: settings.to_vec() })
+}
+
+/// `settings` with `blocks` in a plane, of which `spare` are spare when the drive is full, and as many more as the layer
+/// keeps apart.
+pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64) -> Result<Shape, String> {
+    let sized = |more: u64| {
+        let over_provisioning = ((spare + more) as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
+        let blocks = format!("ssd.blocks_per_plane={}", blocks + more);
+        with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
+    };
+    let entry = palimpsest_core::ftl::find(ftl).expect("a layer of the registry");
+    let drive = build("page", &sized(0))?.drive;
+    let mut more = 0;
+    loop {
+        let geometry = Geometry { blocks_per_plane: (blocks + more) as u32, ..drive.geometry };
+        match u64::from((entry.apart)(&drive.ftl, &geometry)) {
+            kept if kept > more => more = kept,
+            _ => return build(ftl, &sized(more)),
+        }
+    }
 }
 
 /// Settings of a small plain drive, to be changed by what follows them.
@@ -76,9 +97,6 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     let room = limits.subpages / (all_planes * pages * subpages);
     let spare = streams + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
     let blocks = (spare + 1 + rng.below(4)).max(spare + rng.below(room.saturating_sub(spare).clamp(1, 40)));
-    let over_provisioning = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
-    set("ssd.blocks_per_plane", blocks.to_string());
-    set("ssd.over_provisioning", format!("{over_provisioning}%"));
     set("part.pages_per_block", pages.to_string());
     set("part.page_size", format!("{page_bytes}B"));
     set("part.subpage_size", format!("{subpage_bytes}B"));
@@ -88,7 +106,7 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     if ftl == "mga" {
         draw_mga(rng, &mut set);
     }
-    build(ftl, &settings).ok()
+    build_with_spare(ftl, &settings, blocks, spare).ok()
 }
 
 fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {

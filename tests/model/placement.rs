@@ -1,6 +1,6 @@
 //! Adversarial placement: workloads that give one plane nothing but cold data.
 
-use crate::drives::{build, plain, with};
+use crate::drives::{build_with_spare, plain, with};
 use crate::harness::{Model, for_each_seed, note};
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::nand::data::Payload;
@@ -18,11 +18,9 @@ fn cold_data_in_one_plane_leaves_room() {
         let (blocks, pages, subpages) =
             (streams + 3 + rng.below(6), [4, 8][rng.below(2) as usize], [1, 4][rng.below(2) as usize]);
         let spare = streams + 1;
-        let over = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
         let settings = with(
             &plain(planes, blocks as u32, pages, subpages),
             &[
-                &format!("ssd.over_provisioning={over}%"),
                 &format!("ftl.streams={streams}"),
                 &format!("ftl.allocation={}", ["static", "round-robin", "least-loaded"][rng.below(3) as usize]),
                 &format!("ftl.victim={}", ["greedy", "fifo", "d-choices:2", "cost-benefit"][rng.below(4) as usize]),
@@ -31,7 +29,7 @@ fn cold_data_in_one_plane_leaves_room() {
                 &format!("buffer.ack={}", ["buffer", "program"][rng.below(2) as usize]),
             ],
         );
-        let Ok(shape) = build(entry.name, &settings) else { return false };
+        let Ok(shape) = build_with_spare(entry.name, &settings, blocks, spare) else { return false };
         note(&shape.settings);
         let mut model = Model::new(&shape, entry, Payload::Tag, seed);
         let sectors = subpages * 8;

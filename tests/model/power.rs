@@ -3,7 +3,7 @@
 //! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, draw, plain, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::config::resolve;
@@ -297,11 +297,9 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
     let blocks = spare + 2;
-    let over = (spare as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
     let settings = with(
         &plain(planes as u32, blocks as u32, 4, [1, 2, 4][(seed / 3 % 3) as usize]),
         &[
-            &format!("ssd.over_provisioning={over}%"),
             &format!("ftl.streams={streams}"),
             &format!("buffer.ack={}", ["buffer", "program"][(seed % 2) as usize]),
             &format!("ftl.victim={}", ["greedy", "fifo", "greedy", "cost-benefit"][(seed / 2 % 4) as usize]),
@@ -309,7 +307,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
             "ftl.wear_threshold=1",
         ],
     );
-    build(entry.name, &settings).ok()
+    build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 
 fn single(entry: &'static Entry, seed: u64, stride: u64) -> bool {

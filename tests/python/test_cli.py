@@ -2,6 +2,10 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +157,19 @@ def test_real_trace_runs_whole(palimpsest: Command) -> None:
     result = figures(palimpsest("run", "--json", "--workload", str(TRACE), "--precondition", "none"))
     # 80,793 of its README, and the one read-ahead (`RA`), which is a read.
     assert sum(result["requests"].values()) == 80_794
+
+
+def test_interrupt_keeps_what_was_measured() -> None:
+    endless = ["run", "--workload", "rw=randwrite,bs=4k,n=1e12", "--precondition", "none", "--json"]
+    command = Path(sys.executable).parent / "palimpsest"
+    with subprocess.Popen([command, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+    result = json.loads(output)
+    assert result["interrupted"]
+    assert result["requests"]["write"] > 0
 
 
 def test_python_reads_the_same_figures(palimpsest: Command) -> None:

@@ -1,15 +1,17 @@
 //! Flash translation layers: one file each, and one line each in [`REGISTRY`].
 //!
 //! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
-//! clock and no engine. The same code runs counted, timed, with or without contents.
+//! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
+//! with a complete layer.
 
+mod gather;
 mod mga;
 pub mod page;
-
+pub mod sector_log;
 pub mod settings;
 pub mod subpage;
 
-use crate::geometry::Extent;
+use crate::geometry::{Extent, Geometry};
 use crate::nand::Flash;
 use crate::plan::Io;
 use crate::units::Nanos;
@@ -22,7 +24,8 @@ pub struct Blueprint {
     pub settings: FtlSettings,
     /// Logical pages that the drive exports.
     pub logical_pages: u32,
-    /// Whether writes of buffered layers are acknowledged when they are programmed; else when they are buffered.
+    /// For buffered layers: whether a write is acknowledged when it is programmed (its request's gate is signalled by the
+    /// program, and what is buffered is lost with the power) rather than when it is buffered (and then survives).
     pub acknowledge_programs: bool,
     /// How long a partly filled page may wait.
     pub buffer_timeout: Nanos,
@@ -61,32 +64,42 @@ pub struct Report {
 }
 
 /// A flash translation layer.
+///
+/// Extents lie within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
+/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::report`].
 pub trait Ftl: Send {
-    /// Subpages of the smallest unit that can be trimmed.
+    /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
     fn unit_subpages(&self) -> u32;
+
+    /// Subpages of the smallest run that crosses the host link.
+    fn transfer_subpages(&self) -> u32 {
+        self.unit_subpages()
+    }
 
     /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// Serves a write. The request completes when its gate ([`Io::request`]) closes: at once if nothing signals it.
+    /// Serves a write: [`Io::host`] says what each piece of the extent becomes over its old content. The request completes
+    /// when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at once if none does.
     ///
     /// # Errors
-    /// [`crate::nand::Halt`]: passed on from flash, never made up.
+    /// [`crate::nand::Halt`]: passed on from flash; the layer itself makes only [`crate::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Serves a read: delivers each logical subpage of the extent once, in any order.
+    /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as zeros
+    /// (which [`Io::count_unwritten`] counts).
     ///
     /// # Errors
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Forgets whole units.
+    /// Forgets the units of `extent`, which are whole: they read as zeros. They may come back after a power cut.
     ///
     /// # Errors
     /// As [`Self::write`].
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Makes everything durable that was acknowledged.
+    /// Programs what waits in memory; the request completes when that is done (its gate as for [`Self::write`]).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -113,7 +126,8 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// The power is back: rebuilds every table from flash.
+    /// The power is back: rebuilds every table from flash, as nothing else survived but what a protected buffer holds. The
+    /// power may fail again meanwhile. Called only where the payload keeps program numbers ([`crate::nand::Nand::sequence`]).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -137,12 +151,19 @@ pub struct Entry {
     pub about: &'static str,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
+    /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
+    pub apart: fn(&FtlSettings, &Geometry) -> u32,
     /// Builds one over erased flash.
     pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
 }
 
+impl Entry {
+    /// [`Self::apart`] of a layer that keeps nothing apart.
+    pub const NONE_APART: fn(&FtlSettings, &Geometry) -> u32 = |_, _| 0;
+}
+
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, mga::ENTRY];
+pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, sector_log::ENTRY, mga::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

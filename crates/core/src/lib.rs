@@ -19,3 +19,8 @@ pub mod rng;
 pub mod run;
 pub mod sim;
 pub mod units;
+
+/// The code of the guide is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-an-ftl.md")]
+pub struct Guide;

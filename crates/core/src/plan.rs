@@ -247,7 +247,9 @@ impl Io {
         self.request
     }
 
-    /// A new gate. It closes when the operations that signal it have ended; one that nothing ever signals stays open.
+    /// A new gate, to be given as `signal` to the operations that it stands for and as `after` to those that follow them. It
+    /// closes when all that signal it have ended; one that nothing ever signals stays open, and what follows it never starts:
+    /// make a gate only where something will signal it. [`Gate::NONE`] in counted runs.
     #[inline]
     pub fn gate(&mut self) -> Gate {
         if self.timed { self.gates.open() } else { Gate::NONE }
@@ -279,8 +281,9 @@ impl Io {
         }
     }
 
-    /// Reads the subpages `wanted` of page `ppn`; `words` code words of them are needed (0 = all). `mode` is the read
-    /// command. The content is then at [`Io::load_subpage`].
+    /// Reads the subpages `wanted` of page `ppn`. `words` says how many code words of them are needed (0 = all), which
+    /// only the reads `dma` and `spread` profit from. `mode` is the read command. Starts after the gate `after` has closed;
+    /// `signal` learns of its end. The content is at once at [`Io::load_subpage`], whenever the operation is timed to end.
     ///
     /// # Errors
     /// See [`Nand::read`].
@@ -326,15 +329,15 @@ impl Io {
         Ok(())
     }
 
-    /// Content of physical subpage `psn`, after it was read.
+    /// Content of physical subpage `psn` (its page times the subpages of a page, plus its place there), after
+    /// [`Self::read`]. Lives until the end of the request, unless pinned in the buffers of [`Self::host`].
     #[inline]
     pub fn load_subpage(&mut self, psn: u32) -> Data {
         self.nand.load(psn)
     }
 
-    /// Programs the subpages `written` of page `ppn`; see [`Nand::program`]. `moved` subpages cross the bus (the rest of
-    /// the page is filled with ones by the controller's page buffer). `frees` subpages of the write buffer are free when it
-    /// has ended.
+    /// Programs `page` into `ppn`, after the gate `after`; `signal` learns of its end. [`Outcome::Failed`] leaves the block
+    /// bad and the subpages unreadable: program them again in another block.
     ///
     /// # Errors
     /// See [`Nand::program`].
@@ -367,7 +370,8 @@ impl Io {
         Ok(outcome)
     }
 
-    /// Erases `block`.
+    /// Erases `block`, after the gate `after`, which should be that of the programs that moved its data elsewhere.
+    /// [`Outcome::Failed`] leaves it bad.
     ///
     /// # Errors
     /// See [`Nand::erase`].
@@ -434,14 +438,15 @@ fn bytes_of_words(part: &crate::nand::part::Part, wanted: SubpageMask) -> u32 {
 pub struct PageImage<'a> {
     /// Subpages written, padding included.
     pub written: SubpageMask,
-    /// Logical number of each subpage of the page; [`crate::nand::PADDING`] for padding.
+    /// Logical subpage that stands in each subpage of the page, for the out-of-band area; [`crate::nand::PADDING`] for
+    /// padding. Recovery sees these numbers and nothing else.
     pub logical: &'a [u32],
     /// Content of each subpage of the page.
     pub data: &'a [Data],
     /// Subpages among `written` that are padding.
     pub padding: u32,
-    /// Subpages that cross the bus.
+    /// Subpages that cross the bus (the controller's page buffer fills the rest of the page with ones).
     pub transferred: u32,
-    /// Subpages of the write buffer that are free when the program has ended.
+    /// Subpages of the write buffer that are free when the program has ended; 0 in layers that are not buffered.
     pub frees: u32,
 }

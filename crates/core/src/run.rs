@@ -11,6 +11,7 @@ mod session;
 
 use crate::config::{Drive, Resolved};
 use crate::error::{Error, Result};
+use crate::ftl::Entry;
 use crate::host::request::Source;
 use crate::metrics::recorder::Series;
 use crate::metrics::report::Summary;
@@ -177,12 +178,34 @@ pub struct Utilization {
 /// # Errors
 /// [`Error`]: the user's mistakes, the end of the simulated drive, a broken rule, an interruption.
 pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watcher: Watcher<'_>) -> Result<Outcome> {
-    let mut session = Session::new(&resolved.drive, options, watcher)?;
+    run_layer(registered(&resolved.drive), resolved, source, options, watcher)
+}
+
+/// As [`run`], on the layer of `entry` instead of the one that `resolved` names: for a layer that is not in the registry,
+/// in a crate of its own, say. The result bears the name of `entry`. That the drive has room for blocks that it keeps apart
+/// was not checked.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_layer(
+    entry: &Entry,
+    resolved: &Resolved,
+    source: &mut dyn Source,
+    options: &Options,
+    watcher: Watcher<'_>,
+) -> Result<Outcome> {
+    let resolved = &resolved.with_layer(entry.name);
+    let mut session = Session::with_layer(entry, &resolved.drive, options, watcher)?;
     let precondition = precondition::precondition(&mut session, &options.precondition)?;
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;
     Ok(report::outcome(resolved, &session, options, source.skipped_lines(), precondition))
+}
+
+/// The layer that `drive` names.
+fn registered(drive: &Drive) -> &'static Entry {
+    crate::ftl::find(&drive.ftl.name).expect("the configuration checked the name")
 }
 
 /// Checks what an option asks of a drive, before anything is simulated.

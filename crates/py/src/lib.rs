@@ -13,7 +13,7 @@ use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
 use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
 use serde::Deserialize;
@@ -209,6 +209,13 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
         (outcome, Instant::now())
     });
     match (teller.raised, outcome) {
+        // Ctrl-C in the measured part ends it early; the result says so.
+        (Some(raised), Ok(outcome))
+            if outcome.summary.interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
+        {
+            let measured = end - teller.measuring_since.unwrap_or(begin);
+            Ok(print(outcome, end - begin, measured, options.series))
+        }
         (Some(raised), _) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (None, Ok(outcome)) => {

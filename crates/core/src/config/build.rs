@@ -141,6 +141,7 @@ fn ftl(values: &Values) -> FtlSettings {
             .choice("ftl.wear_leveling", &[WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]),
         wear_threshold: values.small("ftl.wear_threshold"),
         read: values.choice("ftl.read", &[ReadMode::Page, ReadMode::Dma, ReadMode::Spread]),
+        log_fraction: values.ratio("ftl.log_fraction"),
         allocation_threshold: values.ratio("ftl.allocation_threshold"),
         merge_on_read: values.flag("ftl.merge_on_read"),
         read_count_aging: values.count("ftl.read_count_aging"),

@@ -9,6 +9,7 @@ use super::{Drive, Entry};
 use crate::error::{Error, Result};
 use crate::ftl;
 use crate::ftl::settings::Classifier;
+use crate::geometry::Geometry;
 use crate::host::request::SECTOR_BYTES;
 use crate::nand::part::{ProgramOrder, ReadMode};
 use crate::units::Nanos;
@@ -179,37 +180,79 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// Whole blocks of spare space in each plane when the drive is full.
-fn spare(drive: &Drive) -> u64 {
+fn all_spare(drive: &Drive) -> u64 {
     let spare = drive.geometry.pages() - drive.logical_pages();
     spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
 }
 
-/// A full drive needs an open block for each stream and one to clean into.
+/// As [`all_spare`], without the blocks that the layer keeps apart.
+fn spare(drive: &Drive) -> u64 {
+    all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
+}
+
+/// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
+fn apart(drive: &Drive, blocks: u32) -> u64 {
+    let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
+    ftl::find(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
+}
+
+/// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
-    let (has, needs) = (spare(drive), u64::from(drive.ftl.streams) + 1);
+    let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
+    let open = u64::from(drive.ftl.streams) + 1;
+    let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams"];
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", "ftl.log_fraction"];
+    let keys = &keys[..if kept > 0 { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
-        return refuse(values, &keys, "that leaves no logical page; expected less over-provisioning");
+        return refuse(values, keys, "that leaves no logical page; expected less over-provisioning");
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
+    if kept > 1 && has > open {
+        // Rounded down to the next hundredth of a percent.
+        let hundredths = (has - open) * 10_000 / blocks;
+        cures.push(format!("ftl.log_fraction = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+    }
     if blocks > needs {
         // Rounded up to the next hundredth of a percent.
         let hundredths = (needs * 10_000).div_ceil(blocks - needs);
         cures.push(format!("ssd.over_provisioning = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
     }
-    if drive.over_provisioning > 0.0 {
-        let enough = needs as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
-        if enough < f64::from(1 << 24) {
-            cures.push(format!("ssd.blocks_per_plane = {}", enough.ceil() as u64 + 1));
-        }
+    if drive.over_provisioning > 0.0
+        && let Some(enough) = enough_blocks(drive, open)
+    {
+        cures.push(format!("ssd.blocks_per_plane = {enough}"));
     }
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
-    let what = format!("a full drive has {has} spare blocks in a plane, and {needs} are needed; expected {cures}");
-    refuse(values, &keys, &what)
+    let of_which = match kept {
+        0 => String::new(),
+        _ => format!(", of which {} keeps {kept} apart", drive.ftl.name),
+    };
+    let what =
+        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
+    refuse(values, keys, &what)
+}
+
+/// How many blocks a plane must have to have `needs` spare ones, at the drive's over-provisioning.
+fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
+    let mut kept = 0;
+    // More blocks may mean more of them apart; where that has no end there is no such number.
+    for _ in 0..100 {
+        let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
+        if enough >= f64::from(1 << 24) {
+            return None;
+        }
+        let enough = enough.ceil() as u64 + 1;
+        let keeps = apart(drive, enough as u32);
+        if keeps <= kept {
+            return Some(enough);
+        }
+        kept = keeps;
+    }
+    None
 }
 
 /// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.

@@ -133,6 +133,12 @@ pub static KEYS: &[Key] = &[
     key("ftl.wear_threshold", Count { min: 1, max: ANY }, "100", "spread of erases that static wear levelling allows"),
     key("ftl.read", Choice(&["page", "dma", "spread"]), "page", "read command"),
     key(
+        "ftl.log_fraction",
+        PROBABILITY,
+        "5%",
+        "share of the blocks that take writes smaller than a page (sector-log); at least one block of each plane",
+    ),
+    key(
         "ftl.allocation_threshold",
         PROBABILITY,
         "30%",

@@ -45,6 +45,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
     buffered: false,
+    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
 };
 

@@ -18,6 +18,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     buffered: false,
+    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
 };
 
@@ -47,17 +48,6 @@ impl Page {
         }
     }
 
-    /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
-    #[inline]
-    fn pages(&self, extent: Extent) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
-        let per_page = self.sectors_per_page;
-        (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
-            let first = extent.sector.max(page * per_page) - page * per_page;
-            let end = extent.end().min((page + 1) * per_page) - page * per_page;
-            (page as u32, first as u32, (end - first) as u32)
-        })
-    }
-
     fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let mut after = Gate::NONE;
         self.contents.clear();
@@ -72,30 +62,13 @@ impl Page {
                 *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
         }
-        self.overlay(io, page, first, sectors);
+        overlay(io, page, first, sectors, &mut self.contents);
         let what =
             Append { unit: page, data: self.contents[0], cause: Cause::Host, after, signal: io.request(), holds: 0 };
         if self.subpages == 1 {
             return self.log.append(io, stream, what);
         }
         self.log.append_page(io, stream, what, &self.contents)
-    }
-
-    /// Puts the host's sectors over the contents of the page.
-    #[inline]
-    fn overlay(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) {
-        let (host, buffers) = io.host();
-        if !host.active() {
-            return;
-        }
-        let per_subpage = host.sectors_per_subpage();
-        for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
-            let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
-            let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
-            let piece = Piece { lsn: page * self.subpages + subpage, first: begin, sectors: end - begin };
-            let content = &mut self.contents[subpage as usize];
-            *content = host.written(buffers, piece, *content);
-        }
     }
 }
 
@@ -113,7 +86,7 @@ impl Ftl for Page {
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let stream = self.streams.stream_of(extent);
-        for (page, first, sectors) in self.pages(extent) {
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }
         Ok(())
@@ -122,7 +95,7 @@ impl Ftl for Page {
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let per_subpage = (self.sectors_per_page as u32) / self.subpages;
-        for (page, first, sectors) in self.pages(extent) {
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
             let wanted = first_subpages(end - begin) << begin;
             let location = self.log.locate(page);
@@ -146,7 +119,7 @@ impl Ftl for Page {
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        for (page, _, _) in self.pages(extent) {
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
             self.log.trim(io, page);
         }
         Ok(())
@@ -170,6 +143,34 @@ impl Ftl for Page {
 
     fn report(&self) -> Report {
         log_report(&self.log, self.subpages)
+    }
+}
+
+/// The logical pages of `extent`, each with its first sector and number of sectors within the page.
+#[inline]
+pub(super) fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+    (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
+        let first = extent.sector.max(page * per_page) - page * per_page;
+        let end = extent.end().min((page + 1) * per_page) - page * per_page;
+        (page as u32, first as u32, (end - first) as u32)
+    })
+}
+
+/// Puts `sectors` sectors of the host, from sector `first` of logical page `page` on, over the contents of its subpages.
+#[inline]
+pub(super) fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
+    let (host, buffers) = io.host();
+    if !host.active() {
+        return;
+    }
+    let per_subpage = host.sectors_per_subpage();
+    for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
+        let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
+        let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
+        let lsn = page * contents.len() as u32 + subpage;
+        let piece = Piece { lsn, first: begin, sectors: end - begin };
+        let content = &mut contents[subpage as usize];
+        *content = host.written(buffers, piece, *content);
     }
 }
 

@@ -106,6 +106,8 @@ pub struct FtlSettings {
     pub wear_threshold: u32,
     /// Read command.
     pub read: ReadMode,
+    /// Share of the blocks of a plane that are a log of small writes (`sector-log`).
+    pub log_fraction: f64,
     /// `mga`: exclusive allocation while the share of fully free pages exceeds this.
     pub allocation_threshold: f64,
     /// `mga`: whether a read, too, merges a logical page that stands in more pages than its read count allows.
@@ -114,4 +116,30 @@ pub struct FtlSettings {
     pub read_count_aging: u64,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
+}
+
+#[cfg(test)]
+impl FtlSettings {
+    /// Settings of the layer `name` in tests: the schema's defaults, cleaning at the last free block.
+    pub(crate) fn of_tests(name: &str) -> Self {
+        FtlSettings {
+            name: name.into(),
+            victim: VictimPolicy::Greedy,
+            gc_start: BlockCount::Blocks(1),
+            gc_stop: BlockCount::Blocks(1),
+            gc_background: false,
+            gc_idle: 0,
+            streams: 1,
+            classifier: Classifier::None,
+            allocation: Allocation::RoundRobin,
+            wear_leveling: WearLeveling::Dynamic,
+            wear_threshold: 100,
+            read: ReadMode::Page,
+            log_fraction: 0.05,
+            allocation_threshold: 0.3,
+            merge_on_read: false,
+            read_count_aging: 0,
+            victim_free: false,
+        }
+    }
 }

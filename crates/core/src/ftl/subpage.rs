@@ -7,6 +7,7 @@
 //! `ftl.read` says which command. A map entry counts 8 bytes. Source: systems.md, "subpage"; SPREAD paper, Sec. II.
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
+use super::gather::Gather;
 use super::page::{log_report, words_of};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Report};
@@ -23,16 +24,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     buffered: true,
+    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
 };
-
-/// Subpages of one physical page that a read wants.
-#[derive(Clone, Copy)]
-struct Wanted {
-    ppn: u32,
-    subpages: u64,
-    words: u32,
-}
 
 struct Subpage {
     settings: FtlSettings,
@@ -42,7 +36,7 @@ struct Subpage {
     subpages_per_page: u32,
     acknowledge_programs: bool,
     timeout: Nanos,
-    wanted: Vec<Wanted>,
+    wanted: Gather,
 }
 
 impl Subpage {
@@ -58,7 +52,7 @@ impl Subpage {
             acknowledge_programs: blueprint.acknowledge_programs,
             timeout: blueprint.buffer_timeout,
             settings: blueprint.settings.clone(),
-            wanted: Vec::new(),
+            wanted: Gather::default(),
         }
     }
 
@@ -88,26 +82,6 @@ impl Subpage {
                 Ok((io.load_subpage(psn), arrived))
             }
         }
-    }
-
-    /// Issues the reads of `self.wanted`, one a physical page.
-    fn read_wanted(&mut self, io: &mut Io) -> Flash<()> {
-        if self.wanted.len() > 1 {
-            self.wanted.sort_by_key(|wanted| wanted.ppn);
-            self.wanted.dedup_by(|later, kept| {
-                let same = later.ppn == kept.ppn;
-                if same {
-                    kept.subpages |= later.subpages;
-                    kept.words += later.words;
-                }
-                same
-            });
-        }
-        for wanted in &self.wanted {
-            let Wanted { ppn, subpages, words } = *wanted;
-            io.read(ppn, subpages, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
-        }
-        Ok(())
     }
 }
 
@@ -139,7 +113,7 @@ impl Ftl for Subpage {
                 Location::Flash(psn) => {
                     let (ppn, subpages) = self.log.place(psn);
                     let words = words_of(io, piece.first, piece.sectors);
-                    self.wanted.push(Wanted { ppn, subpages, words });
+                    self.wanted.add(ppn, subpages, words);
                     if io.host().0.active() { io.load_subpage(psn) } else { Data::ZERO }
                 }
                 Location::Open(data) => data,
@@ -150,7 +124,7 @@ impl Ftl for Subpage {
             };
             io.host().0.deliver(piece.lsn, data);
         }
-        self.read_wanted(io)
+        self.wanted.read(io, self.settings.read, Cause::Host, io.request())
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

@@ -35,6 +35,8 @@ pub struct Summary {
     pub lifetime: Lifetime,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
+    /// The user ended the run before its last request.
+    pub interrupted: bool,
     pub notes: Vec<String>,
     pub sim: Sim,
 }
@@ -49,7 +51,7 @@ pub struct Requests {
     pub flush: u64,
 }
 
-/// What the host moved. `transferred` counts whole units of the layer's map.
+/// What the host moved. `transferred` counts whole units of what the layer maps writes with.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Host {

@@ -10,13 +10,16 @@
 //! Where open pages are not protected, a victim is erased when the last of its units has been programmed elsewhere.
 
 mod allocate;
+mod beside;
 mod collect;
 mod recover;
+
+pub use recover::Survivors;
 
 use crate::ftl::settings::FtlSettings;
 use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Outcome, PADDING, first_subpages};
+use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
@@ -157,18 +160,36 @@ pub struct UnitLog {
     image: Vec<Data>,
     /// Contents of the subpages of units that have several.
     wide: Vec<Data>,
+    /// Blocks that this log leaves alone, where a layer keeps some apart; else empty.
+    apart: Vec<bool>,
+    /// Of each unit, the subpages whose newest content the layer keeps in blocks of its own; empty where it has none.
+    elsewhere: Vec<u32>,
 }
 
 impl UnitLog {
     /// An empty log of `units` units of `unit_subpages` subpages each. `protected` says that open pages survive a power
     /// cut. `seed` is for policies that draw at random.
     pub fn new(io: &Io, settings: &FtlSettings, units: u32, unit_subpages: u32, protected: bool, seed: u64) -> Self {
+        Self::build(io, settings, units, unit_subpages, protected, seed, Vec::new())
+    }
+
+    fn build(
+        io: &Io,
+        settings: &FtlSettings,
+        units: u32,
+        unit_subpages: u32,
+        protected: bool,
+        seed: u64,
+        apart: Vec<bool>,
+    ) -> Self {
         assert!(units <= MAX_UNITS, "more units than a map entry can name");
         let geometry: Geometry = *io.geometry();
         let units_per_page = geometry.subpages_per_page / unit_subpages;
         let planes = geometry.planes();
         let moved_pages = planes.min(((1 << 16) - 1) / units_per_page - settings.streams);
-        let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| io.nand().is_bad(block));
+        let blocks = Blocks::new(&geometry, geometry.pages_per_block * units_per_page, |block| {
+            io.nand().is_bad(block) || apart.get(block as usize).is_some_and(|&apart| apart)
+        });
         UnitLog {
             units_per_page,
             unit_subpages,
@@ -194,6 +215,8 @@ impl UnitLog {
             logical: vec![PADDING; geometry.subpages_per_page as usize],
             image: vec![Data::ZERO; geometry.subpages_per_page as usize],
             wide: Vec::new(),
+            apart,
+            elsewhere: Vec::new(),
             blocks,
             settings: settings.clone(),
         }
@@ -278,7 +301,7 @@ impl UnitLog {
     /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
     ///
     /// # Errors
-    /// [`Halt`]s of flash.
+    /// [`crate::nand::Halt`]s of flash.
     #[inline]
     pub fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         if self.units_per_page > 1 {
@@ -287,7 +310,7 @@ impl UnitLog {
         let plane = self.plane_with_space(io, stream, what.unit)?;
         io.take_buffer(what.holds);
         let previous = self.map[what.unit as usize];
-        self.program_unit(io, plane, stream, what, previous)?;
+        self.program_unit(io, plane, stream, what, previous, 0)?;
         self.evacuate_failed(io)
     }
 
@@ -320,7 +343,7 @@ impl UnitLog {
         self.wide.clear();
         self.wide.extend_from_slice(contents);
         let previous = self.map[what.unit as usize];
-        self.program_unit(io, plane, stream, what, previous)?;
+        self.program_unit(io, plane, stream, what, previous, 0)?;
         self.evacuate_failed(io)
     }
 
@@ -476,12 +499,21 @@ impl UnitLog {
         }
     }
 
-    /// Programs one unit that fills a page; `previous` is where it stands now.
+    /// Programs one unit that fills a page; `previous` is where it stands now, `absent` are subpages that it lacks.
     #[inline]
-    fn program_unit(&mut self, io: &mut Io, plane: u32, stream: u32, what: Append, previous: u32) -> Flash<()> {
+    fn program_unit(
+        &mut self,
+        io: &mut Io,
+        plane: u32,
+        stream: u32,
+        what: Append,
+        previous: u32,
+        absent: SubpageMask,
+    ) -> Flash<()> {
         let width = self.unit_subpages;
-        for index in 0..width as usize {
-            self.logical[index] = what.unit * width + index as u32;
+        for index in 0..width {
+            let lacks = absent >> index & 1 == 1;
+            self.logical[index as usize] = if lacks { PADDING } else { what.unit * width + index };
         }
         if width == 1 {
             self.image[0] = what.data;
@@ -494,13 +526,17 @@ impl UnitLog {
                 written: first_subpages(width),
                 logical: &self.logical,
                 data: &self.image,
-                padding: 0,
+                padding: absent.count_ones(),
                 transferred: width,
                 frees: what.holds,
             };
             match io.program(ppn, &image, what.cause, what.after, what.signal)? {
                 Outcome::Done => {
                     self.map[what.unit as usize] = ppn;
+                    if !self.elsewhere.is_empty() {
+                        // A page that is new, and not moved, has everything, also for moves that follow at once.
+                        self.elsewhere[what.unit as usize] = absent as u32;
+                    }
                     if previous != UNMAPPED {
                         self.invalidate(previous);
                     }

@@ -70,7 +70,8 @@ impl HostPort {
         self.incoming = incoming;
     }
 
-    /// The content of a subpage after the present write put `piece` over `old`.
+    /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
+    /// written.
     #[inline]
     pub fn written(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
         match self.payload {

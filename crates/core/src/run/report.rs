@@ -77,6 +77,7 @@ pub(super) fn outcome(
         ftl_stats: own_figures(&report),
         notes: notes(session, skipped_lines, &precondition),
         precondition,
+        interrupted: session.interrupted,
         flash,
         sim: Sim::default(),
     };
@@ -163,6 +164,9 @@ fn own_figures(report: &Report) -> Map<String, Value> {
 /// What the user should know about how the result came about.
 fn notes(session: &Session<'_>, skipped_lines: u64, precondition: &Precondition) -> Vec<String> {
     let mut notes = Vec::new();
+    if session.interrupted {
+        notes.push("interrupted: these are the figures up to then".into());
+    }
     if session.folded > 0 {
         notes.push(format!(
             "{} requests lay beyond the drive and were folded into it (host.fold = true)",

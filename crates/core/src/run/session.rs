@@ -1,9 +1,9 @@
 //! A drive under a workload: the loop between host and device, and the laws that hold at its end.
 
-use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options};
+use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options, registered};
 use crate::config::Drive;
 use crate::error::{Error, Result};
-use crate::ftl::{self, Blueprint, Report};
+use crate::ftl::{Blueprint, Entry, Report};
 use crate::geometry::{Extent, RequestKind};
 use crate::host::request::{Arrivals, Request, Source};
 use crate::host::settings::Acknowledge;
@@ -88,6 +88,7 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
     /// Requests taken from the workload.
     taken: u64,
@@ -104,8 +105,15 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::Input`] for options that do not go together.
     pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        Self::with_layer(registered(drive), drive, options, watcher)
+    }
+
+    /// A new drive on the layer of `entry`, whatever layer `drive` names.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_layer(entry: &Entry, drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
-        let entry = ftl::find(&drive.ftl.name).expect("the configuration checked the name");
         let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
         let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
         let io = Io::new(nand, false);
@@ -138,6 +146,7 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
             submitted: 0,
@@ -202,6 +211,11 @@ impl<'a> Session<'a> {
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
+            // What was measured so far is kept: no more requests are taken, and the rest ends in order.
+            ControlFlow::Break(()) if self.phase == Phase::Run => {
+                self.interrupted = true;
+                Ok(())
+            }
             ControlFlow::Break(()) => Err(Error::Interrupted),
         }
     }
@@ -356,6 +370,9 @@ impl<'a> Session<'a> {
     /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
     #[inline]
     fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        if self.interrupted {
+            return Ok(None);
+        }
         let limit = self.options.requests.unwrap_or(u64::MAX);
         while self.ahead.len() < AHEAD && self.taken < limit {
             let Some(request) = source.next_request()? else { break };
@@ -466,7 +483,7 @@ impl<'a> Session<'a> {
             if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
         };
         let subpage = u64::from(self.drive.geometry.subpage_bytes);
-        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.unit_subpages()) * subpage);
+        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.transfer_subpages()) * subpage);
         match kind {
             RequestKind::Read => {
                 self.requests.read += 1;

@@ -315,8 +315,10 @@ impl Device {
         self.settle(0);
         if self.next_time().is_none() {
             return Err(Error::Device(format!(
-                "{} requests wait for nothing: the write buffer is stuck",
-                self.outstanding
+                "{} requests and {} flash operations wait for something that never happens: the translation layer follows \
+                 a gate that nothing signals, or holds back what the write buffer waits for",
+                self.outstanding,
+                self.engine.outstanding(),
             )));
         }
         Ok(())

@@ -171,6 +171,22 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
     ),
     (
+        "default",
+        &["ftl.name=sector-log", "ftl.log_fraction=10%"],
+        "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
+             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_fraction = 10%: a full drive \
+             has 17 spare blocks in a plane, and 30 are needed, of which sector-log keeps 27 apart; expected ftl.log_fraction = \
+             \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
+    ),
+    (
+        "mga-16k",
+        &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
+        "--set ssd.over_provisioning=30%: ssd.over_provisioning = 30%, ssd.blocks_per_plane = 8 (--set \
+             ssd.blocks_per_plane=8), ftl.streams = 1 (default), ftl.log_fraction = 5% (default): a full drive has 1 spare \
+             blocks in a plane, and 3 are needed, of which sector-log keeps 1 apart; expected ssd.over_provisioning = \"60%\" \
+             or ssd.blocks_per_plane = 15",
+    ),
+    (
         "mga-16k",
         &["ssd.over_provisioning=28%"],
         "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% (presets/ssds/mga-16k.toml:N), ssd.over_provisioning = 28%, \

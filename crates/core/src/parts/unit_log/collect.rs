@@ -7,7 +7,7 @@
 use super::{Append, Frontier, HOLE, Slot, UnitLog};
 use crate::ftl::settings::WearLeveling;
 use crate::nand::data::Data;
-use crate::nand::{Flash, Outcome, first_subpages};
+use crate::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use crate::parts::blocks::{BlockState, NO_BLOCK};
 use crate::plan::{Cause, Gate, Io};
 
@@ -195,7 +195,9 @@ impl UnitLog {
         while bits != 0 {
             let physical = first + bits.trailing_zeros();
             bits &= bits - 1;
-            self.prefetch_entry(io.nand().logical(physical * self.unit_subpages) / self.unit_subpages);
+            let unit = io.nand().logical(physical * self.unit_subpages) / self.unit_subpages;
+            self.prefetch_entry(unit);
+            self.prefetch_elsewhere(unit);
         }
     }
 
@@ -203,7 +205,12 @@ impl UnitLog {
     #[inline]
     fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width, stream) = (self.units_per_page, self.unit_subpages, self.moved_stream());
-        let wanted = if width == 1 { units } else { first_subpages(width * per_page) };
+        let mut absent: SubpageMask = 0;
+        if !self.elsewhere.is_empty() {
+            let unit = self.unit_at(io.nand(), ppn).expect("a valid unit holds something");
+            absent = self.elsewhere(unit).into();
+        }
+        let wanted = if width == 1 { units } else { first_subpages(width * per_page) & !absent };
         let arrived = io.gate();
         io.read(ppn, wanted, 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
         self.counters.moved_units += u64::from(units.count_ones());
@@ -213,16 +220,20 @@ impl UnitLog {
             rest &= rest - 1;
             let physical = ppn * per_page + index;
             let first = physical * width;
-            let unit = io.nand().logical(first) / width;
+            let unit = self.unit_at(io.nand(), physical).expect("a valid unit holds something");
             let mut what = Append { unit, data: Data::ZERO, cause: Cause::Gc, after: arrived, signal: safe, holds: 0 };
             if width > 1 {
                 self.wide.clear();
                 self.wide.extend((first..first + width).map(|psn| io.load_subpage(psn)));
+                // What is absent reads as zeros if its newest content is trimmed and a power cut brings this page back.
+                (0..width)
+                    .filter(|&index| absent >> index & 1 == 1)
+                    .for_each(|index| self.wide[index as usize] = Data::ZERO);
             } else {
                 what.data = io.load_subpage(first);
             }
             if per_page == 1 {
-                self.program_unit(io, plane, stream, what, physical)?;
+                self.program_unit(io, plane, stream, what, physical, absent)?;
             } else {
                 self.move_into_open_page(io, plane, what, physical)?;
             }

@@ -6,9 +6,12 @@
 
 use super::{Frontier, HOLE, IN_OPEN_PAGE, OpenPage, UNMAPPED, UnitLog};
 use crate::nand::data::Payload;
-use crate::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
+use crate::nand::{Flash, Outcome};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
 use crate::plan::{Cause, Gate, Io};
+
+/// Open pages that survived a power cut.
+pub struct Survivors(Vec<OpenPage>);
 
 impl UnitLog {
     /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
@@ -16,26 +19,51 @@ impl UnitLog {
     /// # Errors
     /// [`crate::nand::Halt`]s of flash.
     pub fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        let survivors = self.recover_map(io);
+        self.recover_blocks(io, survivors)
+    }
+
+    /// The first half of [`Self::recover`]: the map, and the open pages that survived. Nothing on flash changes yet, so a
+    /// layer may say now what stands elsewhere.
+    pub fn recover_map(&mut self, io: &Io) -> Survivors {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let geometry = *io.geometry();
-        let survivors: Vec<OpenPage> =
-            self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
+        let survivors = self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
         self.failed.clear();
         self.emptying.clear();
         self.map.fill(UNMAPPED);
         self.frontiers.fill(Frontier { block: NO_BLOCK, next_page: 0 });
-        self.blocks = Blocks::new(&geometry, self.blocks.units_per_block(), |_| false);
+        self.elsewhere.fill(0);
+        self.blocks = Blocks::new(&geometry, self.blocks.units_per_block(), |block| self.is_apart(block));
         self.free_pages.fill(0);
         for block in 0..geometry.blocks() {
-            self.find_newest(io, block);
+            if !self.is_apart(block) {
+                self.find_newest(io, block);
+            }
         }
+        Survivors(survivors)
+    }
+
+    /// After [`Self::recover_map`]: all of `unit` stands elsewhere.
+    pub fn forget_recovered(&mut self, unit: u32) {
+        self.map[unit as usize] = UNMAPPED;
+    }
+
+    /// The second half of [`Self::recover`]: blocks whose erase was cut off are erased, failed ones are evacuated.
+    ///
+    /// # Errors
+    /// [`crate::nand::Halt`]s of flash.
+    pub fn recover_blocks(&mut self, io: &mut Io, Survivors(survivors): Survivors) -> Flash<()> {
+        let geometry = *io.geometry();
         if self.protected {
             // Before anything can fail: the power may be cut again.
             self.restore_open_pages(survivors);
         }
         let mut begun = Vec::new();
         for block in 0..geometry.blocks() {
-            self.adopt(io, block, &mut begun)?;
+            if !self.is_apart(block) {
+                self.adopt(io, block, &mut begun)?;
+            }
         }
         self.resume_frontiers(io, begun);
         for page in 0..self.open.len() as u32 {
@@ -86,11 +114,8 @@ impl UnitLog {
         }
         let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
         for physical in block * per_block..(block + 1) * per_block {
-            let logical = nand.logical(physical * width);
-            if matches!(logical, UNWRITTEN | PADDING | TORN) {
-                continue;
-            }
-            let entry = &mut self.map[(logical / width) as usize];
+            let Some(unit) = self.unit_at(nand, physical) else { continue };
+            let entry = &mut self.map[unit as usize];
             if *entry == UNMAPPED || nand.sequence(physical * width) > nand.sequence(*entry * width) {
                 *entry = physical;
             }
@@ -126,14 +151,11 @@ impl UnitLog {
     }
 
     fn mark_valid(&mut self, io: &Io, block: u32) {
-        let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
+        let per_block = self.blocks.units_per_block();
         for unit in 0..per_block {
             let physical = block * per_block + unit;
-            let logical = io.nand().logical(physical * width);
-            if matches!(logical, UNWRITTEN | PADDING | TORN) {
-                continue;
-            }
-            let entry = self.map[(logical / width) as usize];
+            let Some(logical) = self.unit_at(io.nand(), physical) else { continue };
+            let entry = self.map[logical as usize];
             let on_flash = if entry == UNMAPPED || entry < IN_OPEN_PAGE {
                 entry
             } else {
@@ -166,7 +188,7 @@ impl UnitLog {
     /// What does not agree.
     pub fn check(&mut self, io: &Io) -> Result<(), String> {
         self.blocks.check()?;
-        let (per_block, width) = (self.blocks.units_per_block(), self.unit_subpages);
+        let per_block = self.blocks.units_per_block();
         let mut copies = 0u64;
         for unit in 0..self.map.len() as u32 {
             let physical = match self.map[unit as usize] {
@@ -187,9 +209,9 @@ impl UnitLog {
             if !self.blocks.is_valid(physical / per_block, physical % per_block) {
                 return Err(format!("unit {unit} is mapped to {physical}, which is not valid"));
             }
-            let found = io.nand().logical(physical * width);
-            if found / width != unit || found >= TORN {
-                return Err(format!("unit {unit} is mapped to {physical}, which holds {found}"));
+            let found = self.unit_at(io.nand(), physical);
+            if found != Some(unit) {
+                return Err(format!("unit {unit} is mapped to {physical}, which holds {found:?}"));
             }
         }
         let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.blocks.valid_count(block))).sum();
