@@ -155,6 +155,9 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         set("ssd.planes_per_die", "2"),
         set("ssd.blocks_per_plane", &blocks.to_string()),
         set("ssd.over_provisioning", "28%"),
+        // Of no consequence for layers that program each page once.
+        set("part.nop", "4"),
+        set("part.order", "ascending"),
     ];
     let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
     let resolved = config::resolve("default", Some(case.ftl), &overrides, &no_files)?;

@@ -23,7 +23,8 @@ mod space;
 mod tests;
 mod write;
 
-use super::page::words_of;
+use super::gather::Gather;
+use super::page::{self, words_of};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::Extent;
@@ -32,7 +33,7 @@ use crate::nand::part::{Part, ProgramOrder};
 use crate::nand::{Flash, first_subpages};
 use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
-use crate::plan::{Cause, Gate, Io};
+use crate::plan::{Cause, Io};
 use crate::rng::Rng;
 use crate::units::SECTOR_BYTES;
 use collect::Collector;
@@ -54,8 +55,6 @@ pub(super) const ENTRY: Entry = Entry {
 struct Group {
     ppn: u32,
     subpages: u64,
-    /// Code words of them that are wanted.
-    words: u32,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,6 +90,7 @@ struct Mga {
     failed: Vec<u32>,
     image: Image,
     groups: Vec<Group>,
+    reads: Gather,
     requests: u64,
     counters: Counters,
     /// Whether pages changed in ways that are no transitions of theirs: a program failed, or the power.
@@ -126,22 +126,12 @@ impl Mga {
             failed: Vec::new(),
             image: Image::new(geometry.subpages_per_page),
             groups: Vec::new(),
+            reads: Gather::default(),
             requests: 0,
             counters: Counters::default(),
             disturbed: false,
             settings: settings.clone(),
         }
-    }
-
-    /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
-    #[inline]
-    fn logical_pages(&self, extent: Extent) -> impl Iterator<Item = (u32, u32, u32)> + use<> {
-        let per_page = self.sectors_per_page;
-        (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
-            let first = extent.sector.max(page * per_page) - page * per_page;
-            let end = extent.end().min((page + 1) * per_page) - page * per_page;
-            (page as u32, first as u32, (end - first) as u32)
-        })
     }
 
     /// The subpages that `sectors` sectors from `first` on touch.
@@ -167,14 +157,14 @@ impl Mga {
         }
     }
 
-    /// Lists in `groups` which pages a host read of `lpn` wants.
+    /// Lists what a host read of `lpn` wants.
     fn want(&mut self, io: &Io, lpn: u32, first: u32, sectors: u32) {
         let (begin, end) = self.touched(first, sectors);
         match self.map.look_up(lpn) {
             Target::Unmapped => {}
             Target::Full(ppn) => {
                 let words = words_of(io, first, sectors);
-                self.groups.push(Group { ppn, subpages: first_subpages(end - begin) << begin, words });
+                self.reads.add(ppn, first_subpages(end - begin) << begin, words);
             }
             Target::Partial(entry) => {
                 self.map.count_read(entry);
@@ -187,7 +177,7 @@ impl Mga {
                     let to = (first + sectors).min((index + 1) * self.sectors_per_subpage);
                     let (ppn, subpage) = (psn / self.subpages, psn % self.subpages);
                     let words = words_of(io, from, to - from);
-                    self.groups.push(Group { ppn, subpages: 1 << subpage, words });
+                    self.reads.add(ppn, 1 << subpage, words);
                 }
             }
         }
@@ -208,27 +198,11 @@ impl Mga {
     }
 }
 
-/// Joins the groups of each page.
-fn join(groups: &mut Vec<Group>) {
-    groups.sort_unstable_by_key(|group| (group.ppn, group.subpages));
-    groups.dedup_by(|later, kept| {
-        let same = later.ppn == kept.ppn;
-        if same {
-            kept.subpages |= later.subpages;
-            kept.words += later.words;
-        }
-        same
-    });
-}
-
 /// Adds to the group of the same page, or as a new one. Groups are few: those of one logical page or one image.
 #[inline]
 fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
     match groups.iter_mut().rev().find(|group| group.ppn == more.ppn) {
-        Some(group) => {
-            group.subpages |= more.subpages;
-            group.words += more.words;
-        }
+        Some(group) => group.subpages |= more.subpages,
         None => groups.push(more),
     }
 }
@@ -256,7 +230,7 @@ impl Ftl for Mga {
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
-        for (lpn, first, sectors) in self.logical_pages(extent) {
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
             self.write_logical_page(io, lpn, first, sectors)?;
         }
         Ok(())
@@ -265,19 +239,15 @@ impl Ftl for Mga {
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
-        self.groups.clear();
-        for (lpn, first, sectors) in self.logical_pages(extent) {
+        self.reads.clear();
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
             self.want(io, lpn, first, sectors);
             self.deliver(io, lpn, first, sectors);
         }
-        if self.groups.len() > 1 {
-            join(&mut self.groups);
-        }
-        for Group { ppn, subpages, words } in &self.groups {
-            io.read(*ppn, *subpages, *words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
-        }
+        let request = io.request();
+        self.reads.read(io, self.settings.read, Cause::Host, request)?;
         if self.settings.merge_on_read {
-            for (lpn, _, _) in self.logical_pages(extent) {
+            for (lpn, _, _) in page::pages(extent, self.sectors_per_page) {
                 self.merge_after_read(io, lpn)?;
             }
         }
@@ -285,7 +255,7 @@ impl Ftl for Mga {
     }
 
     fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
-        for (lpn, first, sectors) in self.logical_pages(extent) {
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
             let (begin, end) = self.touched(first, sectors);
             self.forget(lpn, first_subpages(end - begin) << begin);
         }

@@ -63,7 +63,7 @@ impl Mga {
         self.groups.clear();
         for (index, &psn) in self.map.places(entry).iter().enumerate() {
             if psn != super::map::UNMAPPED && fresh >> index & 1 == 0 {
-                add_to_groups(&mut self.groups, Group { ppn: psn / self.subpages, subpages: 1 << index, words: 0 });
+                add_to_groups(&mut self.groups, Group { ppn: psn / self.subpages, subpages: 1 << index });
             }
         }
         self.groups.sort_by_key(|group| group.subpages.count_ones());
@@ -76,7 +76,7 @@ impl Mga {
         for index in (0..self.subpages).filter(|index| moved >> index & 1 == 1) {
             let psn = self.map.place(lpn, index);
             let (ppn, subpages) = (psn / self.subpages, 1 << (psn % self.subpages));
-            add_to_groups(&mut self.groups, Group { ppn, subpages, words: 0 });
+            add_to_groups(&mut self.groups, Group { ppn, subpages });
             self.image.add(lpn * self.subpages + index, io.load_subpage(psn));
         }
         let arrived = self.read_groups(io, Cause::Merge)?;

@@ -143,7 +143,7 @@ impl Mga {
                 let psn = self.map.place(lpn, index);
                 if ragged(piece_of(index)) && psn != UNMAPPED {
                     let (ppn, subpages) = (psn / self.subpages, 1 << (psn % self.subpages));
-                    add_to_groups(&mut self.groups, Group { ppn, subpages, words: 0 });
+                    add_to_groups(&mut self.groups, Group { ppn, subpages });
                 }
             }
             after = self.read_groups(io, Cause::Rmw)?;
@@ -290,13 +290,13 @@ impl Mga {
         let parts = &self.image.parts[first..first + count];
         let replace = |old: &mut Vec<Group>, psn: u32| {
             if psn != UNMAPPED {
-                add_to_groups(old, Group { ppn: psn / subpages, subpages: 1 << (psn % subpages), words: 0 });
+                add_to_groups(old, Group { ppn: psn / subpages, subpages: 1 << (psn % subpages) });
             }
         };
         if count as u32 == subpages && parts.iter().all(|part| part.slot == part.lsn % subpages) {
             match self.map.look_up(lpn) {
                 Target::Unmapped => {}
-                Target::Full(ppn) => self.image.old.push(Group { ppn, subpages: self.all, words: 0 }),
+                Target::Full(ppn) => self.image.old.push(Group { ppn, subpages: self.all }),
                 Target::Partial(entry) => {
                     self.map.places(entry).iter().for_each(|&psn| replace(&mut self.image.old, psn));
                 }
@@ -328,7 +328,7 @@ impl Mga {
             let psn = self.map.place(lpn, index);
             if psn != UNMAPPED {
                 let (ppn, subpages) = (psn / self.subpages, 1 << (psn % self.subpages));
-                add_to_groups(&mut self.groups, Group { ppn, subpages, words: 0 });
+                add_to_groups(&mut self.groups, Group { ppn, subpages });
             }
         }
         if which == self.all {
