@@ -154,7 +154,10 @@ fn a_full_drive_with_the_least_space_takes_small_writes_for_ever() {
         rig.layer.check(&rig.io).expect("a consistent layer");
         let report = rig.layer.report();
         assert!(report.merges > 0 && report.gc_runs > 0);
-        assert_eq!(report.own.iter().find(|own| own.0 == "log_full_writes"), Some(&("log_full_writes", crate::ftl::Figure::Count(0))));
+        assert_eq!(
+            report.own.iter().find(|own| own.0 == "log_full_writes"),
+            Some(&("log_full_writes", crate::ftl::Figure::Count(0)))
+        );
     }
 }
 
