@@ -352,13 +352,14 @@ fn the_host_link_cuts_through() {
     assert_eq!(done, [COMMAND + SENSE + link, COMMAND + SENSE + 2 * link]);
 }
 
-/// Writes: the size of request n is n + 1 sectors, 512 bytes at 1 MB/s are 512 us.
+/// The link carries whole subpages, whatever part of them is written: 4 KiB at 1 MB/s are 4.096 ms.
 #[test]
 fn a_write_is_programmed_when_its_data_has_come() {
+    let link = 4_096_000;
     let done = times(&["host.link_rate=1MB/s"], 0, &[(0, Program(0))]);
-    assert_eq!(done, [512_000 + PROGRAM]);
+    assert_eq!(done, [link + PROGRAM]);
     let done = times(&["host.link_rate=1MB/s", "ssd.channels=2"], 0, &[(0, Program(0)), (0, Program(first(8)))]);
-    assert_eq!(done, [512_000 + PROGRAM, 3 * 512_000 + PROGRAM], "the link brings one after the other");
+    assert_eq!(done, [link + PROGRAM, 2 * link + PROGRAM], "the link brings one after the other");
 }
 
 /// The order of operations on one block is that of their submission, whatever the policy and however dies overlap.
