@@ -103,6 +103,9 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_part(rng, page_bytes, &mut set);
     draw_layer(rng, streams, spare, &mut set);
     draw_engine(rng, page_bytes, &mut set);
+    if ftl == "mga" {
+        draw_mga(rng, &mut set);
+    }
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }
 
@@ -163,6 +166,14 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     let stop = start + rng.below(spare - start);
     set("ftl.gc_start", format!("{start} blocks"));
     set("ftl.gc_stop", format!("{stop} blocks"));
+}
+
+/// Exclusive allocation always, never, or by turns, and what goes beyond the paper.
+fn draw_mga(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
+    set("ftl.allocation_threshold", pick(rng, &["0%", "10%", "30%", "30%", "50%", "100%"]).into());
+    set("ftl.merge_on_read", pick(rng, &["false", "false", "true"]).into());
+    set("ftl.read_count_aging", pick(rng, &["0", "0", "7", "100"]).into());
+    set("ftl.victim_free", pick(rng, &["false", "true"]).into());
 }
 
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {

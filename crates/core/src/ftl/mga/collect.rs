@@ -111,11 +111,13 @@ impl Mga {
         if self.space.free(plane) <= self.collector.gc_start {
             self.collect_until(io, plane)?;
         }
-        if self.space.free(plane) > self.collector.pages_per_block + SLACK {
-            Ok(true)
-        } else {
-            self.make_space(io, plane)
-        }
+        if self.has_space(plane) { Ok(true) } else { self.make_space(io, plane) }
+    }
+
+    /// Whether a page of `plane` can be taken, and cleaning keeps what it needs even if a program fails.
+    #[inline]
+    pub(super) fn has_space(&self, plane: u32) -> bool {
+        self.space.free(plane) > self.collector.pages_per_block + SLACK
     }
 
     #[cold]
@@ -151,7 +153,7 @@ impl Mga {
     }
 
     /// Cleans one block of `plane`. False where no block is worth it; if `must`, whatever gains space is.
-    fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
+    pub(super) fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
         if let Some(Waiting { block, safe }) = self.collector.waiting[plane as usize]
             && self.pages.valid_in_block(block) == 0
         {

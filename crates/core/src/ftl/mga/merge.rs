@@ -86,17 +86,21 @@ impl Mga {
         Ok(arrived)
     }
 
-    /// Merges `lpn` if it stands in more pages than its read count allows. Nobody waits for that.
+    /// Merges `lpn` if it stands in more pages than its read count allows and that takes no cleaning. Nobody waits for it.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
         if u32::from(self.map.entry(entry).pages) <= limit(self.map.reads(entry), self.subpages) {
             return Ok(());
         }
-        let place: Place = self.place(io, lpn, 0)?;
-        self.image.parts.clear();
-        if place.moved != 0 {
-            self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)?;
+        let (plane, exclusive) = (self.rotation.first(io, lpn), self.exclusive());
+        let (page, moved) = self.choose_page(lpn, 0, plane, exclusive);
+        if page.is_none() && !self.has_space(plane) {
+            return Ok(());
         }
-        self.evacuate_failed(io)
+        self.rotation.used(plane);
+        self.image.parts.clear();
+        let place = Place { page, plane, moved, exclusive };
+        // Should the program fail, the next write evacuates the block: a read must not fail for want of space.
+        self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)
     }
 }
