@@ -142,6 +142,8 @@ pub struct UnitLog {
     frontiers: Vec<Frontier>,
     /// Open pages: first those of the host's streams, then those of moved units.
     open: Vec<OpenPage>,
+    /// When the oldest unit of the host in any open page came.
+    oldest: Option<u64>,
     /// Open pages of moved units: one a plane, as long as map entries can name them all.
     moved_pages: u32,
     /// Free pages of each plane: in free blocks and at the frontiers.
@@ -202,6 +204,7 @@ impl UnitLog {
             rng: Rng::new(seed, 0x71c7),
             frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
             open: (0..settings.streams + moved_pages).map(|_| OpenPage::new()).collect(),
+            oldest: None,
             moved_pages,
             free_pages: (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect(),
             rotation: Rotation::new(settings.allocation, &geometry),
@@ -293,9 +296,15 @@ impl UnitLog {
         ((index / self.units_per_page) as usize, (index % self.units_per_page) as usize)
     }
 
+    /// Looks at every open page for the one that waits longest: after one has been programmed, or restored.
+    fn find_oldest(&mut self) {
+        self.oldest = self.open.iter().filter_map(|page| page.since).min();
+    }
+
     /// When the oldest unit in any open page came that somebody waits for.
+    #[inline]
     pub fn oldest_open(&self) -> Option<u64> {
-        self.open.iter().filter_map(|page| page.since).min()
+        self.oldest
     }
 
     /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
@@ -369,6 +378,7 @@ impl UnitLog {
         let page = &mut self.open[open as usize];
         if what.cause == Cause::Host || !self.protected {
             page.since.get_or_insert(io.now());
+            self.oldest.get_or_insert(io.now());
         }
         if !what.after.is_none() {
             if !io.is_open(page.ready) {
@@ -441,6 +451,9 @@ impl UnitLog {
         if let Err(halt) = self.program_slots(io, plane, stream, &page) {
             self.open[index as usize] = page;
             return Err(halt);
+        }
+        if page.since.is_some() {
+            self.find_oldest();
         }
         // Its allocation serves the next page.
         page.slots.clear();

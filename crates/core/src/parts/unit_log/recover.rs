@@ -29,6 +29,7 @@ impl UnitLog {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let geometry = *io.geometry();
         let survivors = self.open.iter_mut().map(|page| std::mem::replace(page, OpenPage::new())).collect();
+        self.oldest = None;
         self.failed.clear();
         self.emptying.clear();
         self.map.fill(UNMAPPED);
@@ -180,6 +181,7 @@ impl UnitLog {
             }
             self.open[open] = restored;
         }
+        self.find_oldest();
     }
 
     /// Checks the log against itself and against flash. Slow: for tests and the end of a run.
