@@ -19,6 +19,8 @@ def render(found: Mapping[str, Sequence[tuple[str, str]]]) -> RenderableType:
         table.add_column(overflow="fold")
         for name, description in entries:
             table.add_row(name, description)
+        if not entries:
+            table.add_row("(none yet)", "")
         if len(found) == 1:
             return table
         parts += [Text(kind, style="bold underline"), Padding(table, (0, 0, 1, 2))]

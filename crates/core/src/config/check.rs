@@ -267,6 +267,11 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
             "that is no block; collection needs one to clean into",
         );
     }
+    if drive.ftl.gc_background && stop == start {
+        // The host's own writes collect down to the start threshold: an idle drive would find nothing left to do.
+        let what = "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start";
+        return refuse(values, &["ftl.gc_background", "ftl.gc_stop", "ftl.gc_start"], what);
+    }
     if stop < start {
         let what = format!(
             "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start"
