@@ -3,6 +3,7 @@
 
 pub mod blocks;
 pub mod hot_cold;
+pub mod map_bytes;
 pub mod rotation;
 pub mod unit_log;
 pub mod victim;

@@ -21,6 +21,7 @@ use crate::geometry::{Divisor, Geometry};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{Blocks, NO_BLOCK};
+use crate::parts::map_bytes::map_bytes;
 use crate::parts::rotation::Rotation;
 use crate::parts::victim::{self, Victim};
 use crate::plan::{Cause, Gate, Io, PageImage};
@@ -232,7 +233,7 @@ impl UnitLog {
 
     /// Bytes of map, 8 bytes an entry as the papers count.
     pub fn map_bytes(&self) -> u64 {
-        self.map.len() as u64 * 8
+        map_bytes(self.map.len() as u64)
     }
 
     /// The stream of data that is moved.
