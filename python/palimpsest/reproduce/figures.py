@@ -119,7 +119,10 @@ def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
             axes.plot(rows[x].to_list(), rows[value].to_list(), label=str(name), color=color, marker="o", markersize=3)
         axes.set_xlabel(x_label)
         axes.set_ylabel(label)
-        _legend(axes, data[series].n_unique())
+        # Too many names for the space beside the title: inside, above the lines.
+        axes.margins(y=0.3)
+        axes.set_ylim(bottom=0)
+        axes.legend(ncols=3, loc="upper right", fontsize=9)
 
     return draw
 
