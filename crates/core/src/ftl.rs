@@ -4,9 +4,11 @@
 //! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
 //! with a complete layer.
 
+pub(crate) mod block;
 mod gather;
 mod mga;
 pub mod page;
+pub mod pages;
 pub mod sector_log;
 pub mod settings;
 pub mod subpage;
@@ -174,7 +176,7 @@ impl Entry {
 }
 
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, sector_log::ENTRY, mga::ENTRY];
+pub const REGISTRY: &[Entry] = &[page::ENTRY, block::ENTRY, subpage::ENTRY, sector_log::ENTRY, mga::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
