@@ -53,6 +53,8 @@ pub enum Figure {
     Level(u64),
     /// A count as a share of another.
     Share(u64, u64),
+    /// A level as a share of another.
+    Part(u64, u64),
 }
 
 /// What a layer reports beside what flash and engine count.

@@ -1,5 +1,6 @@
 //! What a flash translation layer can be told. Each layer documents which of these it uses.
 
+use crate::host::settings::FileSystemSettings;
 use crate::nand::part::ReadMode;
 use crate::units::Nanos;
 
@@ -116,6 +117,8 @@ pub struct FtlSettings {
     pub read_count_aging: u64,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
+    /// `codesign`, `fs-page`: the file system.
+    pub fs: FileSystemSettings,
 }
 
 #[cfg(test)]
@@ -140,6 +143,7 @@ impl FtlSettings {
             merge_on_read: false,
             read_count_aging: 0,
             victim_free: false,
+            fs: FileSystemSettings::default(),
         }
     }
 }

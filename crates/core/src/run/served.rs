@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_layer_returns_what_was_written() {
-        for entry in crate::ftl::REGISTRY {
+        for entry in crate::host::layers() {
             against_array(entry.name, Fidelity::Count, &[], true);
             against_array(entry.name, Fidelity::Timed, &[], true);
         }

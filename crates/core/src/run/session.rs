@@ -5,6 +5,7 @@ use crate::config::Drive;
 use crate::error::{Error, Result};
 use crate::ftl::{Blueprint, Entry, Report};
 use crate::geometry::{Extent, RequestKind};
+use crate::host::fs::replay::is_file_system;
 use crate::host::request::{Arrivals, Request, Source};
 use crate::host::settings::Acknowledge;
 use crate::host::shadow::Shadow;
@@ -135,7 +136,8 @@ impl<'a> Session<'a> {
         let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
         if drive.faults.power_cut_at.is_some() {
-            shadow.expect_power_cut(!entry.buffered || !blueprint.acknowledge_programs);
+            let durable = !entry.buffered || !blueprint.acknowledge_programs;
+            shadow.expect_power_cut(durable && !is_file_system(entry.name));
         }
         Ok(Session {
             drive,
