@@ -43,7 +43,7 @@ impl Case {
         let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u64) as usize];
         let (channels, lanes) = (pick(&[1, 2, 3, 8]), pick(&[1, 1, 2]));
         let pages_per_block = pick(&[4, 8, 16]);
-        let blocks = channels * lanes + 10 + 2 + 8 + pick(&[0, 10, 60]);
+        let blocks = channels * (lanes + 1) + 12 + 2 + 8 + pick(&[0, 10, 60]);
         let shape = Shape {
             channels,
             lanes,

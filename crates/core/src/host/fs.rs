@@ -16,7 +16,7 @@
 //! Sans-I/O: a [`Device`] does the reading and writing. Trace replay drives it ([`replay`]), tests in memory, a mount later.
 //!
 //! Ignored: owners, permissions, times, hard links, files that are open while they are unlinked; the memory of the host, in
-//! which all metadata stays once it was read, is taken to suffice; metadata and data share blocks.
+//! which all metadata stays once it was read, is taken to suffice.
 
 mod bytes;
 mod collect;
@@ -185,7 +185,7 @@ impl FileSystem {
     /// Pages that are never filled with files: an updating block a lane may be half empty, and a collection needs room for what
     /// it moves and for the commit behind it.
     fn reserve(shape: Shape) -> u64 {
-        u64::from(shape.channels * shape.lanes + 10) * u64::from(shape.pages_per_block)
+        u64::from(shape.channels * (shape.lanes + 1) + 12) * u64::from(shape.pages_per_block)
     }
 
     /// Pages that files and metadata may take on a device of `shape`; negative where it is too small.
@@ -193,10 +193,10 @@ impl FileSystem {
         i64::from(shape.pages()) - 2 * i64::from(shape.pages_per_block) - Self::reserve(shape) as i64
     }
 
-    /// Pages that a collection may need at once: the valid pages of a block, and a leaf, a root and two pages of the inode
-    /// file for each.
+    /// Pages that a collection may need at once: the valid pages of a block, a leaf, a root and two pages of the inode file for
+    /// each, and an updating block of metadata.
     fn critical(&self) -> u64 {
-        6 * u64::from(self.shape.pages_per_block) + 4
+        7 * u64::from(self.shape.pages_per_block) + 4
     }
 
     /// The device's shape.

@@ -28,6 +28,12 @@ impl FileSystem {
         if fits(self) { Ok(()) } else { Err(Fault::Full) }
     }
 
+    /// Whether updating blocks of metadata may be opened in every channel.
+    pub(super) fn has_plenty(&self) -> bool {
+        let blocks = u64::from(self.shape.channels) * u64::from(self.shape.pages_per_block);
+        self.space.free_pages() > 4 * self.critical() + blocks
+    }
+
     /// Makes sure that `pages` can be written, and a commit behind them.
     pub(super) fn make_room(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
         // Each round cleans a block or trims one; one that never gains anything ends.

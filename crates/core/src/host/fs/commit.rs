@@ -72,7 +72,7 @@ fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
 impl FileSystem {
     /// Writes a page of metadata; returns where.
     fn write_metadata(&mut self, device: &mut dyn Device, bytes: &[u8]) -> Done<u32> {
-        let to = self.space.allocate(self.metadata_turn).ok_or(Fault::Full)?;
+        let to = self.space.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
         self.metadata_turn = (self.metadata_turn + 1) % self.shape.channels;
         let contents = device.hold(bytes);
         device.write(to, &contents, Purpose::Metadata)?;

@@ -5,6 +5,9 @@
 //! are the owner of each page and, as pages of a block are allocated strictly ascending, the next free page of each block. In
 //! each lane of a channel (a plane) one block is being written, the updating block of the paper; pages of a channel go over
 //! its lanes in turn, so that several pages of a request meet several dies and planes.
+//!
+//! Metadata have an updating block of their own in each channel (the paper is silent): every commit makes those of the last
+//! one invalid, so that their blocks come back whole, and blocks of files do not fill with them.
 
 use super::device::{NO_PAGE, Shape};
 use std::collections::{BTreeSet, VecDeque};
@@ -80,6 +83,8 @@ pub struct Space {
     free: Vec<VecDeque<u32>>,
     /// The updating block of each lane.
     open: Vec<u32>,
+    /// The updating block of metadata in each channel. Its pages do not count as free.
+    metadata: Vec<u32>,
     /// The lane of each channel whose turn it is.
     turn: Vec<u32>,
     /// Free pages of each channel.
@@ -100,6 +105,7 @@ impl Space {
             valid: vec![0; shape.blocks() as usize],
             free: vec![VecDeque::new(); (shape.channels * shape.lanes) as usize],
             open: vec![NO_BLOCK; (shape.channels * shape.lanes) as usize],
+            metadata: vec![NO_BLOCK; shape.channels as usize],
             turn: vec![0; shape.channels as usize],
             free_pages: vec![0; shape.channels as usize],
             valid_pages: 0,
@@ -202,18 +208,51 @@ impl Space {
         unreachable!("a channel with free pages has a lane with one")
     }
 
+    /// Takes a page for metadata: of the updating block of `channel`, if it has one or, where there is `plenty` of room, gets
+    /// one; else of any; else a page as for files.
+    pub fn allocate_metadata(&mut self, channel: u32, plenty: bool) -> Option<u32> {
+        let any = self.metadata.iter().position(|&block| block != NO_BLOCK);
+        let place = match any {
+            Some(any) if self.metadata[channel as usize] == NO_BLOCK && !plenty => any,
+            _ => channel as usize,
+        };
+        if self.metadata[place] == NO_BLOCK && !self.open_metadata(place as u32) {
+            return self.allocate(channel);
+        }
+        let (block, page) = self.advance(self.metadata[place]);
+        if self.next[block as usize] == self.shape.pages_per_block {
+            self.metadata[place] = NO_BLOCK;
+        }
+        Some(page)
+    }
+
+    /// Takes a free block of `channel`, from the lane that has most, for metadata.
+    fn open_metadata(&mut self, channel: u32) -> bool {
+        let lanes = channel * self.shape.lanes..(channel + 1) * self.shape.lanes;
+        let most = lanes.max_by_key(|&lane| (self.free[lane as usize].len(), u32::MAX - lane));
+        let Some(block) = most.and_then(|lane| self.free[lane as usize].pop_front()) else { return false };
+        self.free_pages[channel as usize] -= u64::from(self.shape.pages_per_block);
+        self.metadata[channel as usize] = block;
+        true
+    }
+
     fn take_next(&mut self, lane: usize) -> u32 {
-        let block = self.open[lane];
+        let (block, page) = self.advance(self.open[lane]);
+        if self.next[block as usize] == self.shape.pages_per_block {
+            self.open[lane] = NO_BLOCK;
+        }
+        page
+    }
+
+    /// The next page of `block`, which is being written.
+    fn advance(&mut self, block: u32) -> (u32, u32) {
         let next = &mut self.next[block as usize];
         let page = block * self.shape.pages_per_block + *next;
         *next += 1;
-        if *next == self.shape.pages_per_block {
-            self.open[lane] = NO_BLOCK;
-            if self.valid[block as usize] == 0 {
-                self.empty.insert(block);
-            }
+        if *next == self.shape.pages_per_block && self.valid[block as usize] == 0 {
+            self.empty.insert(block);
         }
-        page
+        (block, page)
     }
 
     /// Something points to `page` now.
@@ -291,7 +330,10 @@ impl Space {
             }
             let (next, lane) = (self.next[block as usize], self.shape.lane(block) as usize);
             let is_free = self.free[lane].contains(&block);
-            if (is_free && next > 0) || (self.open[lane] == block && next != written(block)) || written(block) > next {
+            if (is_free && next > 0)
+                || ((self.open[lane] == block || self.metadata.contains(&block)) && next != written(block))
+                || written(block) > next
+            {
                 return Err(format!("logical block {block} has {} pages written, not {next}", written(block)));
             }
             if is_free || self.open[lane] == block {
