@@ -17,7 +17,7 @@
 
 mod recover;
 
-use super::page::{overlay, pages, words_of};
+use super::page::{overlay, pages};
 use super::pages::Pages;
 use super::settings::{FtlSettings, WearLeveling};
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
@@ -32,6 +32,7 @@ use crate::plan::{Cause, Gate, Io, PageImage};
 pub(super) const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    read: None,
     buffered: false,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
@@ -414,7 +415,7 @@ impl Ftl for Block {
             let location = self.locate(page);
             match location {
                 Some(ppn) => {
-                    let (wanted, words) = (first_subpages(end - begin) << begin, words_of(io, first, sectors));
+                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
                     io.read(ppn, wanted, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
                 }
                 None => io.count_unwritten(end - begin),

@@ -2,6 +2,7 @@
 
 use super::{Block, Piece};
 use crate::nand::data::{Data, Payload};
+use crate::nand::part::ReadCommand;
 use crate::nand::{Flash, Nand, first_subpages};
 use crate::parts::blocks::NO_BLOCK;
 use crate::plan::{Cause, Gate, Io};
@@ -21,8 +22,10 @@ impl Block {
         let logical = nand.logical(ppn * width);
         let page = logical / width;
         let most = self.valid.len() as u32;
-        (logical.is_multiple_of(width) && page < most && nand.probe_read(ppn, first_subpages(width)).is_ok())
-            .then_some(page)
+        (logical.is_multiple_of(width)
+            && page < most
+            && nand.probe_read(ppn, first_subpages(width), ReadCommand::PAGE).is_ok())
+        .then_some(page)
     }
 
     pub(super) fn recover_blocks(&mut self, io: &mut Io) -> Flash<()> {

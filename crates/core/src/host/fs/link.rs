@@ -11,8 +11,8 @@
 use super::device::{Device, Purpose, Shape};
 use crate::ftl::pages::Pages;
 use crate::nand::data::{Data, Payload};
-use crate::nand::part::ReadMode;
 use crate::nand::{Flash, first_subpages};
+use crate::plan::select::ReadPolicy;
 use crate::plan::{Cause, Gate, Io};
 use crate::rng::mix;
 use crate::units::Nanos;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// What the link remembers between calls.
 pub(super) struct Link {
     pub shape: Shape,
-    pub read: ReadMode,
+    pub read: ReadPolicy,
     pub overhead: Nanos,
     /// When the memory of the FTL is handed over next at the earliest.
     free_at: Nanos,
@@ -45,7 +45,7 @@ pub(super) struct Link {
 
 impl Link {
     /// A link to a device of `shape`.
-    pub fn new(shape: Shape, read: ReadMode, overhead: Nanos) -> Self {
+    pub fn new(shape: Shape, read: ReadPolicy, overhead: Nanos) -> Self {
         Link {
             shape,
             read,

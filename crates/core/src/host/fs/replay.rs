@@ -17,7 +17,7 @@ use super::imbalance::{Imbalance, POINTS};
 use super::link::{Attached, Link};
 use super::{Fault, FileSystem, Kind, ROOT, Thresholds, inode, schemes};
 use crate::ftl::block::Block;
-use crate::ftl::page::{Page, overlay, pages, words_of};
+use crate::ftl::page::{Page, overlay, pages};
 use crate::ftl::pages::Pages;
 use crate::ftl::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::{Extent, Geometry};
@@ -33,6 +33,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "codesign",
         about: "file system that updates out of place and chooses channels (fs.scheme), above the block map",
+        read: None,
         buffered: false,
         apart: Entry::NONE_APART,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, true)),
@@ -40,6 +41,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "fs-page",
         about: "the same file system above the page map, which chooses channels in turn",
+        read: None,
         buffered: false,
         apart: Entry::NONE_APART,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, false)),
@@ -389,7 +391,7 @@ impl Ftl for Replay {
                 Some((logical, ppn)) => {
                     let channel = self.link.shape.channel(logical);
                     let group = self.link.hand_over(io, channel);
-                    let (wanted, words) = (first_subpages(end - begin) << begin, words_of(io, first, sectors));
+                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
                     io.read(ppn, wanted, words, self.link.read, Cause::Host, group, io.request())?;
                     if let Some(filesystem) = &mut self.mounted {
                         filesystem.note_read(channel, 1);
