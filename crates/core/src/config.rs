@@ -25,7 +25,7 @@ use crate::ftl::settings::FtlSettings;
 use crate::geometry::Geometry;
 use crate::host::settings::HostSettings;
 use crate::nand::faults::FaultSettings;
-use crate::nand::part::Part;
+use crate::nand::part::{Part, ReadMode};
 use crate::sim::settings::SimSettings;
 use layer::{Describes, Layer, Setting};
 use schema::{Fallback, KEYS, Key};
@@ -140,7 +140,8 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let (part, part_name) = load_part(&mut layers, read_file)?;
     layers.insert(0, part);
 
-    let entries = merge(&layers, ssd)?;
+    let mut entries = merge(&layers, ssd)?;
+    read_of_layer(&mut entries)?;
     let name = layers.iter().rev().find_map(|layer| layer.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values(&entries);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
@@ -195,6 +196,31 @@ fn load_part(layers: &mut [Layer], read_file: ReadFile) -> Result<(Layer, Option
     }
     let path = beside(place, part);
     Ok((Layer { name: None, ..Layer::from_toml(&path, &read_file(&path)?, Describes::Part)? }, name))
+}
+
+/// A layer's name may stand for a read command: then `ftl.read` is that, and must not be set to another one beside it.
+fn read_of_layer(entries: &mut [Entry]) -> Result<()> {
+    let at = |key| schema::position(key).expect("the schema has the keys of layers");
+    let (name, read) = (at("ftl.name"), at("ftl.read"));
+    let Value::Text(layer) = entries[name].value.clone() else { panic!("ftl.name is a text") };
+    let Some(mode) = crate::ftl::find(&layer).and_then(|entry| entry.read) else { return Ok(()) };
+    let word = match mode {
+        ReadMode::Page => "page",
+        ReadMode::Dma => "dma",
+        ReadMode::Spread => "spread",
+    };
+    let value = Value::Text(word.into());
+    let entry = &entries[read];
+    if entry.value != value && entry.rank > 0 && entry.rank >= entries[name].rank {
+        let what = format!(
+            "ftl.read = {}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or no ftl.read",
+            entry.value.to_text()
+        );
+        return Err(Error::input(&entry.source, what));
+    }
+    let (source, rank) = (entries[name].source.clone(), entries[name].rank);
+    entries[read] = Entry { value, source, rank, ..entries[read].clone() };
+    Ok(())
 }
 
 /// Every key with the value of the highest layer that sets it.

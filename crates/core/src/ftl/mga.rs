@@ -24,7 +24,7 @@ mod tests;
 mod write;
 
 use super::gather::Gather;
-use super::page::{self, words_of};
+use super::page;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::Extent;
@@ -45,6 +45,7 @@ use write::Image;
 pub(super) const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
+    read: None,
     buffered: false,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
@@ -163,7 +164,7 @@ impl Mga {
         match self.map.look_up(lpn) {
             Target::Unmapped => {}
             Target::Full(ppn) => {
-                let words = words_of(io, first, sectors);
+                let words = io.words_of(first, sectors);
                 self.reads.add(ppn, first_subpages(end - begin) << begin, words);
             }
             Target::Partial(entry) => {
@@ -176,7 +177,8 @@ impl Mga {
                     let from = first.max(index * self.sectors_per_subpage);
                     let to = (first + sectors).min((index + 1) * self.sectors_per_subpage);
                     let (ppn, subpage) = (psn / self.subpages, psn % self.subpages);
-                    let words = words_of(io, from, to - from);
+                    let within = subpage * self.sectors_per_subpage + from - index * self.sectors_per_subpage;
+                    let words = io.words_of(within, to - from);
                     self.reads.add(ppn, 1 << subpage, words);
                 }
             }
