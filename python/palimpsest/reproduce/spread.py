@@ -1,5 +1,4 @@
-"""The SPREAD paper: Park et al., "Improving I/O Performance of Large-Page Flash Storage Systems Using Subpage-Parallel
-Reads".
+"""The SPREAD paper: Park et al., on flash with large pages that reads parts of them ("subpage-parallel reads").
 
 Table I, Table II, Fig. 1, 2 and 6 and the numbers of Sec. V, on synthetic workloads with the statistics of Table II and
 Fig. 1; beside each the closed-form bound. What goes beyond the paper stands in `spread_beyond`.

@@ -175,7 +175,7 @@ def _sensing_slope(batch: Batch, scale: Scale) -> Figure:
     draw = figures.lines("slope", "workload", "to_page", "slope", "page-fgm = 1")
     note = (
         "Sensing a share x of a page takes 99 us times 1 - slope (1 - x): with 0 only the transfer gets shorter, with "
-        f"1 the time is proportional. Table I's 35 us for an eighth are {(1 - T_READ_US[0] / T_READ_US[-1]) * 8 / 7:.2f}."
+        f"1 the time is proportional. Table I has {(1 - T_READ_US[0] / T_READ_US[-1]) * 8 / 7:.2f}."
     )
     svg = figures.panels(data, [("IOPS of spftl", draw)])
     return Figure("sensing_slope", "Beyond: how far sensing time follows size", note, data, svg)

@@ -1,8 +1,8 @@
 """The runs behind the reproduction of the SPREAD paper: drives, workloads, and what the paper leaves open.
 
 The paper fixes the drive (16 GB on 4 channels of 2 chips), the times of flash (its Table I and Sec. V-A) and the mixes
-of its Table II. It is silent about queue depth, over-provisioning, how full and how fragmented the drive is, and what its
-platform adds to a flash command. Each of these is an `Unknown` here: a default, and other values to run in its place.
+of its Table II. It is silent about queue depth, over-provisioning, how full and how fragmented the drive is, and what
+its platform adds to a flash command. Each of these is an `Unknown` here: a default, and other values to run instead.
 """
 
 from collections.abc import Iterator
