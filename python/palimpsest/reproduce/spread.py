@@ -4,7 +4,7 @@ Table I, Table II, Fig. 1, 2 and 6 and the numbers of Sec. V, on synthetic workl
 Fig. 1; beside each the closed-form bound. What goes beyond the paper stands in `spread_beyond`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -35,6 +35,7 @@ from .spread_runs import (
     effects,
     effects_runs,
     iops,
+    mean,
     read_ns,
     read_sizes,
     sizes_bound,
@@ -166,36 +167,35 @@ def _fig_2(batch: Batch, scale: Scale) -> Figure:
     return Figure("fig2", "Fig. 2: what amplified reads do to bandwidth", note, data, svg)
 
 
-def _main_runs(scale: Scale) -> dict[tuple[str, str], RunOptions]:
-    return {(layer, name): scale.options(layer, name) for name in WORKLOADS for layer in LAYERS}
+def _main_runs(scale: Scale) -> dict[tuple[str, str], tuple[RunOptions, ...]]:
+    return {(layer, name): scale.repeated(scale.options(layer, name)) for name in WORKLOADS for layer in LAYERS}
 
 
-def _bound(layer: str, workload: str, result: Result) -> float:
-    # A drive that was written in order and is only read has a closed form; of others the operations are counted.
-    return sizes_bound(layer, workload) if workload in ("kv", "grp") else counted_bound(result)
+_MEASURES: dict[str, Callable[[Result], float | None]] = {
+    "iops": iops,
+    "bound_iops": counted_bound,
+    "read_us": lambda result: read_ns(result) / 1000,
+    "read_p99_us": lambda result: result["latency_ns"]["read"]["p99"] / 1000,
+    "raf": lambda result: result["read_amplification"]["host"],
+    "raf_gc": lambda result: result["read_amplification"]["gc"],
+    "write_amplification": lambda result: result["write_amplification"],
+    "collections": lambda result: result["gc"]["runs"],
+    "gc_mean_ms": lambda result: (result["gc"]["mean_ns"] or 0) / 1e6,
+    "gc_p99_ms": lambda result: (result["gc"]["p99_ns"] or 0) / 1e6,
+}
 
 
-def _measured(results: dict[tuple[str, str], Result]) -> pl.DataFrame:
+def _measured(batch: Batch, scale: Scale) -> pl.DataFrame:
+    """A row for each workload and layer; means over the runs where there are several."""
     rows: _Rows = []
-    for (layer, workload), result in results.items():
-        rows.append(
-            {
-                "workload": workload,
-                "layer": layer,
-                "iops": iops(result),
-                "bound_iops": _bound(layer, workload, result),
-                "read_us": read_ns(result) / 1000,
-                "read_p99_us": result["latency_ns"]["read"]["p99"] / 1000,
-                "raf": result["read_amplification"]["host"],
-                "raf_gc": result["read_amplification"]["gc"],
-                "write_amplification": result["write_amplification"],
-                "collections": result["gc"]["runs"],
-                "gc_mean_us": (result["gc"]["mean_ns"] or 0) / 1000,
-                "gc_p99_us": (result["gc"]["p99_ns"] or 0) / 1000,
-            }
-        )
-    schema = {"raf_gc": pl.Float64(), "write_amplification": pl.Float64()}
-    return pl.DataFrame(rows, schema_overrides=schema)
+    for (layer, workload), runs in _main_runs(scale).items():
+        row: dict[str, Any] = {"workload": workload, "layer": layer}
+        row |= {name: mean((batch[run] for run in runs), measure) for name, measure in _MEASURES.items()}
+        if workload in ("kv", "grp"):
+            # A drive that was written in order and is only read: there is a closed form without counting.
+            row["bound_iops"] = sizes_bound(layer, workload)
+        rows.append(row)
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_MEASURES, pl.Float64()))
 
 
 def _to_page(measured: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -234,9 +234,8 @@ def _fig_6(measured: pl.DataFrame, note: str) -> list[Figure]:
 
 def _collections(measured: pl.DataFrame, note: str) -> Figure:
     rows = measured.filter(pl.col("workload").is_in(COLLECTED))
-    data = rows.select(
-        "workload", "layer", "collections", "gc_mean_us", "gc_p99_us", "raf_gc", "write_amplification"
-    ).with_columns(gc_mean_ms=pl.col("gc_mean_us") / 1000, gc_p99_ms=pl.col("gc_p99_us") / 1000)
+    columns = ("collections", "gc_mean_ms", "gc_p99_ms", "raf_gc", "write_amplification")
+    data = rows.select("workload", "layer", *columns)
     draws = [
         ("Mean time", figures.bars("workload", "layer", "gc_mean_ms", "ms")),
         ("99th percentile", figures.bars("workload", "layer", "gc_p99_ms", "ms")),
@@ -412,10 +411,9 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
     """Runs everything and draws it."""
     scale = FULL if full else QUICK
     swept = FULL_SWEEP if full else QUICK
-    main = _main_runs(scale)
     batch.run(
         [
-            *main.values(),
+            *(run for runs in _main_runs(scale).values() for run in runs),
             *effects_runs(scale, DEFAULT),
             *_fig_2_runs(scale),
             *_table_i_runs(),
@@ -424,10 +422,13 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
             *spread_beyond.runs(batch, scale, swept),
         ]
     )
-    measured = _measured({key: batch[options] for key, options in main.items()})
+    measured = _measured(batch, scale)
     sweep = _sweep(batch, swept)
     table, fig_2 = table_i(batch), _fig_2(batch, scale)
-    shrunk = f"{scale.blocks} blocks a chip, the paper has 512; {scale.requests:,} requests, 32 in flight."
+    shrunk = (
+        f"{scale.blocks} blocks a chip, the paper has 512; {scale.requests:,} requests, 32 in flight; usr: mean of "
+        f"{scale.seeds} runs."
+    )
     beyond = spread_beyond.figures_of(batch, scale, swept)
     names = [name for figure in beyond if figure.id == "traces" for name in figure.data["trace"].unique().sort()]
     return outputs.Reproduction(

@@ -4,7 +4,7 @@ Times for other words and slopes are computed from the paper's Table I and are o
 one KiB the continuation of its first two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..options import RunOptions
+from ..result import Result
 from . import figures
 from .batch import Batch
 from .figures import Figure
-from .spread_runs import LAYERS, T_READ_US, T_WORD_US, WORKLOADS, Scale, iops, read_ns, sizes_bound
+from .spread_runs import COLLECTED, LAYERS, T_READ_US, T_WORD_US, Scale, collection_ns, iops, mean, read_ns, sizes_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ __all__ = ["figures_of", "runs", "sensing_table"]
 
 _Rows = list[dict[str, Any]]
 _Keyed = dict[tuple[Any, ...], RunOptions]
+_Measure = Callable[[Result], float | None]
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SLOPES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -114,7 +116,7 @@ _REACHES = {
 def _gap_runs(scale: Scale) -> _Keyed:
     return {
         (workload, reach): scale.options("spftl", workload, "", *overrides)
-        for workload in WORKLOADS[2:]
+        for workload in COLLECTED
         for reach, overrides in _REACHES.items()
     }
 
@@ -136,8 +138,24 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
 def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
     """The runs that `figures_of` asks for."""
     for part in (_depth_runs, _slope_runs, _bus_runs, _word_runs, _mode_runs, _gap_runs):
-        yield from part(swept).values()
+        yield from (run for options in part(swept).values() for run in swept.repeated(options))
     yield from _trace_runs(batch, scale).values()
+
+
+def _mean(batch: Batch, scale: Scale, options: RunOptions, measure: _Measure) -> float | None:
+    return mean((batch[run] for run in scale.repeated(options)), measure)
+
+
+def _us(value: float | None) -> float | None:
+    return None if value is None else value / 1000
+
+
+def _raf(result: Result) -> float | None:
+    """Of the host's reads; over the bytes asked for, where all that was read was read for the host."""
+    if result["requests"]["write"]:
+        found: float | None = result["read_amplification"]["host"]
+        return found
+    return float(result["flash"]["bytes_sensed"] / result["host"]["bytes_read"])
 
 
 def _log_x(draw: figures.Draw) -> figures.Draw:
@@ -169,9 +187,10 @@ def _sensing_slope(batch: Batch, scale: Scale) -> Figure:
     rows: _Rows = []
     for (workload, slope), options in keyed.items():
         if slope is not None:
-            gain = iops(batch[options]) / iops(batch[keyed[workload, None]])
-            rows.append({"workload": workload, "slope": slope, "iops": iops(batch[options]), "to_page": gain})
-    data = pl.DataFrame(rows)
+            base = _mean(batch, scale, keyed[workload, None], iops)
+            own = _mean(batch, scale, options, iops)
+            rows.append({"workload": workload, "slope": slope, "iops": own, "page_fgm_iops": base})
+    data = pl.DataFrame(rows).with_columns(to_page=pl.col("iops") / pl.col("page_fgm_iops"))
     draw = figures.lines("slope", "workload", "to_page", "slope", "page-fgm = 1")
     note = (
         "Sensing a share x of a page takes 99 us times 1 - slope (1 - x): with 0 only the transfer gets shorter, with "
@@ -184,7 +203,7 @@ def _sensing_slope(batch: Batch, scale: Scale) -> Figure:
 def _bus(batch: Batch, scale: Scale) -> Figure:
     rows: _Rows = []
     for (workload, layer, rate), options in _bus_runs(scale).items():
-        rows.append({"workload": workload, "layer": layer, "gbps": rate, "iops": iops(batch[options])})
+        rows.append({"workload": workload, "layer": layer, "gbps": rate, "iops": _mean(batch, scale, options, iops)})
     data = pl.DataFrame(rows)
     draw = figures.lines("gbps", "layer", "iops", "Gb/s a pin", "IOPS")
     draws = [(f"IOPS of {workload}", _only(draw, "workload", workload)) for workload in ("kv", "usr")]
@@ -195,11 +214,8 @@ def _bus(batch: Batch, scale: Scale) -> Figure:
 def _word_size(batch: Batch, scale: Scale) -> Figure:
     rows: _Rows = []
     for (workload, word), options in _word_runs(scale).items():
-        result = batch[options]
-        raf = result["flash"]["bytes_sensed"] / result["host"]["bytes_read"]
-        if workload == "usr":
-            raf = result["read_amplification"]["host"]
-        rows.append({"workload": workload, "word": f"{word} KiB", "iops": iops(result), "raf": raf})
+        row = {"workload": workload, "word": f"{word} KiB", "iops": _mean(batch, scale, options, iops)}
+        rows.append(row | {"raf": _mean(batch, scale, options, _raf)})
     data = pl.DataFrame(rows)
     draws = [
         ("IOPS of spftl", figures.bars("workload", "word", "iops", "IOPS")),
@@ -215,11 +231,10 @@ def _word_size(batch: Batch, scale: Scale) -> Figure:
 def _read_modes(batch: Batch, scale: Scale) -> Figure:
     rows: _Rows = []
     for (workload, ftl, mode), options in _mode_runs(scale).items():
-        result = batch[options]
-        row = {"workload": workload, "ftl": ftl, "read": mode, "iops": iops(result)}
-        row |= {"read_us": read_ns(result) / 1000, "raf": result["read_amplification"]["host"]}
-        rows.append(row | {"gc_mean_us": (result["gc"]["mean_ns"] or 0) / 1000})
-    data = pl.DataFrame(rows)
+        row = {"workload": workload, "ftl": ftl, "read": mode, "iops": _mean(batch, scale, options, iops)}
+        row |= {"read_us": _us(_mean(batch, scale, options, read_ns)), "raf": _mean(batch, scale, options, _raf)}
+        rows.append(row | {"gc_mean_us": _us(_mean(batch, scale, options, collection_ns))})
+    data = pl.DataFrame(rows, schema_overrides={"gc_mean_us": pl.Float64()})
     draw = figures.bars("ftl", "read", "read_us", "us")
     draws = [(f"Mean latency of reads, {each}", _only(draw, "workload", each)) for each in ("usr", "kv")]
     note = (
@@ -230,21 +245,26 @@ def _read_modes(batch: Batch, scale: Scale) -> Figure:
     return Figure("read_modes", "Beyond: the read command under other layers", note, data, svg)
 
 
+_GAP_MEASURES: dict[str, _Measure] = {
+    "page_reads": lambda result: result["flash"]["page_reads"],
+    "raf": lambda result: result["read_amplification"]["host"],
+    "raf_gc": lambda result: result["read_amplification"]["gc"],
+}
+
+
 def _read_gap(batch: Batch, scale: Scale) -> Figure:
     rows: _Rows = []
     for (workload, reach), options in _gap_runs(scale).items():
-        result = batch[options]
-        row = {"workload": workload, "reach": reach, "iops": iops(result), "page_reads": result["flash"]["page_reads"]}
-        row |= {"raf": result["read_amplification"]["host"], "raf_gc": result["read_amplification"]["gc"]}
-        rows.append(row | {"gc_mean_us": (result["gc"]["mean_ns"] or 0) / 1000})
-    data = pl.DataFrame(rows, schema_overrides={"raf_gc": pl.Float64()})
-    data = data.with_columns(
-        to_any=pl.col("iops") / pl.col("iops").first().over("workload"),
-        reads_to_any=pl.col("page_reads") / pl.col("page_reads").first().over("workload"),
-    )
+        row = {"workload": workload, "reach": reach, "iops": _mean(batch, scale, options, iops)}
+        row |= {name: _mean(batch, scale, options, measure) for name, measure in _GAP_MEASURES.items()}
+        rows.append(row | {"gc_mean_us": _us(_mean(batch, scale, options, collection_ns))})
+    data = pl.DataFrame(rows, schema_overrides=dict.fromkeys((*_GAP_MEASURES, "gc_mean_us"), pl.Float64()))
+    first = {name: pl.col(name).first().over("workload") for name in ("iops", "page_reads", "gc_mean_us")}
+    data = data.with_columns(**{f"{name}_to_any": pl.col(name) / base for name, base in first.items()})
     draws = [
-        ("IOPS, any words = 1", figures.bars("workload", "reach", "to_any", "")),
-        ("Read commands, any words = 1", figures.bars("workload", "reach", "reads_to_any", "")),
+        ("Read commands, any words = 1", figures.bars("workload", "reach", "page_reads_to_any", "")),
+        ("Mean time of a collection, any words = 1", figures.bars("workload", "reach", "gc_mean_us_to_any", "")),
+        ("IOPS, any words = 1", figures.bars("workload", "reach", "iops_to_any", "")),
     ]
     note = (
         "The paper's command names any words by a bitmap (Fig. 3b). A part whose command names one run of words (Fig. "

@@ -5,7 +5,7 @@ of its Table II. It is silent about queue depth, over-provisioning, how full and
 its platform adds to a flash command. Each of these is an `Unknown` here: a default, and other values to run instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from .. import _core
@@ -28,10 +28,12 @@ __all__ = [
     "Scale",
     "Unknown",
     "change",
+    "collection_ns",
     "counted_bound",
     "effects",
     "effects_runs",
     "iops",
+    "mean",
     "read_ns",
     "read_sizes",
     "sizes_bound",
@@ -68,11 +70,14 @@ class Scale:
     Attributes:
         blocks: blocks of a chip; the paper has 512.
         requests: of a run.
+        seeds: runs of USR that are averaged. Its reads queue behind collections, and whether those of several chips
+            fall together is chance: IOPS of single runs differ by a tenth.
         trace_requests: of a real trace.
     """
 
     blocks: int
     requests: int
+    seeds: int
     trace_requests: int
 
     def options(
@@ -87,10 +92,15 @@ class Scale:
             precondition=precondition or HISTORY.get(workload, IN_ORDER),
         )
 
+    def repeated(self, options: RunOptions) -> tuple[RunOptions, ...]:
+        """The run, as often as it is averaged, with a seed of its own each time."""
+        count = self.seeds if options.workload.startswith("usr") else 1
+        return tuple(replace(options, seed=seed) for seed in range(1, count + 1))
 
-QUICK = Scale(blocks=64, requests=40_000, trace_requests=5_000)
-FULL_SWEEP = Scale(blocks=128, requests=100_000, trace_requests=0)
-FULL = Scale(blocks=512, requests=800_000, trace_requests=100_000)
+
+QUICK = Scale(blocks=64, requests=40_000, seeds=4, trace_requests=5_000)
+FULL_SWEEP = Scale(blocks=128, requests=100_000, seeds=4, trace_requests=0)
+FULL = Scale(blocks=512, requests=800_000, seeds=4, trace_requests=100_000)
 
 
 def spec_of(workload: str) -> dict[str, str]:
@@ -194,7 +204,7 @@ class Unknown:
         return f"{self.what}: {self.value}"
 
 
-DEFAULT = Unknown("default", "32 in flight, no overhead, USR and STG on 70 % of the drive, overwritten once, uniform")
+DEFAULT = Unknown("default", "32 in flight, 70 % of the drive, overwritten once")
 UNKNOWNS = (
     DEFAULT,
     *(Unknown("queue depth", f"{depth} in flight", changes=f"iodepth={depth}") for depth in (1, 4, 8, 16, 128)),
@@ -256,7 +266,7 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
         yield _options(scale, unknown, ftl, "kv")
     for workload in COLLECTED:
         for ftl in ("page-fgm", "spftl"):
-            yield _options(scale, unknown, ftl, workload)
+            yield from scale.repeated(_options(scale, unknown, ftl, workload))
     for precondition in (None, IN_ORDER):
         yield _options(scale, unknown, "page-fgm", "su", precondition)
 
@@ -276,25 +286,42 @@ def iops(result: Result) -> float:
     return float(result["throughput"]["iops"])
 
 
+def collection_ns(result: Result) -> float | None:
+    """Mean time of a collection in nanoseconds; None where none ran."""
+    time = result["gc"]["mean_ns"]
+    return None if time is None else float(time)
+
+
+def mean(results: Iterable[Result], measure: Callable[[Result], float | None]) -> float | None:
+    """The mean of a measure over runs; None where no run has it."""
+    found = [value for value in map(measure, results) if value is not None]
+    return sum(found) / len(found) if found else None
+
+
 def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:
     """The effects at one point."""
 
-    def run(ftl: str, workload: str, precondition: str | None = None) -> Result:
-        return batch[_options(scale, unknown, ftl, workload, precondition)]
+    def of(
+        ftl: str, workload: str, measure: Callable[[Result], float | None], state: str | None = None
+    ) -> float | None:
+        runs = scale.repeated(_options(scale, unknown, ftl, workload, state))
+        return mean((batch[run] for run in runs), measure)
 
-    page, dma, own = (run(ftl, "kv") for ftl in LAYERS)
-    (usr_page, usr), (stg_page, stg) = ((run("page-fgm", name), run("spftl", name)) for name in COLLECTED)
+    def against(workload: str, measure: Callable[[Result], float | None], ftl: str, base: str) -> float | None:
+        return change(of(ftl, workload, measure), of(base, workload, measure))
+
+    page, dma, own = LAYERS
     return {
-        "iops_page": change(iops(own), iops(page)),
-        "iops_dma": change(iops(own), iops(dma)),
-        "latency_page": change(read_ns(own), read_ns(page)),
-        "latency_dma": change(read_ns(own), read_ns(dma)),
-        "dma_page": change(iops(dma), iops(page)),
-        "iops_usr": change(iops(usr), iops(usr_page)),
-        "iops_stg": change(iops(stg), iops(stg_page)),
-        "gc_usr": change(usr["gc"]["mean_ns"], usr_page["gc"]["mean_ns"]),
-        "gc_stg": change(stg["gc"]["mean_ns"], stg_page["gc"]["mean_ns"]),
-        "su": change(iops(run("page-fgm", "su")), iops(run("page-fgm", "su", IN_ORDER))),
+        "iops_page": against("kv", iops, own, page),
+        "iops_dma": against("kv", iops, own, dma),
+        "latency_page": against("kv", read_ns, own, page),
+        "latency_dma": against("kv", read_ns, own, dma),
+        "dma_page": against("kv", iops, dma, page),
+        "iops_usr": against("usr", iops, own, page),
+        "iops_stg": against("stg", iops, own, page),
+        "gc_usr": against("usr", collection_ns, own, page),
+        "gc_stg": against("stg", collection_ns, own, page),
+        "su": change(of(page, "su", iops), of(page, "su", iops, IN_ORDER)),
     }
 
 
