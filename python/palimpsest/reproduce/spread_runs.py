@@ -98,7 +98,7 @@ class Scale:
         return tuple(replace(options, seed=seed) for seed in range(1, count + 1))
 
 
-QUICK = Scale(blocks=64, requests=40_000, seeds=4, trace_requests=5_000)
+QUICK = Scale(blocks=48, requests=40_000, seeds=3, trace_requests=5_000)
 FULL_SWEEP = Scale(blocks=128, requests=100_000, seeds=4, trace_requests=0)
 FULL = Scale(blocks=512, requests=800_000, seeds=4, trace_requests=100_000)
 
@@ -207,7 +207,7 @@ class Unknown:
 DEFAULT = Unknown("default", "32 in flight, 70 % of the drive, overwritten once")
 UNKNOWNS = (
     DEFAULT,
-    *(Unknown("queue depth", f"{depth} in flight", changes=f"iodepth={depth}") for depth in (1, 4, 8, 16, 128)),
+    *(Unknown("queue depth", f"{depth} in flight", changes=f"iodepth={depth}") for depth in (1, 8, 16, 128)),
     *(
         Unknown("overhead of a flash command", f"{time} us on the bus", overrides=(f"part.t_command={time}us",))
         for time in (10, 20, 30, 40)
@@ -221,7 +221,6 @@ UNKNOWNS = (
     Unknown("alignment", "reads start at any multiple of 4 KiB", changes="blockalign=4k"),
     Unknown("streams", "one for host and moved data", overrides=("ftl.streams=1",)),
     Unknown("write buffer", "64 KiB", overrides=("buffer.size=64KiB",)),
-    Unknown("write buffer", "16 MiB", overrides=("buffer.size=16MiB",)),
     Unknown("scheduling", "reads first", overrides=("sim.scheduler=read-first",)),
     Unknown(
         "scheduling", "reads suspend programs", overrides=("sim.scheduler=read-first", "sim.suspend=program-erase")
