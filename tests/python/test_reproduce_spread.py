@@ -20,7 +20,7 @@ FIGURES = [
     "table1", "table2", "fig1", "fig2", "fig6a", "fig6b", "fig6c", "gc", "sweep", "overhead", "queue_depth",
     "sensing_slope", "bus", "word_size", "read_modes", "read_gap",
 ]  # fmt: skip
-SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=2, trace_requests=200)
+SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=1, trace_requests=200)
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread_beyond, "DEPTHS", (1, 32))
     monkeypatch.setattr(spread_beyond, "RATES_GBPS", (0.8,))
     monkeypatch.setattr(spread_beyond, "SLOPES", (0.5,))
+    monkeypatch.setattr(spread_beyond, "MAPPED", ("subpage",))
 
 
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
