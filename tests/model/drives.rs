@@ -55,6 +55,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
 /// Settings of a small plain drive, to be changed by what follows them.
 pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<String> {
     let page_bytes = subpages * 4096;
+    let spread: Vec<String> = (1..=page_bytes / 2048).map(|words| format!("\"{}us\"", 20 + 2 * words)).collect();
     [
         format!("ssd.channels={channels}"),
         format!("ssd.blocks_per_plane={blocks}"),
@@ -62,6 +63,7 @@ pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<Strin
         format!("part.page_size={page_bytes}B"),
         "part.cell=slc".into(),
         "part.t_read=40us".into(),
+        format!("part.t_read_words=[{}]", spread.join(", ")),
         "part.t_program=200us".into(),
         "part.t_erase=2ms".into(),
         "part.t_command=1us".into(),
@@ -106,6 +108,9 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_engine(rng, page_bytes, &mut set);
     if ftl == "mga" {
         draw_mga(rng, &mut set);
+        if settings.iter().any(|set| set == "part.order=low-low-high") && rng.below(2) == 0 {
+            settings.push("ftl.low_pages_first=true".into());
+        }
     }
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }

@@ -221,7 +221,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "spread-16g",
-        &["ftl.read=page"],
+        &["ftl.name=spftl", "ftl.read=page"],
         "--set ftl.read=page: ftl.read = page, ftl.name = spftl: spftl always reads by \"spread\"; expected ftl.name = subpage, \
              or no ftl.read",
     ),
