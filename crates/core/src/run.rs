@@ -196,7 +196,7 @@ pub fn run_layer(
 ) -> Result<Outcome> {
     let resolved = &resolved.with_layer(entry.name);
     let mut session = Session::with_layer(entry, &resolved.drive, options, watcher)?;
-    let precondition = precondition::precondition(&mut session, &options.precondition)?;
+    let precondition = precondition::precondition(&mut session, source, &options.precondition)?;
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;

@@ -8,6 +8,8 @@
 //! by them; `zipf` and `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite`
 //! writes each block just trimmed.
 //!
+//! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
+//!
 //! Other than in fio:
 //! - Random requests are independent draws (fio's `norandommap`), not a permutation of the blocks.
 //! - `KiB` is 1024 bytes, like `k` (fio, with its default kb_base, swaps the two).
@@ -16,6 +18,7 @@
 //! - The default length is `n=100k` requests rather than the size of the region.
 
 mod distribution;
+mod files;
 mod keys;
 mod pattern;
 mod quantity;

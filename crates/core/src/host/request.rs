@@ -42,6 +42,12 @@ pub trait Source: Send {
     /// [`Error::Input`](crate::error::Error::Input) with file and line where a trace is malformed.
     fn next_request(&mut self) -> Result<Option<Request>>;
 
+    /// The next write of those that make the workload's files before a run; `None` after the last, or where it has none. Kept
+    /// apart from the requests.
+    fn next_of_layout(&mut self) -> Option<Request> {
+        None
+    }
+
     /// Where the last request came from, for error messages (`FILE:LINE`, or the name of the generator).
     fn place(&self) -> String;
 

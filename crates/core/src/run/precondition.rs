@@ -3,12 +3,13 @@
 //! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites what was filled, so many
 //! times its size, in units of the map at uniform random addresses; `steady` fills the whole drive and overwrites it at random
 //! until the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have
-//! been written.
+//! been written. `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), as it lays them out.
 
 use super::{Phase, Session};
 use crate::error::{Error, Result};
 use crate::geometry::{Extent, RequestKind};
 use crate::metrics::report;
+use crate::host::request::Source;
 use crate::rng::Rng;
 use crate::sim::device::Command;
 use crate::units::SECTOR_BYTES;
@@ -27,9 +28,11 @@ pub enum Precondition {
     },
     /// Overwrite at random until the write amplification is steady.
     Steady,
+    /// Write the files of the workload.
+    Layout,
 }
 
-const EXPECTED: &str = "expected none, steady, fill:PERCENT or fill:PERCENT,random:TIMESx, such as fill:90%,random:2x";
+const EXPECTED: &str = "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx, such as fill:90%,random:2x";
 /// Overwrites are measured in windows of 1 / this of the drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;
@@ -46,6 +49,7 @@ impl Precondition {
         match text.trim() {
             "none" => return Ok(Precondition::None),
             "steady" => return Ok(Precondition::Steady),
+            "layout" => return Ok(Precondition::Layout),
             _ => {}
         }
         let (mut share, mut random) = (None, None);
@@ -76,7 +80,11 @@ impl Precondition {
 }
 
 /// Does it, and reports what it reached.
-pub(super) fn precondition(session: &mut Session<'_>, what: &Precondition) -> Result<report::Precondition> {
+pub(super) fn precondition(
+    session: &mut Session<'_>,
+    source: &mut dyn Source,
+    what: &Precondition,
+) -> Result<report::Precondition> {
     let mut done = report::Precondition { spec: describe(what), ..Default::default() };
     match *what {
         Precondition::None => {}
@@ -97,6 +105,7 @@ pub(super) fn precondition(session: &mut Session<'_>, what: &Precondition) -> Re
             let steady = settle(session, units, window)?;
             (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
         }
+        Precondition::Layout => lay_out(session, source)?,
     }
     done.bytes_written = session.host_bytes_written();
     Ok(done)
@@ -106,6 +115,7 @@ fn describe(what: &Precondition) -> String {
     match what {
         Precondition::None => "none".into(),
         Precondition::Steady => "steady".into(),
+        Precondition::Layout => "layout".into(),
         Precondition::Fill { share, random } if *random == 0.0 => format!("fill:{}%", share * 100.0),
         Precondition::Fill { share, random } => format!("fill:{}%,random:{random}x", share * 100.0),
     }
@@ -126,6 +136,21 @@ fn settle(session: &mut Session<'_>, units: u64, window: u64) -> Result<(f64, bo
         }
     }
     Ok((seen.last().copied().unwrap_or(1.0), false))
+}
+
+/// Writes the files of the workload.
+fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
+    session.expect(Phase::Precondition, 0)?;
+    let mut written = false;
+    while let Some(request) = source.next_of_layout() {
+        session.count_request(source, request)?;
+        written = true;
+    }
+    if !written {
+        let what = "the workload has no files to lay out; expected one with nrfiles or filesize, or fill:PERCENT";
+        return Err(Error::input("--precondition layout", what));
+    }
+    Ok(())
 }
 
 fn fill(session: &mut Session<'_>, units: u64) -> Result<()> {
@@ -157,6 +182,7 @@ mod tests {
     #[test]
     fn notation() {
         assert_eq!(Precondition::parse("none"), Ok(Precondition::None));
+        assert_eq!(Precondition::parse("layout"), Ok(Precondition::Layout));
         assert_eq!(Precondition::parse("fill:90%"), Ok(Precondition::Fill { share: 0.9, random: 0.0 }));
         assert_eq!(Precondition::parse("fill:50%, random:2x"), Ok(Precondition::Fill { share: 0.5, random: 2.0 }));
         for wrong in

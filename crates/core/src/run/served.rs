@@ -32,7 +32,7 @@ impl<'a> Served<'a> {
             return Err(Error::input("--payload", "a served drive stores what it is sent; expected bytes"));
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
-        let precondition = precondition::precondition(&mut session, &options.precondition)?;
+        let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         if options.fidelity == Fidelity::Timed {
             session.device.start_timing()?;
         }

@@ -207,6 +207,18 @@ impl<'a> Session<'a> {
         self.watch()
     }
 
+    /// Serves a request of preconditioning that names its file.
+    pub(super) fn count_request(&mut self, source: &dyn Source, request: Request) -> Result<()> {
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        self.device.set_stream(request.stream);
+        let counted = self.count(Command { kind: request.kind, extent });
+        self.device.set_stream(0);
+        counted
+    }
+
     /// Tells the watcher, now and then.
     #[inline]
     pub(super) fn watch(&mut self) -> Result<()> {

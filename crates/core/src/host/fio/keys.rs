@@ -1,6 +1,7 @@
 //! The keys of a specification: a table of names, what each expects, and how it is set.
 
 use super::distribution::{self, Distribution};
+use super::files::MOST_FILES;
 use super::pattern::Pattern;
 use super::quantity::{Amount, amount, count, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
@@ -47,7 +48,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "size",
-        &["filesize"],
+        &[],
         "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 50%",
         |spec, text| put(&mut spec.size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
     ),
@@ -93,6 +94,18 @@ pub const KEYS: &[Key] = &[
     }),
     key("randrepeat", &[], "1: every run repeats for its seed", |_, text| only_one(text)),
     key("randseed", &[], "a whole number below 2^64", |spec, text| put(&mut spec.seed, count(text).map(Some))),
+    key("nrfiles", &[], "a number of files from 1 to 16777216", |spec, text| {
+        put(&mut spec.files, positive(text).filter(|&files| files <= MOST_FILES).map(Some))
+    }),
+    key(
+        "filesize",
+        &[],
+        "a size such as 1GiB or SIZE/PERCENT:... adding up to 100, multiples of 512; or a percentage of the drive",
+        set_file_sizes,
+    ),
+    key("openfiles", &[], "a number of files from 1 to 65536", |spec, text| {
+        put(&mut spec.open_files, positive(text).filter(|&files| files <= 65_536).map(|files| files as u32))
+    }),
     key("norandommap", &[], "1: random requests are independent draws", |_, text| only_one(text)),
 ];
 
@@ -132,6 +145,11 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
         // As in fio the split wins, whichever comes first.
         set_splits(spec, splits).expect("it was set before");
+    }
+    if let (None, None, Some([only])) = (spec.files, value("size"), spec.file_sizes.as_deref()) {
+        // One file, as in fio without `nrfiles`: what the region is.
+        spec.size = Some(Amount::Bytes(only.bytes));
+        spec.file_sizes = None;
     }
     if spec.io_size.is_none() && spec.loops.is_none() {
         spec.requests.get_or_insert(DEFAULT_REQUESTS);
@@ -208,17 +226,25 @@ fn set_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
 
 fn set_splits(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
     let default = vec![SizeShare { bytes: 4 * KIB, percent: 100 }];
-    put(&mut spec.block_sizes, three(text, default, split))
+    put(&mut spec.block_sizes, three(text, default, |text| split(text, block)))
+}
+
+fn set_file_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let bytes = |text: &str| size(text).filter(|&bytes| bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES));
+    match amount(text) {
+        Some(part @ Amount::Millionths(_)) if !is_zero(part) => put(&mut spec.size, Some(Some(part))),
+        _ => put(&mut spec.file_sizes, split(text, bytes).map(Some)),
+    }
 }
 
 /// `4k/50:16k/50`; sizes without a percentage share what is left, the last taking the remainder.
-fn split(text: &str) -> Option<Vec<SizeShare>> {
+fn split(text: &str, bytes: impl Fn(&str) -> Option<u64>) -> Option<Vec<SizeShare>> {
     const MOST_SIZES: usize = 64;
     let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
     for part in text.split(':') {
-        let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
+        let (size, share) = part.split_once('/').unwrap_or((part, ""));
         let share = if share.is_empty() { None } else { Some(percent(share)?) };
-        shares.push((block(bytes)?, share));
+        shares.push((bytes(size)?, share));
     }
     let given: u32 = shares.iter().filter_map(|(_, share)| *share).sum();
     let left = 100u32.checked_sub(given)?;

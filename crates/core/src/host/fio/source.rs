@@ -4,6 +4,7 @@
 //! aspect of a workload leaves the others as they were.
 
 use super::distribution::Sampler;
+use super::files::{Files, Layout};
 use super::region::Region;
 use super::spec::{FioSpec, Pacing, direction};
 use crate::error::Result;
@@ -17,6 +18,7 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Debug, Clone)]
 pub struct FioSource {
     region: Region,
+    files: Option<(Files, Layout)>,
     /// What requests do: the one kind, or the first and the second of a mix.
     kinds: Kinds,
     lanes: [Lane; 3],
@@ -82,15 +84,22 @@ impl FioSource {
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
         let region = Region::new(spec, drive_bytes)?;
         let seed = spec.seed.unwrap_or(seed);
-        let lanes =
-            [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, region));
+        let files = Files::new(spec, region)?;
+        let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim]
+            .map(|kind| Lane::new(spec, kind, region, files.as_ref()));
         let in_use = spec.pattern.kinds.iter().map(|&kind| &lanes[direction(kind)]);
         let slot_sectors = in_use.clone().map(|lane| lane.align).min().expect("a pattern has a kind");
         let smallest = in_use.flat_map(|lane| &lane.sizes).map(|size| u64::from(size.sectors)).min();
-        let slots = (region.sectors - smallest.expect("a lane has a size")) / slot_sectors + 1;
+        let smallest = smallest.expect("a lane has a size");
+        let room = files.as_ref().map_or(region.sectors, |files| files.room_for(smallest));
+        let slots = (room - smallest) / slot_sectors + 1;
         let io_bytes = region.io_bytes(spec, drive_bytes);
         Ok(FioSource {
             region,
+            files: files.map(|files| {
+                let layout = Layout::new(&files, spec.open_files, seed);
+                (files, layout)
+            }),
             kinds: Kinds::new(spec),
             lanes,
             random: spec.pattern.random,
@@ -132,19 +141,17 @@ impl FioSource {
     #[inline]
     fn draw_extent(&mut self, lane: usize) -> (u64, u32) {
         let lane = &mut self.lanes[lane];
-        let size = match &lane.sizes[..] {
-            [only] => *only,
-            sizes => {
-                let draw = self.size_rng.below(100);
-                *sizes.iter().find(|size| draw < size.upto_percent).expect("shares add up to 100")
-            }
-        };
+        let size = lane.draw_size(&mut self.size_rng);
         let is_random = match (self.random, lane.random_percent) {
             (false, _) => false,
             (true, 100) => true,
             (true, percent) => self.kind_rng.below(100) < u64::from(percent),
         };
         let start = match &self.sampler {
+            _ if !is_random && self.files.is_some() => {
+                let (files, _) = self.files.as_ref().expect("it is there");
+                files.following(lane.next, u64::from(size.sectors))
+            }
             _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.sectors => lane.next,
             _ if !is_random => 0,
             Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
@@ -152,6 +159,10 @@ impl FioSource {
                 let slot = sampler.draw(size.slots, &mut self.address_rng);
                 (slot * self.slot_sectors / lane.align).min(size.slots - 1) * lane.align
             }
+        };
+        let start = match &self.files {
+            Some((files, _)) => files.within(start, u64::from(size.sectors), lane.align),
+            None => start,
         };
         lane.next = start + u64::from(size.sectors);
         (start, size.sectors)
@@ -177,7 +188,14 @@ impl Source for FioSource {
             self.flushes.count_write();
         }
         let arrival = self.clock.as_mut().map_or(0, Clock::next);
-        Ok(Some(Request { arrival, kind, sector, sectors, stream: 0 }))
+        let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
+        Ok(Some(Request { arrival, kind, sector, sectors, stream }))
+    }
+
+    fn next_of_layout(&mut self) -> Option<Request> {
+        let (files, layout) = self.files.as_mut()?;
+        let lane = &self.lanes[direction(RequestKind::Write)];
+        layout.next_write(files, self.region.first, |rng| u64::from(lane.draw_size(rng).sectors))
     }
 
     fn place(&self) -> String {
@@ -207,7 +225,7 @@ impl Kinds {
 }
 
 impl Lane {
-    fn new(spec: &FioSpec, kind: RequestKind, region: Region) -> Lane {
+    fn new(spec: &FioSpec, kind: RequestKind, region: Region, files: Option<&Files>) -> Lane {
         let shares = spec.sizes(kind);
         let smallest = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
         let align = spec.block_align.unwrap_or(smallest) / SECTOR_BYTES;
@@ -216,11 +234,23 @@ impl Lane {
             upto_percent += u64::from(share.percent);
             let sectors = (share.bytes / SECTOR_BYTES) as u32;
             // Directions that the pattern does not use need not fit.
-            let slots = region.sectors.saturating_sub(u64::from(sectors)) / align + 1;
+            let room = files.map_or(region.sectors, |files| files.room_for(u64::from(sectors)));
+            let slots = room.saturating_sub(u64::from(sectors)) / align + 1;
             SizeChoice { upto_percent, sectors, slots }
         };
         let sizes = shares.iter().map(choice).collect();
         Lane { sizes, align, next: 0, random_percent: spec.random_percent[direction(kind)] }
+    }
+
+    #[inline]
+    fn draw_size(&self, rng: &mut Rng) -> SizeChoice {
+        match &self.sizes[..] {
+            [only] => *only,
+            sizes => {
+                let draw = rng.below(100);
+                *sizes.iter().find(|size| draw < size.upto_percent).expect("shares add up to 100")
+            }
+        }
     }
 }
 

@@ -64,6 +64,12 @@ pub struct FioSpec {
     pub random_percent: [u32; 3],
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
+    /// `nrfiles`; as many as fill the region where only their sizes are given.
+    pub files: Option<u64>,
+    /// `filesize`: which share of the files has which size; equal where only their number is given.
+    pub file_sizes: Option<Vec<SizeShare>>,
+    /// `openfiles`: how many are written at a time when they are laid out; 1.
+    pub open_files: u32,
 }
 
 /// Requests of a workload that nothing else bounds.
@@ -88,6 +94,9 @@ impl Default for FioSpec {
             writes_per_flush: None,
             random_percent: [100; 3],
             seed: None,
+            files: None,
+            file_sizes: None,
+            open_files: 1,
         }
     }
 }
@@ -207,8 +216,17 @@ impl fmt::Display for FioSpec {
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
         let [read, write, trim] = self.random_percent;
         write!(f, ",percentage_random={read},{write},{trim}")?;
-        optional(f, "randseed", self.seed.map(|seed| seed.to_string()))
+        optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
+        optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
+        optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
+        let has_files = self.files.is_some() || self.file_sizes.is_some();
+        optional(f, "openfiles", has_files.then(|| self.open_files.to_string()))
     }
+}
+
+fn split_text(shares: &[SizeShare]) -> String {
+    let parts: Vec<String> = shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect();
+    parts.join(":")
 }
 
 fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::Result {
@@ -218,11 +236,8 @@ fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::
         let same = texts.iter().all(|text| *text == texts[0]);
         return write!(f, ",bs={}", if same { texts[0].clone() } else { join(texts, ",") });
     }
-    let split = |shares: &Vec<SizeShare>| {
-        join(shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect(), ":")
-    };
     let same = sizes.iter().all(|shares| *shares == sizes[0]);
-    let texts: Vec<String> = if same { vec![split(&sizes[0])] } else { sizes.iter().map(split).collect() };
+    let texts: Vec<String> = if same { vec![split_text(&sizes[0])] } else { sizes.iter().map(|shares| split_text(shares)).collect() };
     write!(f, ",bssplit={}", join(texts, ","))
 }
 
