@@ -224,18 +224,20 @@ impl FileSystem {
         self.space.status(page)
     }
 
+    /// Free pages of `channel`.
+    pub fn free_in(&self, channel: u32) -> u64 {
+        self.space.free_in(channel)
+    }
+
     /// Bytes that the table of page states takes, at two bits a page.
     pub fn status_bytes(&self) -> u64 {
         u64::from(self.shape.pages()).div_ceil(4)
     }
 
-    /// Every file with its pages in each channel.
-    pub fn files(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let inodes = self.inodes.iter().enumerate().skip(ROOT as usize);
-        inodes.filter_map(|(ino, inode)| match inode {
-            Some(inode) if inode.kind == Kind::File => Some((ino as u32, inode.channels.as_slice())),
-            _ => None,
-        })
+    /// Every file, as the logical pages that hold it.
+    pub fn files(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+        let inodes = self.inodes.iter().skip(ROOT as usize).flatten().filter(|inode| inode.kind == Kind::File);
+        inodes.map(|inode| inode.pages(self.width).map(|(_, pointer)| pointer))
     }
 
     fn inode(&self, ino: u32) -> Done<&Inode> {

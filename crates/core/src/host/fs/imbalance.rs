@@ -39,11 +39,11 @@ pub fn rate(pages: &[u32]) -> (u32, u32) {
 
 impl Imbalance {
     /// That of `files`, pages in each channel.
-    pub fn of<'a>(files: impl Iterator<Item = &'a [u32]>) -> Self {
+    pub fn of(files: impl Iterator<Item = Vec<u32>>) -> Self {
         let mut imbalance = Imbalance::default();
         for file in files.filter(|file| file.iter().any(|&pages| pages > 0)) {
             imbalance.files += 1;
-            let (most, average) = rate(file);
+            let (most, average) = rate(&file);
             for (at_most, (point, _)) in imbalance.at_most.iter_mut().zip(POINTS) {
                 *at_most += u64::from(f64::from(most) <= point * f64::from(average));
             }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn distribution() {
-        let files: [&[u32]; 4] = [&[1, 1], &[0, 0], &[3, 1], &[4, 0]];
+        let files = [[1, 1], [0, 0], [3, 1], [4, 0]].map(Vec::from);
         let imbalance = Imbalance::of(files.into_iter());
         assert_eq!((imbalance.files, imbalance.uneven(), imbalance.above_one()), (3, 2, 1));
     }

@@ -36,7 +36,7 @@ pub(super) struct Link {
     /// Contents of the host that are still being read, for each page of data to be written in turn.
     pub arrived: VecDeque<Gate>,
     /// Blocks trimmed in each channel, each of which the block map erases.
-    wear: Vec<u64>,
+    pub wear: Vec<u64>,
     /// Bytes by fingerprint, and the fingerprints in each page that was written.
     held: BTreeMap<u64, Box<[u8]>>,
     holders: BTreeMap<u32, Vec<u64>>,
@@ -84,6 +84,8 @@ impl Link {
                 let mut gate = Gate::NONE;
                 if self.overhead > 0 {
                     gate = io.gate();
+                }
+                if !gate.is_none() {
                     self.free_at = self.free_at.max(io.now()) + self.overhead;
                     io.delay(gate, self.free_at);
                 }

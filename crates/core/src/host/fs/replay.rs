@@ -10,7 +10,7 @@
 //!
 //! `codesign` is the file system above the block map, which keeps two blocks of each plane for copies after failures; all
 //! other blocks are the file system's. `fs-page` is the same file system above the page map, without hints: the map goes round
-//! its channels itself, and half of the spare blocks stay with it for its own collection.
+//! its channels itself (`fs.scheme` has no say), and half of the spare blocks stay with it for its own collection.
 
 use super::device::{NO_PAGE, Shape};
 use super::imbalance::{Imbalance, POINTS};
@@ -93,6 +93,7 @@ pub fn lacks(name: &str, geometry: &Geometry, streams: u32, logical_pages: u64, 
 /// The file system as a layer.
 struct Replay {
     settings: FileSystemSettings,
+    geometry: Geometry,
     store: Box<dyn Pages>,
     link: Link,
     thresholds: Thresholds,
@@ -131,7 +132,11 @@ const RANGES: u64 = 1 << 32;
 impl Replay {
     fn new(io: &Io, blueprint: &Blueprint, block_map: bool) -> Self {
         let geometry = *io.geometry();
-        let settings = blueprint.settings.fs.clone();
+        let mut settings = blueprint.settings.fs.clone();
+        if !block_map {
+            // The page map does not ask: every page is a command of its own, as in turn.
+            settings.scheme = "rr".into();
+        }
         let shape = shape(block_map, &geometry, blueprint.settings.streams, blueprint.logical_pages);
         let inner = Blueprint { logical_pages: shape.pages(), ..blueprint.clone() };
         let store: Box<dyn Pages> =
@@ -159,6 +164,7 @@ impl Replay {
             range: (settings.file_bytes / u64::from(geometry.page_bytes())).clamp(1, u64::from(most_pages)) as u32,
             dirty_since: None,
             committed_at: 0,
+            geometry,
             settings,
         }
     }
@@ -327,6 +333,17 @@ impl Replay {
         self.settle(io)
     }
 
+    /// How many of the logical pages `pages` stand in each channel of the drive, wherever the layer below put them.
+    fn per_channel(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut channels = vec![0; self.geometry.channels as usize];
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            let plane = self.geometry.plane_of_block(ppn / self.geometry.pages_per_block);
+            let channel = self.geometry.channel_of_die(self.geometry.die_of_plane(plane));
+            channels[channel as usize] += 1;
+        }
+        channels
+    }
+
     /// Finds the files of the streams by their names.
     fn find_files(&mut self) {
         self.files.clear();
@@ -464,11 +481,18 @@ impl Ftl for Replay {
     fn report(&self) -> Report {
         let mut report = self.store.report();
         let Some(filesystem) = &self.mounted else { return report };
-        let (counters, imbalance) = (filesystem.counters(), Imbalance::of(filesystem.files().map(|file| file.1)));
+        let counters = filesystem.counters();
+        let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
         report.gc_runs += counters.collected;
         report.gc_erased += counters.trimmed;
         report.gc_moved_subpages += counters.moved_pages * u64::from(self.link.shape.subpages_per_page);
+        let free = (0..self.link.shape.channels).map(|channel| filesystem.free_in(channel));
+        let wear = self.link.wear.iter().copied();
         report.own.extend([
+            ("fs_channel_free_least", Figure::Level(free.clone().min().unwrap_or(0))),
+            ("fs_channel_free_most", Figure::Level(free.max().unwrap_or(0))),
+            ("fs_channel_trims_least", Figure::Level(wear.clone().min().unwrap_or(0))),
+            ("fs_channel_trims_most", Figure::Level(wear.max().unwrap_or(0))),
             ("fs_metadata_pages", Figure::Count(counters.metadata_pages)),
             ("fs_commits", Figure::Count(counters.commits)),
             ("fs_moved_pages", Figure::Count(counters.moved_pages)),
