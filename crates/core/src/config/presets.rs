@@ -87,6 +87,10 @@ static WORKLOADS: &[Preset] = presets!("workloads":
     "prj",
     "usr",
     "stg",
+    "livemaps",
+    "exchange",
+    "development",
+    "msnstorage",
 );
 
 /// The built-in parts.

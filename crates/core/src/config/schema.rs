@@ -184,7 +184,7 @@ pub static KEYS: &[Key] = &[
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(
         "fs.scheme",
-        Choice(&["rr", "fairness", "read-busy", "depth", "hybrid"]),
+        Choice(&["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]),
         "rr",
         "codesign: which channel each page of a write goes to",
     ),

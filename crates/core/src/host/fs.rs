@@ -35,6 +35,7 @@ mod verify;
 
 use crate::nand::Halt;
 use crate::nand::data::Data;
+use crate::units::Nanos;
 use device::{Device, NO_PAGE, Purpose, Shape};
 use directory::Directory;
 pub use directory::LONGEST_NAME;
@@ -390,6 +391,8 @@ impl FileSystem {
     fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32]) -> Vec<u32> {
         let channels = self.shape.channels;
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
+        let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
+        let (write_time, read_time) = device.page_times();
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {
@@ -406,11 +409,13 @@ impl FileSystem {
         let depth = self.scheme.depth(count, channels).max(1);
         let mut placed = Vec::with_capacity(pages.len());
         while placed.len() < pages.len() {
-            let view = View { pages: count, file: &file, issued: &self.issued, reading: &reading, turn: self.turn };
+            let (issued, turn) = (&self.issued, self.turn);
+            let view = View { pages: count, file: &file, issued, reading: &reading, work: &work, read_time, turn };
             let channel = self.scheme.choose(&view);
             let pages = depth.min(count - placed.len() as u32);
             placed.extend((0..pages).map(|_| channel));
             file[channel as usize] += pages;
+            work[channel as usize] += Nanos::from(pages) * write_time;
             self.issued[channel as usize] += u64::from(pages);
             self.turn = (channel + 1) % channels;
         }

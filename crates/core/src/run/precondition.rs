@@ -8,8 +8,8 @@
 use super::{Phase, Session};
 use crate::error::{Error, Result};
 use crate::geometry::{Extent, RequestKind};
-use crate::metrics::report;
 use crate::host::request::Source;
+use crate::metrics::report;
 use crate::rng::Rng;
 use crate::sim::device::Command;
 use crate::units::SECTOR_BYTES;
@@ -32,7 +32,8 @@ pub enum Precondition {
     Layout,
 }
 
-const EXPECTED: &str = "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx, such as fill:90%,random:2x";
+const EXPECTED: &str =
+    "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx, such as fill:90%,random:2x";
 /// Overwrites are measured in windows of 1 / this of the drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;

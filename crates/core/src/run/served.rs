@@ -9,10 +9,28 @@ use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, r
 use crate::config::Resolved;
 use crate::error::{Error, Result};
 use crate::geometry::{Extent, RequestKind};
+use crate::host::request::{Arrivals, Request, Source};
 use crate::metrics::report::Precondition;
 use crate::nand::data::Payload;
 use crate::sim::device::Command;
 use crate::units::SECTOR_BYTES;
+
+/// What is served has no workload.
+struct NoFiles;
+
+impl Source for NoFiles {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        Ok(None)
+    }
+
+    fn place(&self) -> String {
+        String::new()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: 1 }
+    }
+}
 
 /// A served drive. After the first error it must not be used any more: flash and shadow may disagree.
 pub struct Served<'a> {

@@ -112,7 +112,10 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
         (None, count) => {
             let sectors = region.sectors / count.unwrap_or(1).max(1) / GRAIN_SECTORS * GRAIN_SECTORS;
             if sectors == 0 {
-                return wrong("nrfiles", format!("the region has {} sectors; expected 8 for each file", region.sectors));
+                return wrong(
+                    "nrfiles",
+                    format!("the region has {} sectors; expected 8 for each file", region.sectors),
+                );
             }
             vec![SizeShare { bytes: sectors * SECTOR_BYTES, percent: 100 }]
         }
@@ -164,12 +167,7 @@ impl Layout {
     }
 
     /// The next write, of `draw`n sectors at the most.
-    pub fn next_write(
-        &mut self,
-        files: &Files,
-        first: u64,
-        draw: impl FnOnce(&mut Rng) -> u64,
-    ) -> Option<Request> {
+    pub fn next_write(&mut self, files: &Files, first: u64, draw: impl FnOnce(&mut Rng) -> u64) -> Option<Request> {
         while self.open.len() < self.most && self.begun < files.count() as u64 {
             self.open.push((self.order.place(self.begun) as usize, 0));
             self.begun += 1;

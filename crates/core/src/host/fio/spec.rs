@@ -225,7 +225,8 @@ impl fmt::Display for FioSpec {
 }
 
 fn split_text(shares: &[SizeShare]) -> String {
-    let parts: Vec<String> = shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect();
+    let parts: Vec<String> =
+        shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect();
     parts.join(":")
 }
 
@@ -237,7 +238,8 @@ fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::
         return write!(f, ",bs={}", if same { texts[0].clone() } else { join(texts, ",") });
     }
     let same = sizes.iter().all(|shares| *shares == sizes[0]);
-    let texts: Vec<String> = if same { vec![split_text(&sizes[0])] } else { sizes.iter().map(|shares| split_text(shares)).collect() };
+    let texts: Vec<String> =
+        if same { vec![split_text(&sizes[0])] } else { sizes.iter().map(|shares| split_text(shares)).collect() };
     write!(f, ",bssplit={}", join(texts, ","))
 }
 

@@ -6,6 +6,7 @@
 
 use crate::nand::Flash;
 use crate::nand::data::Data;
+use crate::units::Nanos;
 
 /// No page.
 pub const NO_PAGE: u32 = u32::MAX;
@@ -94,6 +95,16 @@ pub trait Device {
 
     /// Whether reads of the host are under way in `channel`.
     fn reading(&self, channel: u32) -> bool;
+
+    /// Time that what waits or runs in `channel` will take from now on, reads included.
+    fn queued(&self, _channel: u32) -> Nanos {
+        0
+    }
+
+    /// What a page adds to that when it is written, and when it is read.
+    fn page_times(&self) -> (Nanos, Nanos) {
+        (0, 0)
+    }
 
     /// Erases of `channel` so far.
     fn wear(&self, channel: u32) -> u64;

@@ -251,6 +251,32 @@ impl Device for Attached<'_> {
         (0..geometry.dies()).any(|die| geometry.channel_of_die(die) == channel && self.io.reading(die) > 0)
     }
 
+    /// Channels move data while their dies work: whichever has more to do.
+    fn queued(&self, channel: u32) -> Nanos {
+        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
+        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
+        let (mut bus, mut array, mut dies) = (0, 0, 0);
+        for die in (0..geometry.dies()).filter(|&die| geometry.channel_of_die(die) == channel) {
+            let reads = Nanos::from(self.io.reading(die));
+            let others = Nanos::from(self.io.load(die)) - reads;
+            bus += (reads + others) * moving;
+            array +=
+                reads * ((part.t_read + part.t_read_high) / 2) + others * ((part.t_program + part.t_program_high) / 2);
+            dies += 1;
+        }
+        bus.max(array / dies)
+    }
+
+    fn page_times(&self) -> (Nanos, Nanos) {
+        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
+        let dies = Nanos::from(geometry.dies() / geometry.channels);
+        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
+        (
+            moving.max(((part.t_program + part.t_program_high) / 2) / dies),
+            moving.max(((part.t_read + part.t_read_high) / 2) / dies),
+        )
+    }
+
     fn wear(&self, channel: u32) -> u64 {
         self.link.wear[channel as usize]
     }

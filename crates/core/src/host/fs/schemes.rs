@@ -2,9 +2,12 @@
 //!
 //! A scheme decides, the file system acts. One scheme is one file and one line of [`SCHEMES`].
 
+use crate::units::Nanos;
+
 mod depth;
 mod fairness;
 mod hybrid;
+mod least_work;
 mod read_busy;
 mod rr;
 
@@ -19,6 +22,10 @@ pub struct View<'a> {
     pub issued: &'a [u64],
     /// Whether reads are under way in each channel.
     pub reading: &'a [bool],
+    /// Time until each channel is done with what waits there, reads and the pages of the request included.
+    pub work: &'a [Nanos],
+    /// What reading a page adds to that.
+    pub read_time: Nanos,
     /// The channel whose turn it is.
     pub turn: u32,
 }
@@ -79,7 +86,8 @@ pub struct Entry {
 }
 
 /// Every scheme.
-pub const SCHEMES: &[Entry] = &[rr::ENTRY, fairness::ENTRY, read_busy::ENTRY, depth::ENTRY, hybrid::ENTRY];
+pub const SCHEMES: &[Entry] =
+    &[rr::ENTRY, fairness::ENTRY, read_busy::ENTRY, depth::ENTRY, hybrid::ENTRY, least_work::ENTRY];
 
 /// The scheme called `name`.
 pub fn new(name: &str) -> Option<Box<dyn Scheme>> {
@@ -94,13 +102,17 @@ mod tests {
     pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
         let scheme = new(scheme).unwrap();
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
+        // As if a read took 35 and a page written 10.
+        let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
         let (mut turn, mut placed) = (0, Vec::new());
         while (placed.len() as u32) < pages {
-            let channel = scheme.choose(&View { pages, file: &file, issued: &issued, reading, turn });
+            let channel =
+                scheme.choose(&View { pages, file: &file, issued: &issued, reading, work: &work, read_time: 1, turn });
             for _ in 0..scheme.depth(pages, channels).min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;
                 issued[channel as usize] += 1;
+                work[channel as usize] += 10;
             }
             turn = (channel + 1) % channels;
         }
@@ -132,6 +144,19 @@ mod tests {
         assert_eq!(placed("depth", 16, &[0; 8], &[0; 8], &[false; 8])[..4], [0, 1, 2, 3]);
         assert_eq!(placed("depth", 17, &[0; 8], &[0; 8], &[false; 8])[..5], [0, 0, 1, 1, 2]);
         assert_eq!(placed("depth", 32, &[0; 8], &[0; 8], &[false; 8])[..5], [0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn least_work_waits_for_a_channel_where_that_is_sooner() {
+        let busy = [true, false, false, false];
+        assert_eq!(
+            placed("least-work", 4, &[0; 4], &[0; 4], &busy),
+            [1, 2, 3, 1],
+            "a read takes as long as three pages"
+        );
+        assert_eq!(placed("least-work", 3, &[3, 1, 2, 2], &[0; 4], &QUIET), [1, 2, 3], "the file among equals");
+        assert_eq!(placed("least-work", 2, &[0, 9, 0, 0], &[0; 4], &QUIET), [0, 2]);
+        assert_eq!(placed("least-work", 18, &[0; 4], &[0; 4], &QUIET)[..5], [0, 0, 0, 0, 1]);
     }
 
     #[test]

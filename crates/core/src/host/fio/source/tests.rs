@@ -181,3 +181,46 @@ fn speed_of_generation() {
         println!("{:6.2} ns a request: {text} ({sum:x})", start.elapsed().as_nanos() as f64 / count as f64);
     }
 }
+
+#[test]
+fn files_are_laid_out_and_requests_stay_in_theirs() {
+    let text = "rw=randrw,bssplit=4k/50:16k/50,size=1MiB,filesize=8k/50:64k/50,openfiles=4,n=4000";
+    let mut source = FioSource::new(&FioSpec::parse(text).unwrap(), 2 * MIB, 7).unwrap();
+    let layout: Vec<Request> = std::iter::from_fn(|| source.next_of_layout()).collect();
+    // 1 MiB holds 28 files of 36 KiB in the mean, 14 of each size; the large ones come first.
+    let streams: std::collections::BTreeSet<u32> = layout.iter().map(|request| request.stream).collect();
+    assert_eq!(streams, (1..=28).collect());
+    let written: u64 = layout.iter().map(|request| u64::from(request.sectors)).sum();
+    assert_eq!(written, 14 * (128 + 16));
+    assert!(layout.windows(2).any(|pair| pair[0].stream != pair[1].stream && pair[0].stream > pair[1].stream));
+    let start = |stream: u64| if stream <= 14 { (stream - 1) * 128 } else { 14 * 128 + (stream - 15) * 16 };
+    while let Some(request) = source.next_request().unwrap() {
+        let (stream, end) = (u64::from(request.stream), request.sector + u64::from(request.sectors));
+        assert!(request.sector >= start(stream) && end <= start(stream + 1), "{request:?}");
+        assert!(request.sectors == 8 || stream <= 14, "only large files hold 16 KiB");
+    }
+}
+
+#[test]
+fn sequential_requests_go_from_file_to_file() {
+    let requests = all("rw=write,bs=12k,size=96k,nrfiles=3,n=7", MIB);
+    let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.sector, request.stream)).collect();
+    assert_eq!(places, [(0, 1), (24, 1), (64, 2), (88, 2), (128, 3), (152, 3), (0, 1)]);
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    for (text, key) in [
+        ("rw=read,bs=64k,size=1MiB,nrfiles=64", "filesize"),
+        ("rw=read,size=1MiB,nrfiles=64,filesize=64k", "nrfiles"),
+        ("rw=read,size=64k,nrfiles=1000", "nrfiles"),
+    ] {
+        let refused = FioSource::new(&FioSpec::parse(text).unwrap(), 4 * MIB, 1).unwrap_err();
+        assert!(matches!(&refused, Error::Input { place, .. } if place.contains(key)), "{text}: {refused}");
+    }
+    // Without nrfiles, a size is that of the one file, the region.
+    let spec = FioSpec::parse("rw=read,filesize=1MiB").unwrap();
+    assert_eq!((spec.size, spec.file_sizes), (Some(crate::host::fio::Amount::Bytes(MIB)), None));
+    let shown = FioSpec::parse("rw=read,size=1MiB,filesize=4k/50:8k/50,openfiles=2").unwrap();
+    assert_eq!(FioSpec::parse(&shown.to_string()).unwrap(), shown);
+}
