@@ -86,7 +86,7 @@ _RUN_OPTIONS = (
         "--precondition",
         default=_DEFAULT.precondition,
         metavar="SPEC",
-        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x or steady.",
+        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
     ),
     click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
     click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),

@@ -11,7 +11,17 @@ from conftest import Command
 from palimpsest import reproduce as reproduction
 from palimpsest.errors import InputError
 from palimpsest.options import RunOptions
-from palimpsest.reproduce import claims, figures, mga, mga_runs, outputs, spread_beyond, spread_runs, sweeps
+from palimpsest.reproduce import (
+    claims,
+    codesign_runs,
+    figures,
+    mga,
+    mga_runs,
+    outputs,
+    spread_beyond,
+    spread_runs,
+    sweeps,
+)
 from palimpsest.reproduce.batch import Batch
 
 pytestmark = pytest.mark.unit
@@ -96,6 +106,15 @@ def test_unknowns_of_spread_change_something_each() -> None:
         assert sum(map(bool, changed)) == (2 if unknown.what == "two at once" else 1), unknown
 
 
+def test_unknowns_of_codesign_change_one_thing_each() -> None:
+    default, *others = codesign_runs.UNKNOWNS
+    base = list(codesign_runs.effects_runs(codesign_runs.QUICK, default))
+    for unknown in others:
+        assert list(codesign_runs.effects_runs(codesign_runs.QUICK, unknown)) != base, unknown
+        changed = [unknown.changes, unknown.overrides, unknown.base != default.base]
+        assert sum(map(bool, changed)) == (2 if unknown.what == codesign_runs.TOGETHER else 1), unknown
+
+
 def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """4 channels of 2 chips: IOPS <= 4 min(2 / (tR(n) + tDMA(n)), 1 / tDMA(n)), with the times of Table I."""
     table = {"2k": (67.2, 78.8, 213.3), "4k": (67.2, 76.9, 160.0)}
@@ -164,7 +183,7 @@ def test_pictures_are_the_same_bytes_each_time() -> None:
 
 
 def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
-    for paper, status in (("codesign", 2), ("nothing", 2)):
+    for paper, status in (("llh", 2), ("nothing", 2)):
         completed = fake_command("reproduce", paper)
         assert completed.returncode == status
         assert completed.stderr.startswith("error: ")

@@ -102,12 +102,12 @@ mod tests {
     pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
         let scheme = new(scheme).unwrap();
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
-        // As if a read took 35 and a page written 10.
+        // As if what is being read took 35, a page written 10 and one read 16.
         let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
         let (mut turn, mut placed) = (0, Vec::new());
         while (placed.len() as u32) < pages {
             let channel =
-                scheme.choose(&View { pages, file: &file, issued: &issued, reading, work: &work, read_time: 1, turn });
+                scheme.choose(&View { pages, file: &file, issued: &issued, reading, work: &work, read_time: 16, turn });
             for _ in 0..scheme.depth(pages, channels).min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;
@@ -156,7 +156,7 @@ mod tests {
         );
         assert_eq!(placed("least-work", 3, &[3, 1, 2, 2], &[0; 4], &QUIET), [1, 2, 3], "the file among equals");
         assert_eq!(placed("least-work", 2, &[0, 9, 0, 0], &[0; 4], &QUIET), [0, 2]);
-        assert_eq!(placed("least-work", 18, &[0; 4], &[0; 4], &QUIET)[..5], [0, 0, 0, 0, 1]);
+        assert_eq!(placed("least-work", 18, &[0; 4], &[0; 4], &QUIET)[..5], [0, 1, 2, 3, 0]);
     }
 
     #[test]

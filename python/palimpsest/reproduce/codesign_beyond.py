@@ -1,0 +1,146 @@
+"""Beyond the co-design paper: a scheme of ours over depth of queue, the price of hand-overs, and real traces."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..options import RunOptions
+from . import figures
+from .batch import Batch
+from .codesign_runs import OWN, SCHEMES, WORKLOADS, Scale, change, response_ns
+from .figures import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["figures_of", "runs"]
+
+DEPTHS = (1, 4, 16, 64)
+HAND_OVERS_US = (0, 3, 20, 100)
+COMPARED = ("rr", "hybrid", OWN)
+
+_Rows = list[dict[str, Any]]
+_Keyed = dict[tuple[Any, ...], RunOptions]
+
+
+def _depth_runs(scale: Scale) -> _Keyed:
+    return {
+        (name, depth, scheme): scale.scheme(scheme, name, f"iodepth={depth}")
+        for name in WORKLOADS
+        for depth in DEPTHS
+        for scheme in COMPARED
+    }
+
+
+def _hand_over_runs(scale: Scale) -> _Keyed:
+    return {
+        (name, time, scheme): scale.scheme(scheme, name, "", f"fs.dispatch_overhead={time}us")
+        for name in WORKLOADS[:1]
+        for time in HAND_OVERS_US
+        for scheme in (*SCHEMES, OWN)
+    }
+
+
+def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
+    if batch.traces is None:
+        return {}
+    files = [path for path in sorted(Path(batch.traces).iterdir()) if path.is_file()]
+    made: _Keyed = {}
+    for path in (path for path in files if path.suffix in (".zst", ".gz", ".csv")):
+        # All schemes where the trace is of the paper's kind, Microsoft's production servers.
+        schemes = (*SCHEMES, OWN) if path.name.startswith("msps") else COMPARED
+        for scheme in schemes:
+            run = scale.scheme(scheme, "", "", "host.fold=true", "host.iodepth=16", "fs.file_size=1MiB")
+            made[path.name.split(".")[0], scheme] = replace(
+                run, workload=str(path), requests=scale.trace_requests, precondition="fill:70%", skip_bad=True
+            )
+    return made
+
+
+def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
+    """The runs that `figures_of` asks for."""
+    yield from _depth_runs(swept).values()
+    yield from _hand_over_runs(swept).values()
+    yield from _trace_runs(batch, scale).values()
+
+
+def _own(batch: Batch, scale: Scale) -> Figure:
+    keyed = _depth_runs(scale)
+    rows: _Rows = []
+    for (workload, depth, scheme), options in keyed.items():
+        base = response_ns(batch[keyed[workload, depth, SCHEMES[0]]])
+        latency = batch[options]["latency_ns"]
+        row = {
+            "workload": workload,
+            "depth": str(depth),
+            "scheme": scheme,
+            "response_us": response_ns(batch[options]) / 1000,
+        }
+        row |= {"read_us": latency["read"]["mean"] / 1000, "write_us": latency["write"]["mean"] / 1000}
+        rows.append(row | {"change_percent": change(response_ns(batch[options]), base)})
+    data = pl.DataFrame(rows)
+    draw = figures.bars("depth", "scheme", "change_percent", "%, rr = 0")
+    shown = pl.col("scheme") != SCHEMES[0]
+    draws = [
+        (f"{name}, by requests in flight", _only(draw, shown & (pl.col("workload") == name))) for name in WORKLOADS
+    ]
+    note = (
+        f"{OWN} counts what waits in each channel, reads and programs alike, where read-busy asks only whether there "
+        "is a read, and fairness only for pages of the file."
+    )
+    title = f"Beyond: {OWN} against hybrid, mean response time"
+    return Figure("own_scheme", title, note, data, figures.panels(data, draws, height=2.6))
+
+
+def _only(draw: figures.Draw, rows: pl.Expr) -> figures.Draw:
+    return lambda axes, data: draw(axes, data.filter(rows))
+
+
+def _hand_over(batch: Batch, scale: Scale) -> Figure:
+    keyed = _hand_over_runs(scale)
+    rows: _Rows = []
+    for (workload, time, scheme), options in keyed.items():
+        result = batch[options]
+        row = {"workload": workload, "hand_over_us": time, "scheme": scheme, "response_us": response_ns(result) / 1000}
+        rows.append(row | {"groups": result["ftl_stats"]["fs_command_groups"]})
+    data = pl.DataFrame(rows)
+    draw = figures.lines("hand_over_us", "scheme", "response_us", "us a hand-over", "us")
+    note = (
+        "The FTL's memory is one for all channels: hand-overs come one after the other. livemaps, mean response time."
+    )
+    return Figure("hand_over", "Price of a hand-over", note, data, figures.panels(data, [("Mean response time", draw)]))
+
+
+def _traces(batch: Batch, scale: Scale) -> list[Figure]:
+    keyed = _trace_runs(batch, scale)
+    rows: _Rows = []
+    for (trace, scheme), options in keyed.items():
+        result = batch[options]
+        base = response_ns(batch[keyed[trace, SCHEMES[0]]])
+        row = {"trace": trace, "scheme": scheme, "response_us": response_ns(result) / 1000}
+        stats = result["ftl_stats"]
+        row |= {"change_percent": change(response_ns(result), base), "uneven_percent": 100 * stats["imbalance_uneven"]}
+        rows.append(row | {"above_1_percent": 100 * stats["imbalance_above_1"]})
+    if not rows:
+        return []
+    data = pl.DataFrame(rows)
+    draw = figures.bars("trace", "scheme", "change_percent", "%, rr = 0")
+
+    def slanted(axes: "Axes", rows: pl.DataFrame) -> None:
+        draw(axes, rows.filter(pl.col("scheme") != SCHEMES[0]))
+        axes.tick_params(axis="x", rotation=25, labelsize=7)
+
+    note = (
+        "Not in the paper: real traces, folded into the drive, 16 requests in flight, after 70 % of it was written in "
+        "order. They name no files: each MiB of addresses is one. DevToolsRelease is of the paper's family of traces."
+    )
+    svg = figures.panels(data, [("Mean response time", slanted)], height=4.2)
+    return [Figure("traces", "Extra: real traces", note, data, svg)]
+
+
+def figures_of(batch: Batch, scale: Scale, swept: Scale) -> list[Figure]:
+    """All figures beyond the paper's."""
+    return [_own(batch, swept), _hand_over(batch, swept), *_traces(batch, scale)]

@@ -1,0 +1,97 @@
+"""The reproduction of the co-design paper end to end, on the native module: contract, statistics, same bytes."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import Command, figures
+from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs, outputs
+from palimpsest.reproduce.batch import Batch
+
+pytestmark = pytest.mark.contract
+
+FIGURES = ["statistics", "maps", "fig2", "fig6", "fig7", "fig8", "round_robin", "sweep", "own_scheme", "hand_over"]
+CLAIMS = {
+    "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
+    "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",
+    *codesign.PAPER, *(f"throughput_{name}" for name in codesign.PAPER),
+}  # fmt: skip
+SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everything=False)
+
+
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest reproduction that has every figure."""
+    monkeypatch.setattr(codesign, "QUICK", SMALL)
+    monkeypatch.setattr(codesign, "QUICK_SWEEP", SMALL)
+    kept = (codesign_runs.UNKNOWNS[0], *(u for u in codesign_runs.UNKNOWNS if u.value == "1 in flight"))
+    monkeypatch.setattr(codesign, "UNKNOWNS", kept)
+    monkeypatch.setattr(codesign_beyond, "DEPTHS", (16,))
+    monkeypatch.setattr(codesign_beyond, "HAND_OVERS_US", (3,))
+
+
+def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
+    made = figures(palimpsest("reproduce", "codesign", "--quick", "--json", "--out", str(tmp_path)))
+    assert made["paper"] == "codesign"
+    assert {claim["id"] for claim in made["claims"]} == CLAIMS
+    for claim in made["claims"]:
+        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
+        if isinstance(claim["paper"], float | int):
+            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
+        assert claim["agrees"] or claim["note"], claim
+    ours = {claim["id"]: claim["ours"] for claim in made["claims"]}
+    # Fig. 2: the sizes of files in the presets were chosen for these.
+    for workload, shares in codesign_runs.UNEVEN.items():
+        own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
+        assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
+    assert [figure["id"] for figure in made["figures"]] == FIGURES
+    for figure in made["figures"]:
+        assert Path(figure["data"]).is_file()
+        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
+    # With a fixed number in flight throughput is the inverse of response time (Little's law), which the warm-up blurs.
+    rows = pl.read_parquet(tmp_path / "fig7.parquet").join(
+        pl.read_parquet(tmp_path / "fig8.parquet"), on=["workload", "scheme"]
+    )
+    in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
+    assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert page.lower().count("synthetic") > 5
+
+
+def test_workloads_have_the_statistics_of_the_paper() -> None:
+    batch = Batch(jobs=2)
+    batch.run(codesign_runs.statistics_run(name) for name in codesign_runs.WORKLOADS)
+    data = codesign.statistics(batch).data
+    assert set(data["workload"]) == set(codesign_runs.WORKLOADS)
+    assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
+
+
+def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
+    for name, response in codesign.PAPER.items():
+        assert codesign.PAPER_THROUGHPUT[name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)
+
+
+def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    small(monkeypatch)
+    files = []
+    for jobs in (1, 2):
+        folder = tmp_path / str(jobs)
+        outputs.write([codesign.reproduce(Batch(jobs))], folder, each_apart=False)
+        files.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert files[0] == files[1]
+
+
+def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = [
+        "time_ns,op,offset_bytes,size_bytes",
+        *(f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300)),
+    ]
+    (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    small(monkeypatch)
+    made = codesign.reproduce(Batch(2, traces=str(tmp_path)))
+    extra = made.figures[-1]
+    assert extra.id == "traces"
+    assert extra.data["trace"].unique().to_list() == ["own"]
+    assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)
+    assert json.dumps(made.to_dict())
