@@ -390,6 +390,7 @@ impl FileSystem {
     fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32]) -> Vec<u32> {
         let channels = self.shape.channels;
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
+        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel)).collect();
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {
@@ -406,7 +407,8 @@ impl FileSystem {
         let depth = self.scheme.depth(count, channels).max(1);
         let mut placed = Vec::with_capacity(pages.len());
         while placed.len() < pages.len() {
-            let view = View { pages: count, file: &file, issued: &self.issued, reading: &reading, turn: self.turn };
+            let (issued, turn) = (&self.issued, self.turn);
+            let view = View { pages: count, file: &file, issued, reading: &reading, crowded: &crowded, turn };
             let channel = self.scheme.choose(&view);
             let pages = depth.min(count - placed.len() as u32);
             placed.extend((0..pages).map(|_| channel));

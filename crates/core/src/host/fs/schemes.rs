@@ -19,6 +19,8 @@ pub struct View<'a> {
     pub issued: &'a [u64],
     /// Whether reads are under way in each channel.
     pub reading: &'a [bool],
+    /// Whether each channel has so much less free space than another that it gets pages only in turn.
+    pub crowded: &'a [bool],
     /// The channel whose turn it is.
     pub turn: u32,
 }
@@ -28,10 +30,10 @@ impl View<'_> {
         self.file.len() as u32
     }
 
-    /// All channels, from the one whose turn it is on.
-    fn in_turn(&self) -> impl Iterator<Item = u32> {
+    /// The channels that are not crowded, from the one whose turn it is on.
+    fn in_turn(&self) -> impl Iterator<Item = u32> + '_ {
         let (turn, channels) = (self.turn, self.channels());
-        (0..channels).map(move |step| (turn + step) % channels)
+        (0..channels).map(move |step| (turn + step) % channels).filter(|&channel| !self.crowded[channel as usize])
     }
 
     /// Whether `channel` is free of reads, or all are busy with them.
@@ -94,9 +96,11 @@ mod tests {
     pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
         let scheme = new(scheme).unwrap();
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
+        let crowded = vec![false; file.len()];
         let (mut turn, mut placed) = (0, Vec::new());
         while (placed.len() as u32) < pages {
-            let channel = scheme.choose(&View { pages, file: &file, issued: &issued, reading, turn });
+            let channel =
+                scheme.choose(&View { pages, file: &file, issued: &issued, reading, crowded: &crowded, turn });
             for _ in 0..scheme.depth(pages, channels).min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;
