@@ -8,7 +8,12 @@
 //! is its data cells, then its spare cells; codes that need spare want it erased. Failure rates are for cells that look
 //! random, as scrambled pages do ([`scramble`]). Errors of the cells themselves and their correction are not modelled.
 
+mod cancellation;
+mod polar;
+mod polar_repair;
+mod positions;
 mod table;
+mod transform;
 
 use crate::error::Error;
 use crate::rng::Rng;
@@ -108,7 +113,7 @@ pub struct Entry {
 }
 
 /// Every code.
-pub const CODES: &[Entry] = &[table::ENTRY];
+pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
