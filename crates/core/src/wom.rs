@@ -9,6 +9,7 @@
 //! random, as scrambled pages do ([`scramble`]). Errors of the cells themselves and their correction are not modelled.
 
 mod cancellation;
+mod fountain;
 mod polar;
 mod polar_repair;
 mod positions;
@@ -113,7 +114,7 @@ pub struct Entry {
 }
 
 /// Every code.
-pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY];
+pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY, fountain::ENTRY];
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
