@@ -20,7 +20,7 @@ use super::{Code, Effort, Entry, Failed, Shape, Unfit};
 use crate::rng::Rng;
 use dense::Dense;
 use graph::Graph;
-use peel::{INACTIVE, Peel, rows_of, rows_of_check};
+use peel::{INACTIVE, NOTHING, Peel, rows_of, rows_of_check};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fountain",
@@ -31,6 +31,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
+/// Columns tried beyond the number of equations, before those that cost more.
+const SPARE_COLUMNS: usize = 32;
 
 struct Fountain {
     shape: Shape,
@@ -88,44 +90,50 @@ impl Fountain {
     /// Finds for each step what frees the inactive equations of its cell.
     fn trace(&mut self) {
         let Fountain { graph, peel, added, begins, .. } = self;
+        // Cells of the steps before the first inactive equation stand in none.
+        let plain = peel.inactive.first().map_or(peel.steps.len(), |&(_, before)| before as usize);
         added.clear();
         begins.clear();
+        begins.resize(plain + 1, 0);
         let mut inactive = 0;
-        for (at, &(row, cell)) in peel.steps.iter().enumerate() {
+        for (at, &(row, cell)) in peel.steps.iter().enumerate().skip(plain) {
             while peel.inactive.get(inactive).is_some_and(|&(_, before)| before as usize <= at) {
                 inactive += 1;
             }
             let begin = added.len();
-            begins.push(begin as u32);
             added.resize(begin + inactive.div_ceil(64), 0);
             let (earlier, own) = added.split_at_mut(begin);
             for other in rows_of(graph, cell).filter(|&other| other != row) {
                 add_row(peel.state[other as usize], begins, earlier, own);
             }
+            begins.push(added.len() as u32);
         }
-        begins.push(added.len() as u32);
     }
 
-    /// Takes free columns until every inactive equation can be met, parity bits last.
+    /// Takes free columns until every inactive equation can be met: cells, which are many and cheap, then parity bits, which
+    /// alone can meet equations without writable cells, then more cells.
     fn eliminate(&mut self) {
         let Fountain { graph, peel, dense, added, begins, free, column, .. } = self;
         let equations = peel.inactive.len();
         dense.clear(equations);
-        let cells = free.iter().enumerate().flat_map(|(word, &bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
-        });
+        let cells = || {
+            free.iter().enumerate().flat_map(|(word, &bits)| {
+                (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
+            })
+        };
         let checks = (0..64 * (graph.rows - graph.message_rows) as u32).map(|check| check | CHECK);
-        for name in cells.chain(checks) {
+        let first = equations + SPARE_COLUMNS;
+        for name in cells().take(first).chain(checks).chain(cells().skip(first)) {
             if dense.rank() == equations {
                 break;
             }
             column.clear();
             column.resize(equations.div_ceil(64), 0);
+            let add = |row: u32| add_row(peel.state[row as usize], begins, added, column);
             if name & CHECK == 0 {
-                rows_of(graph, name).for_each(|row| add_row(peel.state[row as usize], begins, added, column));
+                rows_of(graph, name).for_each(add);
             } else {
-                let rows = rows_of_check(graph, name & !CHECK);
-                rows.for_each(|row| add_row(peel.state[row as usize], begins, added, column));
+                rows_of_check(graph, name & !CHECK).for_each(add);
             }
             dense.push(name, column);
         }
@@ -174,9 +182,8 @@ impl Fountain {
 /// Adds to `column`, a bit each inactive equation, what an equation of `state` adds.
 #[inline]
 fn add_row(state: u32, begins: &[u32], added: &[u64], column: &mut [u64]) {
-    if state < INACTIVE - 1 {
-        let begin = begins[state as usize] as usize;
-        let end = begins.get(state as usize + 1).map_or(added.len(), |&end| end as usize);
+    if state < NOTHING {
+        let (begin, end) = (begins[state as usize] as usize, begins[state as usize + 1] as usize);
         column.iter_mut().zip(&added[begin..end]).for_each(|(to, from)| *to ^= from);
     } else if state & INACTIVE != 0 {
         let number = state & !INACTIVE;
