@@ -21,18 +21,66 @@ use crate::rng::Rng;
 use dense::Dense;
 use graph::Graph;
 use peel::{INACTIVE, NOTHING, Peel, rows_of, rows_of_check};
+use std::f64::consts::LN_2;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fountain",
     about: "sparse sums of cells, solved by peeling with inactivation; least spare, decoded as fast as polar",
     build: |shape| Ok(Box::new(Fountain::new(shape)?)),
-    spare_needed: |_, _, _| Ok(0),
+    spare_needed,
 };
+
+/// As if the matrix were random: r writable cells more than coded bits fail with probability 2^-r, r < 0 always.
+fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result<usize, Unfit> {
+    check(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes })?;
+    let cells = 8 * cell_bytes;
+    let log_all = |m: usize| libm::lgamma(m as f64 + 1.0);
+    // Writable cells are binomial; 16 standard deviations hold all of them that matter.
+    let reach = 8 * libm::sqrt(cells as f64) as usize;
+    let shares: Vec<(usize, f64)> = (cells / 2 - reach.min(cells / 2)..=(cells / 2 + reach).min(cells))
+        .map(|writable| {
+            let log = log_all(cells) - log_all(writable) - log_all(cells - writable) - cells as f64 * LN_2;
+            (writable, libm::exp(log))
+        })
+        .collect();
+    let fails = |spare: usize| -> f64 {
+        let coded = 8 * (message_bytes - spare);
+        let given = |writable: usize| libm::exp2(-(writable.saturating_sub(coded).min(1000) as f64));
+        shares.iter().map(|&(writable, share)| share * given(writable)).sum()
+    };
+    let (mut few, mut enough) = (0, message_bytes);
+    while few < enough {
+        let spare = few.midpoint(enough);
+        if fails(spare) <= failure { enough = spare } else { few = spare + 1 }
+    }
+    Ok(enough)
+}
+
+fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), Unfit> {
+    let coded = message_bytes.saturating_sub(spare_bytes);
+    if cell_bytes == 0 || cell_bytes % 8 != 0 || cell_bytes > MAX_CELL_BYTES {
+        return Err(Unfit(format!(
+            "the fountain code cannot have {cell_bytes} bytes of cells; expected a multiple of 8 from 8 to \
+             {MAX_CELL_BYTES}"
+        )));
+    }
+    if message_bytes == 0 || coded > cell_bytes {
+        return Err(Unfit(format!(
+            "the fountain code cannot store {message_bytes} bytes in {cell_bytes} bytes of cells and {spare_bytes} of \
+             spare; expected a message of 1 to {} bytes",
+            cell_bytes + spare_bytes
+        )));
+    }
+    Ok(())
+}
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
 /// Columns tried beyond the number of equations, before those that cost more.
 const SPARE_COLUMNS: usize = 32;
+
+/// What the words of an edge can name.
+const MAX_CELL_BYTES: usize = 1 << 18;
 
 struct Fountain {
     shape: Shape,
@@ -56,20 +104,9 @@ struct Fountain {
 
 impl Fountain {
     fn new(shape: Shape) -> Result<Self, Unfit> {
+        check(shape)?;
         let Shape { message_bytes, cell_bytes, spare_bytes } = shape;
         let coded = message_bytes.saturating_sub(spare_bytes);
-        if cell_bytes == 0 || cell_bytes % 8 != 0 || cell_bytes > 1 << 18 {
-            return Err(Unfit(format!(
-                "the fountain code cannot have {cell_bytes} bytes of cells; expected a multiple of 8 from 8 to 262144"
-            )));
-        }
-        if message_bytes == 0 || coded > cell_bytes {
-            return Err(Unfit(format!(
-                "the fountain code cannot store {message_bytes} bytes in {cell_bytes} bytes of cells and {spare_bytes} \
-                 of spare; expected a message of 1 to {} bytes",
-                cell_bytes + spare_bytes
-            )));
-        }
         let graph = Graph::new(cell_bytes / 8, coded.div_ceil(8));
         Ok(Fountain {
             shape,
