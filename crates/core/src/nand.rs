@@ -16,11 +16,14 @@ use crate::units::Picojoules;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
-use part::Part;
+use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 
 /// A set of subpages of one page, bit i for subpage i.
 pub type SubpageMask = u64;
+
+/// A set of ECC code words of one page, bit i for word i. A page has at most 64 of them.
+pub type WordMask = u64;
 
 /// The first `count` subpages of a page, 1 to 64 of them.
 #[inline]
@@ -253,9 +256,10 @@ impl Nand {
         }))
     }
 
-    /// Whether the wanted subpages of `ppn` may be read.
+    /// Whether the part can do `command`, and the wanted subpages of `ppn` may be read.
     #[inline]
-    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
+    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
+        rules::check_read(&self.part, command)?;
         let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
         // Without gaps everything below `next_page` is written: no need to look at the page.
@@ -278,27 +282,28 @@ impl Nand {
         Ok(())
     }
 
-    /// Reads the wanted subpages of `ppn`. Returns whether a retry was needed.
+    /// Reads the wanted subpages of `ppn` with `command`. Returns whether a retry was needed, which senses the same again.
     ///
     /// # Errors
-    /// [`Halt::Refused`] where a wanted subpage holds no data, [`Halt::PowerCut`].
+    /// [`Halt::Refused`] where a wanted subpage holds no data or the part has no such command, [`Halt::PowerCut`].
     #[inline]
-    pub fn read(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<bool> {
+    pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::Kind::Read, block, page, wanted);
-        if let Err(rule) = self.probe_read(ppn, wanted) {
+        if let Err(rule) = self.probe_read(ppn, wanted, command) {
             return Err(self.refuse(rule, block, page));
         }
         if cut {
             return Err(Halt::PowerCut);
         }
         self.counters.reads += 1;
-        self.counters.read_energy += if self.part.is_high(page) { self.part.e_read_high } else { self.part.e_read };
+        let energy = self.part.read_energy(page, command);
+        self.counters.read_energy += energy;
         let retry = self.faults.as_mut().is_some_and(Faults::read_fails);
         if retry {
             self.counters.retries += 1;
-            self.counters.read_energy += self.part.e_read;
+            self.counters.read_energy += energy;
         }
         Ok(retry)
     }

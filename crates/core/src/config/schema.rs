@@ -2,7 +2,8 @@
 //! but `config/build.rs`, which puts their values into the typed settings.
 
 use super::value::Kind::{
-    self, Blocks, Bytes, Choice, Count, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Time, Times, Victim,
+    self, Blocks, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Time, Times,
+    Victim,
 };
 
 /// What a key has when nobody sets it.
@@ -98,9 +99,16 @@ pub static KEYS: &[Key] = &[
     key("part.word_size", WORD, "2KiB", "ECC code word, the grain of dma and spread reads"),
     key("part.t_read_words", Times, "[]", "sensing 1, 2, ... words in spread mode; none: no such command"),
     key("part.t_dma_words", Times, "[]", "transferring 1, 2, ... words; none: part.bus_rate decides"),
+    key(
+        "part.spread_reach",
+        Choice(&["any", "run"]),
+        "any",
+        "words that one spread read may name: any, or one run of adjacent words",
+    ),
     key("part.endurance", Count { min: 1, max: ANY }, "3000", "erases that a block is rated for"),
     key("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
     same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
+    key("part.e_read_words", Energies, "[]", "energy of sensing 1, 2, ... words in spread mode; none: as for the page"),
     key("part.e_program", Energy, "0J", "energy of programming a page (low page)"),
     same("part.e_program_high", Energy, "part.e_program", "energy of programming a high page"),
     same("part.e_reprogram", Energy, "part.e_program", "energy of programming a low page again"),
@@ -131,7 +139,18 @@ pub static KEYS: &[Key] = &[
     ),
     key("ftl.wear_leveling", Choice(&["none", "dynamic", "static"]), "dynamic", "how erases are kept even"),
     key("ftl.wear_threshold", Count { min: 1, max: ANY }, "100", "spread of erases that static wear levelling allows"),
-    key("ftl.read", Choice(&["page", "dma", "spread"]), "page", "read command"),
+    key(
+        "ftl.read",
+        Choice(&["page", "dma", "spread"]),
+        "page",
+        "read command; page-fgm, dma-fgm and spftl each name one",
+    ),
+    key(
+        "ftl.read_gap",
+        Flag,
+        "false",
+        "whether spread reads of a part that reads runs may sense words in between to save a command",
+    ),
     key(
         "ftl.log_fraction",
         PROBABILITY,
@@ -155,6 +174,12 @@ pub static KEYS: &[Key] = &[
         Count { min: 0, max: ANY },
         "0",
         "mga: read counts halve after this many requests; 0: never",
+    ),
+    key(
+        "ftl.low_pages_first",
+        Flag,
+        "false",
+        "mga on mlc: small writes fill the low pages of a block by subpage, its high pages follow",
     ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(
