@@ -78,7 +78,7 @@ fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
 /// Writable cells that sparse rows need beyond random ones, on the safe side of what was measured (`docs/wom-codes.md`).
-const EXCESS: usize = 16;
+const EXCESS: usize = 80;
 /// Columns tried beyond the number of equations, before those that cost more.
 const SPARE_COLUMNS: usize = 32;
 
