@@ -106,6 +106,9 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     if ftl == "mga" {
         draw_mga(rng, &mut set);
     }
+    if ftl == "llh" {
+        draw_llh(rng, &mut settings);
+    }
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }
 
@@ -174,6 +177,29 @@ fn draw_mga(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
     set("ftl.merge_on_read", pick(rng, &["false", "false", "true"]).into());
     set("ftl.read_count_aging", pick(rng, &["0", "0", "7", "100"]).into());
     set("ftl.victim_free", pick(rng, &["false", "true"]).into());
+}
+
+/// Parts whose low pages can be reused, and each option.
+fn draw_llh(rng: &mut Rng, settings: &mut Vec<String>) {
+    let threshold = pick(rng, &["OP/2", "OP/2", "OP/4", "0 blocks", "1 block", "100 blocks"]);
+    *settings = reusable(
+        settings,
+        &[
+            &format!("part.order={}", pick(rng, &["low-low-high", "low-low-high", "low-high-low"])),
+            &format!("part.nop={}", pick(rng, &[2, 2, 4])),
+            &format!("part.endurance={}", pick(rng, &[3000, 3000, 20])),
+            &format!("ftl.threshold_pu={threshold}"),
+            &format!("ftl.threshold_window={}", pick(rng, &[0, 1, 5])),
+            &format!("ftl.wom_failure={}", pick(rng, &["0%", "0.25%", "20%", "100%"])),
+            &format!("ftl.reuse_cold={}", pick(rng, &["false", "false", "true"])),
+        ],
+    );
+}
+
+/// `settings` on a part whose low pages can be programmed twice, with `changes`.
+pub fn reusable(settings: &[String], changes: &[&str]) -> Vec<String> {
+    let part = ["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "ftl.classifier=recency"];
+    with(&with(settings, &part), changes)
 }
 
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {

@@ -3,7 +3,7 @@
 //! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, reusable, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::config::resolve;
@@ -307,6 +307,10 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
             "ftl.wear_threshold=1",
         ],
     );
+    let settings = match entry.name {
+        "llh" => reusable(&settings, &["part.page_size=8KiB", "ftl.threshold_window=1", "ftl.wom_failure=5%"]),
+        _ => settings,
+    };
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 
