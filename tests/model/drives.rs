@@ -2,6 +2,7 @@
 //! is tested.
 
 use palimpsest_core::config::{Drive, resolve};
+use palimpsest_core::ftl::HOT_AND_COLD;
 use palimpsest_core::geometry::Geometry;
 use palimpsest_core::rng::Rng;
 
@@ -90,12 +91,15 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     let all_planes = channels * chips * dies * planes;
 
     let streams = 1 + rng.below(3);
-    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]);
+    // A second write stores half a page.
+    let least = if ftl == "llh" { 2 } else { 1 };
+    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]).max(least);
     let subpage_bytes = if subpages == 64 { 512 } else { pick(rng, &[512u64, 1024, 4096]) };
     let page_bytes = subpages * subpage_bytes;
     let pages = pick(rng, &[4u64, 4, 6, 8, 16, 32, 64]);
     let room = limits.subpages / (all_planes * pages * subpages);
-    let spare = streams + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
+    let open = if HOT_AND_COLD.contains(&ftl) { streams.max(2) } else { streams };
+    let spare = open + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
     let blocks = (spare + 1 + rng.below(4)).max(spare + rng.below(room.saturating_sub(spare).clamp(1, 40)));
     set("part.pages_per_block", pages.to_string());
     set("part.page_size", format!("{page_bytes}B"));
@@ -109,7 +113,7 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     if ftl == "llh" {
         draw_llh(rng, &mut settings);
     }
-    build_with_spare(ftl, &settings, blocks, spare).ok()
+    build_with_spare(ftl, &settings, blocks, spare).inspect_err(|e| eprintln!("XX {e}")).ok()
 }
 
 fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
@@ -191,6 +195,8 @@ fn draw_llh(rng: &mut Rng, settings: &mut Vec<String>) {
             &format!("ftl.threshold_pu={threshold}"),
             &format!("ftl.threshold_window={}", pick(rng, &[0, 1, 5])),
             &format!("ftl.wom_failure={}", pick(rng, &["0%", "0.25%", "20%", "100%"])),
+            &format!("ftl.wom={}", pick(rng, &["polar", "polar-repair", "table", "fountain"])),
+            &format!("part.spare_size={}", pick(rng, &["32B", "128B", "640B"])),
             &format!("ftl.reuse_cold={}", pick(rng, &["false", "false", "true"])),
         ],
     );

@@ -6,7 +6,7 @@
 
 mod gather;
 mod hotcold;
-mod llh;
+pub mod llh;
 mod mga;
 pub mod page;
 pub mod sector_log;

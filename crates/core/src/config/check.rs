@@ -79,6 +79,9 @@ fn reuse(drive: &Drive, values: &Values) -> Result<()> {
         let what = "a second write stores half a page, so llh needs pages of two subpages at least";
         return refuse(values, &["ftl.name", "part.page_size", "part.subpage_size"], what);
     }
+    if let Err(unfit) = ftl::llh::check_code(part, &drive.ftl) {
+        return refuse(values, &["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"], &unfit.to_string());
+    }
     Ok(())
 }
 

@@ -27,6 +27,7 @@ use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Divisor, Extent};
 use crate::nand::data::Data;
+use crate::nand::part::Part;
 use crate::nand::{Flash, PADDING};
 use crate::parts::blocks::Blocks;
 use crate::parts::hot_cold::StreamChooser;
@@ -37,6 +38,7 @@ use crate::plan::{Cause, Gate, Io};
 use crate::prefetch::prefetch;
 use crate::rng::Rng;
 use crate::units::{Nanos, SECTOR_BYTES};
+use crate::wom::Unfit;
 use bank::{Bank, Life, NOWHERE, Threshold, Transitions};
 use buffers::{Append, Buffer, NOBODY};
 use code::Coder;
@@ -48,6 +50,14 @@ pub(super) const ENTRY: Entry = Entry {
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
 };
+
+/// Refuses a code that the settings name and that low pages of the part cannot have.
+///
+/// # Errors
+/// Why not.
+pub fn check_code(part: &Part, settings: &FtlSettings) -> Result<(), Unfit> {
+    code::build(part, settings).map(|_| ())
+}
 
 /// The stream of hot data, its buffer and its block.
 const HOT: u32 = 0;
@@ -153,7 +163,7 @@ impl Llh {
             streams: StreamChooser::always(settings, units, sectors_per_subpage),
             victim: victim::new(settings.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            coder: Coder::new(subpages, settings, blueprint.seed),
+            coder: Coder::new(io.nand(), settings, reuse, blueprint.seed),
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.gc_stop.of(geometry.blocks_per_plane),
