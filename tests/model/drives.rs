@@ -113,7 +113,7 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     if ftl == "llh" {
         draw_llh(rng, &mut settings);
     }
-    build_with_spare(ftl, &settings, blocks, spare).inspect_err(|e| eprintln!("XX {e}")).ok()
+    build_with_spare(ftl, &settings, blocks, spare).ok()
 }
 
 fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
@@ -204,8 +204,11 @@ fn draw_llh(rng: &mut Rng, settings: &mut Vec<String>) {
 
 /// `settings` on a part whose low pages can be programmed twice, with `changes`.
 pub fn reusable(settings: &[String], changes: &[&str]) -> Vec<String> {
-    let part = ["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "ftl.classifier=recency"];
-    with(&with(settings, &part), changes)
+    let mut settings = with(settings, &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"]);
+    if settings.iter().any(|setting| setting == "ftl.streams=3") {
+        settings = with(&settings, &["ftl.classifier=recency"]);
+    }
+    with(&settings, changes)
 }
 
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {

@@ -90,6 +90,9 @@ impl Llh {
     /// Whether the units of `victim`, and `slack` pages, fit into what is clean in `bank`, and into what the next program
     /// frees.
     fn fits(&self, io: &Io, bank: u32, victim: u32, slack: u32) -> bool {
+        if self.blocks.valid_count(victim) == 0 {
+            return true;
+        }
         let waiting = self.buffers[Self::buffer_of(bank, MOVED)].slots.len() as u32;
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.protected { self.subpages - 1 } else { 0 };

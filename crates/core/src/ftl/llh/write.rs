@@ -54,9 +54,9 @@ impl Llh {
             if held < room && !all {
                 break;
             }
-            // Units of one buffer share gates: they are programmed together.
+            // Units of one buffer share gates: they are programmed together, and again together where a program failed.
             all |= held > room;
-            self.program_page(io, bank, kind, held.min(room) as usize)?;
+            all |= !self.program_page(io, bank, kind, held.min(room) as usize)?;
         }
         if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
     }
@@ -70,8 +70,8 @@ impl Llh {
     }
 
     /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let it,
-    /// they stay; where a program fails, too.
-    fn program_page(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
+    /// they stay; where the program fails, too: then it returns false.
+    fn program_page(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<bool> {
         let (buffer, stream) = (Self::buffer_of(bank, kind), kind.min(COLD));
         let frontier = *self.frontier(bank, stream);
         let ppn = frontier.block * self.pages_per_block + frontier.page;
@@ -79,7 +79,8 @@ impl Llh {
         let (units, held) = self.fill_image(buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
         if frontier.again {
             if !self.encode(io, ppn) {
-                return self.give_up(io, bank, kind, count);
+                self.give_up(io, bank, kind, count)?;
+                return Ok(true);
             }
         } else {
             self.prepare(io, ppn, coded);
@@ -101,7 +102,7 @@ impl Llh {
         };
         if outcome == Outcome::Failed {
             self.drop_frontier(bank, stream);
-            return Ok(());
+            return Ok(false);
         }
         self.counters.padded += u64::from(units < self.capacity(io, bank, stream));
         if frontier.again {
@@ -111,7 +112,8 @@ impl Llh {
         }
         self.settle(io, ppn, buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
         self.remove_slots(io, buffer, count);
-        self.seek(io, bank, stream, frontier.step + 1)
+        self.seek(io, bank, stream, frontier.step + 1)?;
+        Ok(true)
     }
 
     /// Puts the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns how many
