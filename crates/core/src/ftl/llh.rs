@@ -17,8 +17,6 @@ mod buffers;
 mod code;
 mod collect;
 mod recover;
-#[cfg(test)]
-mod tests;
 mod write;
 
 use super::gather::Gather;

@@ -31,6 +31,9 @@ pub(super) struct Coder {
     message: Vec<u8>,
 }
 
+/// Bytes of a page that is small, and yet one that each code can have.
+const SMALL: usize = 256;
+
 /// What a second write by the settings' code stores in a page of `part`.
 fn shape(part: &Part, settings: &FtlSettings) -> Shape {
     Shape {
@@ -52,12 +55,26 @@ pub(in crate::ftl) fn build(part: &Part, settings: &FtlSettings) -> Result<Box<d
     (entry.build)(shape(part, settings))
 }
 
+/// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables of large
+/// pages take long to build.
+fn first_bytes(part: &Part, settings: &FtlSettings) -> usize {
+    let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
+    let code = wom::find(&settings.wom).and_then(|entry| (entry.build)(small).ok());
+    let code = code.map_or_else(|| build(part, settings), Ok).expect("the configuration was checked");
+    part.page_bytes as usize / code.shape().cell_bytes * code.first_bytes()
+}
+
 impl Coder {
     /// For the pages of `nand`; `reuse`: whether they are programmed twice.
     pub fn new(nand: &Nand, settings: &FtlSettings, reuse: bool, seed: u64) -> Self {
         let (part, subpages) = (nand.part(), nand.geometry().subpages_per_page);
-        let code = reuse.then(|| build(part, settings).expect("the configuration was checked"));
-        let first_bytes = code.as_ref().map_or(part.page_bytes as usize, |code| code.first_bytes());
+        let bytes = reuse && nand.payload() == Payload::Bytes;
+        let code = bytes.then(|| build(part, settings).expect("the configuration was checked"));
+        let first_bytes = match &code {
+            Some(code) => code.first_bytes(),
+            None if reuse => first_bytes(part, settings),
+            None => part.page_bytes as usize,
+        };
         let shape = shape(part, settings);
         Coder {
             first: (first_bytes as u32 / part.subpage_bytes).min(subpages),
@@ -67,7 +84,7 @@ impl Coder {
             rng: Rng::new(seed, 0x303),
             page: vec![0; shape.page_bytes()],
             message: vec![0; first_bytes.max(shape.message_bytes)],
-            code: code.filter(|_| nand.payload() == Payload::Bytes),
+            code,
         }
     }
 }
