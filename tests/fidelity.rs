@@ -13,6 +13,8 @@ mod determinism;
 mod forms;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/spread.rs"]
+mod spread;
 #[path = "fidelity/throughput.rs"]
 mod throughput;
 #[path = "fidelity/timing.rs"]

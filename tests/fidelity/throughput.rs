@@ -15,18 +15,18 @@ fn reaches(what: &str, measured: f64, bound: f64, share: f64) {
 fn spread_reads_reach_their_bounds() {
     let (sense, dma) = ([35e-6, 45e-6], [2.5e-6, 5e-6]);
     for (index, kib) in [2u32, 4].into_iter().enumerate() {
-        for mode in ["page", "dma", "spread"] {
-            let (sense, dma) = match mode {
-                "page" => (99e-6, 20e-6),
-                "dma" => (99e-6, dma[index]),
+        for ftl in ["page-fgm", "dma-fgm", "spftl"] {
+            let (sense, dma) = match ftl {
+                "page-fgm" => (99e-6, 20e-6),
+                "dma-fgm" => (99e-6, dma[index]),
                 _ => (sense[index], dma[index]),
             };
             let bound = 4.0 * f64::min(2.0 / (sense + dma), 1.0 / dma);
-            let ssd = drive("spread-16g", &format!("ftl.read={mode} ssd.blocks_per_plane=64"));
+            let ssd = drive("spread-16g", &format!("ftl.name={ftl} ssd.blocks_per_plane=64"));
             let mut run = Run::new(&ssd, &format!("rw=randread,bs={kib}k,n=200k,iodepth=1024"));
             run.precondition = "fill:100%";
             let iops = run.result().throughput.iops.unwrap();
-            reaches(&format!("{kib} KiB, {mode}, IOPS"), iops, bound, 0.97);
+            reaches(&format!("{kib} KiB, {ftl}, IOPS"), iops, bound, 0.97);
         }
     }
 }

@@ -56,6 +56,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
 /// Settings of a small plain drive, to be changed by what follows them.
 pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<String> {
     let page_bytes = subpages * 4096;
+    let spread: Vec<String> = (1..=page_bytes / 2048).map(|words| format!("\"{}us\"", 20 + 2 * words)).collect();
     [
         format!("ssd.channels={channels}"),
         format!("ssd.blocks_per_plane={blocks}"),
@@ -63,6 +64,7 @@ pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<Strin
         format!("part.page_size={page_bytes}B"),
         "part.cell=slc".into(),
         "part.t_read=40us".into(),
+        format!("part.t_read_words=[{}]", spread.join(", ")),
         "part.t_program=200us".into(),
         "part.t_erase=2ms".into(),
         "part.t_command=1us".into(),
@@ -104,11 +106,15 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     set("part.pages_per_block", pages.to_string());
     set("part.page_size", format!("{page_bytes}B"));
     set("part.subpage_size", format!("{subpage_bytes}B"));
-    draw_part(rng, page_bytes, &mut set);
+    draw_part(rng, &mut set);
+    draw_reads(ftl, rng, page_bytes, &mut set);
     draw_layer(rng, streams, spare, &mut set);
     draw_engine(rng, page_bytes, &mut set);
     if ftl == "mga" {
         draw_mga(rng, &mut set);
+        if settings.iter().any(|set| set == "part.order=low-low-high") && rng.below(2) == 0 {
+            settings.push("ftl.low_pages_first=true".into());
+        }
     }
     if ftl == "llh" {
         draw_llh(rng, &mut settings);
@@ -131,7 +137,7 @@ fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
     pick(rng, &fitting)
 }
 
-fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
+fn draw_part(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
     let (cell, order) = pick(
         rng,
         &[("slc", "strict"), ("slc", "ascending"), ("slc", "any"), ("mlc", "strict"), ("mlc", "low-low-high")],
@@ -150,14 +156,33 @@ fn draw_part(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String))
     set("part.bus_rate", pick(rng, &["40MB/s", "400MB/s", "unlimited"]).into());
     set("part.t_suspend", pick(rng, &["0ns", "20us"]).into());
     set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
+}
+
+/// A read command, or the one that the layer's name stands for, and what a spread command can do.
+fn draw_reads(ftl: &str, rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
     let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);
     set("part.word_size", format!("{word}B"));
-    let mode = pick(rng, &["page", "dma", "spread"]);
+    let mode = match ftl {
+        "page-fgm" => "page",
+        "dma-fgm" => "dma",
+        "spftl" => "spread",
+        _ => pick(rng, &["page", "dma", "spread"]),
+    };
     set("ftl.read", mode.into());
     if mode == "spread" {
-        let times: Vec<String> = (1..=page_bytes / word).map(|words| format!("\"{}us\"", 20 + words)).collect();
-        set("part.t_read_words", format!("[{}]", times.join(", ")));
+        let slope = pick(rng, &[1, 5, 30]);
+        let list = |unit: &str| {
+            let entries: Vec<String> =
+                (1..=page_bytes / word).map(|words| format!("\"{}{unit}\"", 20 + slope * words)).collect();
+            format!("[{}]", entries.join(", "))
+        };
+        set("part.t_read_words", list("us"));
+        if rng.below(2) == 0 {
+            set("part.e_read_words", list("uJ"));
+        }
+        set("part.spread_reach", pick(rng, &["any", "run"]).into());
+        set("ftl.read_gap", pick(rng, &["false", "true"]).into());
     }
 }
 

@@ -7,9 +7,9 @@ use palimpsest_core::error::Result;
 use palimpsest_core::ftl::{self, Ftl, Report};
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::nand::data::{Data, Payload};
-use palimpsest_core::nand::part::ReadMode;
 use palimpsest_core::nand::{Flash, Nand};
 use palimpsest_core::observe::Observer;
+use palimpsest_core::plan::select::ReadPolicy;
 use palimpsest_core::plan::{Cause, Gate, Io, PageImage};
 use palimpsest_core::rng::Rng;
 use palimpsest_core::sim::device::{Command, Device, Verifier};
@@ -37,7 +37,7 @@ impl Scripted {
         let (op, cause) = self.script.lock().expect("one thread")[number as usize];
         let request = io.request();
         match op {
-            Read(ppn) => io.read(ppn, 1, 0, ReadMode::Page, cause, Gate::NONE, request),
+            Read(ppn) => io.read(ppn, 1, 0, ReadPolicy::PAGE, cause, Gate::NONE, request),
             Erase(block) => io.erase(block, cause, Gate::NONE, request).map(|_| ()),
             Program(ppn) => {
                 let page =

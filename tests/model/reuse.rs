@@ -5,6 +5,7 @@ use crate::harness::Model;
 use palimpsest_core::ftl::{Figure, find};
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::nand::data::{Data, Payload};
+use palimpsest_core::nand::part::ReadCommand;
 use palimpsest_core::nand::{Nand, Outcome};
 use palimpsest_core::rng::Rng;
 use palimpsest_core::sim::device::Command;
@@ -203,8 +204,7 @@ fn energies_of_a_cycle_give_the_averages_of_the_paper() {
     let (logical, data) = ([0u32, 1, 2, 3], [Data(1); 4]);
     let total = |nand: &Nand| {
         let counters = nand.counters();
-        let energy =
-            counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy;
+        let energy = counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy;
         energy as f64 / 1e6
     };
     let done = |outcome| assert_eq!(outcome, Outcome::Done);
@@ -219,12 +219,12 @@ fn energies_of_a_cycle_give_the_averages_of_the_paper() {
     let lows: Vec<u32> = (0..256).filter(|&page| !part.is_high(page)).collect();
     lows.iter().for_each(|&page| done(nand.program(page, 0b1111, &logical, &data).expect("low pages first")));
     for &page in &lows {
-        nand.read(page, 0b1111).expect("a prefetch");
+        nand.read(page, 0b1111, ReadCommand::PAGE).expect("a prefetch");
         done(nand.reprogram(page, 0b1111, &logical, &data, &[]).expect("a second write"));
         done(nand.program(part.partner(page), 0b1111, &logical, &data).expect("its high page"));
     }
     let before = total(&nand);
-    (0..256).for_each(|page| assert!(!nand.read(page, 0b1111).expect("a read")));
+    (0..256).for_each(|page| assert!(!nand.read(page, 0b1111, ReadCommand::PAGE).expect("a read")));
     // What a low page stores takes two of them.
     let reads = (total(&nand) - before + 128.0 * 50.37) / 320.0;
     assert!((reads - 60.79).abs() < 0.01 || (reads - 60.80).abs() < 0.01, "{reads}");

@@ -3,6 +3,7 @@
 use crate::drives::{build, plain, with};
 use palimpsest_core::nand::data::{Data, Payload};
 use palimpsest_core::nand::faults::{FaultSettings, Faults};
+use palimpsest_core::nand::part::ReadCommand;
 use palimpsest_core::nand::rules::{Refusal, Rule};
 use palimpsest_core::nand::{Flash, Halt, Nand, Outcome, PADDING};
 
@@ -31,19 +32,19 @@ fn refused<T: std::fmt::Debug>(result: Flash<T>) -> Refusal {
 #[test]
 fn reading_what_is_not_there() {
     let mut nand = flash(&[], None);
-    let refusal = refused(nand.read(5, 0b1));
+    let refusal = refused(nand.read(5, 0b1, ReadCommand::PAGE));
     assert_eq!((refusal.rule, refusal.block, refusal.page), (Rule::ReadUnwritten, 1, 1));
     assert_eq!(refusal.history, Vec::<String>::new());
     done(program(&mut nand, 4, 0b0011));
-    nand.read(4, 0b0011).expect("written subpages");
-    let refusal = refused(nand.read(4, 0b0110));
+    nand.read(4, 0b0011, ReadCommand::PAGE).expect("written subpages");
+    let refusal = refused(nand.read(4, 0b0110, ReadCommand::PAGE));
     assert_eq!(refusal.rule, Rule::ReadUnwritten);
     assert_eq!(
         refusal.history,
         ["read page 1 subpages 0b1", "program page 0 subpages 0b11", "read page 0 subpages 0b11"]
     );
     done(nand.erase(1));
-    assert_eq!(refused(nand.read(4, 0b0001)).rule, Rule::ReadUnwritten);
+    assert_eq!(refused(nand.read(4, 0b0001, ReadCommand::PAGE)).rule, Rule::ReadUnwritten);
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn low_and_high_pages() {
 fn failed_programs_and_erases() {
     let mut nand = flash(&[], Some(FaultSettings { program_fail: 1.0, ..FaultSettings::default() }));
     assert_eq!(program(&mut nand, 0, 0b1111).expect("it reports"), Outcome::Failed);
-    assert_eq!(refused(nand.read(0, 0b0001)).rule, Rule::ReadTorn);
+    assert_eq!(refused(nand.read(0, 0b0001, ReadCommand::PAGE)).rule, Rule::ReadTorn);
     assert_eq!(refused(program(&mut nand, 1, 0b1111)).rule, Rule::BadBlock);
     assert_eq!(refused(nand.erase(0)).rule, Rule::BadBlock);
     let mut nand = flash(&[], Some(FaultSettings { erase_fail: 1.0, ..FaultSettings::default() }));
@@ -113,11 +114,11 @@ fn torn_operations() {
     done(program(&mut nand, 0, 0b1111));
     nand.set_power_cut_at(Some(2));
     assert!(matches!(program(&mut nand, 1, 0b1111), Err(Halt::PowerCut)));
-    assert_eq!(refused(nand.read(1, 0b0001)).rule, Rule::ReadTorn);
-    nand.read(0, 0b1111).expect("the page before it is whole");
+    assert_eq!(refused(nand.read(1, 0b0001, ReadCommand::PAGE)).rule, Rule::ReadTorn);
+    nand.read(0, 0b1111, ReadCommand::PAGE).expect("the page before it is whole");
     nand.set_power_cut_at(Some(nand.operations() + 1));
     assert!(matches!(nand.erase(0), Err(Halt::PowerCut)));
-    assert_eq!(refused(nand.read(0, 0b0001)).rule, Rule::ReadUnwritten);
+    assert_eq!(refused(nand.read(0, 0b0001, ReadCommand::PAGE)).rule, Rule::ReadUnwritten);
     assert_eq!(refused(program(&mut nand, 0, 0b1111)).rule, Rule::TornErase);
     done(nand.erase(0));
     done(program(&mut nand, 0, 0b1111));
@@ -130,6 +131,6 @@ fn a_refused_operation_changes_nothing() {
     let before = (nand.counters().clone(), nand.next_page(0), nand.programs(1), nand.logical(5));
     refused(program(&mut nand, 0, 0b1111));
     refused(program(&mut nand, 1, 0b0011));
-    refused(nand.read(1, 0b1000));
+    refused(nand.read(1, 0b1000, ReadCommand::PAGE));
     assert_eq!(before, (nand.counters().clone(), nand.next_page(0), nand.programs(1), nand.logical(5)));
 }

@@ -21,11 +21,12 @@ pub mod value;
 pub use presets::{PresetInfo, part_presets, ssd_presets, workload_presets, workload_spec};
 
 use crate::error::{Error, Result};
+use crate::ftl;
 use crate::ftl::settings::FtlSettings;
 use crate::geometry::Geometry;
 use crate::host::settings::HostSettings;
 use crate::nand::faults::FaultSettings;
-use crate::nand::part::Part;
+use crate::nand::part::{Part, ReadMode};
 use crate::sim::settings::SimSettings;
 use layer::{Describes, Layer, Setting};
 use schema::{Fallback, KEYS, Key};
@@ -140,7 +141,8 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let (part, part_name) = load_part(&mut layers, read_file)?;
     layers.insert(0, part);
 
-    let entries = merge(&layers, ssd)?;
+    let mut entries = merge(&layers, ssd)?;
+    read_of_layer(&mut entries)?;
     let name = layers.iter().rev().find_map(|layer| layer.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values(&entries);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
@@ -195,6 +197,42 @@ fn load_part(layers: &mut [Layer], read_file: ReadFile) -> Result<(Layer, Option
     }
     let path = beside(place, part);
     Ok((Layer { name: None, ..Layer::from_toml(&path, &read_file(&path)?, Describes::Part)? }, name))
+}
+
+/// `page-fgm`, `dma-fgm` and `spftl` are one layer, and each name stands for a read command. The name says what `ftl.read` is;
+/// an option that says otherwise turns what a file calls the layer into the name of that command.
+///
+/// # Errors
+/// Name and command were set side by side, or both by options, and contradict each other.
+fn read_of_layer(entries: &mut [Entry]) -> Result<()> {
+    let at = |key| schema::position(key).expect("the schema has the keys of layers");
+    let (name, read) = (at("ftl.name"), at("ftl.read"));
+    let word_of = |layer: &ftl::Entry| {
+        layer.read.map(|mode| match mode {
+            ReadMode::Page => "page",
+            ReadMode::Dma => "dma",
+            ReadMode::Spread => "spread",
+        })
+    };
+    let (layer, asked) = (entries[name].value.to_text(), entries[read].value.to_text());
+    let Some(word) = ftl::find(&layer).and_then(word_of) else { return Ok(()) };
+    let overrides = entries[read].rank > entries[name].rank;
+    if word == asked || (entries[read].rank < entries[name].rank) {
+        let (source, rank) = (entries[name].source.clone(), entries[name].rank);
+        entries[read] = Entry { value: Value::Text(word.into()), source, rank, ..entries[read].clone() };
+        return Ok(());
+    }
+    if overrides && !entries[name].source.starts_with("--") {
+        let other = ftl::REGISTRY.iter().find(|other| word_of(other) == Some(&asked));
+        let other = other.expect("every read command has a layer named after it");
+        let (source, rank) = (entries[read].source.clone(), entries[read].rank);
+        entries[name] = Entry { value: Value::Text(other.name.into()), source, rank, ..entries[name].clone() };
+        return Ok(());
+    }
+    let what = format!(
+        "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or no ftl.read"
+    );
+    Err(Error::input(&entries[read].source, what))
 }
 
 /// Every key with the value of the highest layer that sets it.

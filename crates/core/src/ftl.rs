@@ -11,10 +11,12 @@ mod mga;
 pub mod page;
 pub mod sector_log;
 pub mod settings;
+pub mod spread;
 pub mod subpage;
 
 use crate::geometry::{Extent, Geometry};
 use crate::nand::Flash;
+use crate::nand::part::ReadMode;
 use crate::plan::Io;
 use crate::units::Nanos;
 use settings::FtlSettings;
@@ -162,6 +164,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// The read command that the name stands for; `None` where `ftl.read` says it.
+    pub read: Option<ReadMode>,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
     /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
@@ -176,7 +180,17 @@ impl Entry {
 }
 
 /// Every layer.
-pub const REGISTRY: &[Entry] = &[page::ENTRY, subpage::ENTRY, sector_log::ENTRY, mga::ENTRY, hotcold::ENTRY, llh::ENTRY];
+pub const REGISTRY: &[Entry] = &[
+    page::ENTRY,
+    subpage::ENTRY,
+    spread::PAGE_FGM,
+    spread::DMA_FGM,
+    spread::SPFTL,
+    sector_log::ENTRY,
+    mga::ENTRY,
+    hotcold::ENTRY,
+    llh::ENTRY,
+];
 
 /// Layers that always keep hot data apart from cold and moved data, whatever `ftl.streams` says.
 pub const HOT_AND_COLD: &[&str] = &[hotcold::ENTRY.name, llh::ENTRY.name];

@@ -16,11 +16,14 @@ use crate::units::Picojoules;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
-use part::Part;
+use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 
 /// A set of subpages of one page, bit i for subpage i.
 pub type SubpageMask = u64;
+
+/// A set of ECC code words of one page, bit i for word i. A page has at most 64 of them.
+pub type WordMask = u64;
 
 /// The first `count` subpages of a page, 1 to 64 of them.
 #[inline]
@@ -103,7 +106,7 @@ struct Block {
     reached: rules::Reached,
     /// The low pages are, or were, programmed before the high ones.
     low_first: bool,
-    /// Some low page was programmed again.
+    /// Some low page was programmed again over data.
     reused: bool,
 }
 
@@ -259,9 +262,10 @@ impl Nand {
         }))
     }
 
-    /// Whether the wanted subpages of `ppn` may be read.
+    /// Whether the part can do `command`, and the wanted subpages of `ppn` may be read.
     #[inline]
-    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
+    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
+        rules::check_read(&self.part, command)?;
         let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
         // Without gaps everything below `next_page` is written: no need to look at the page.
@@ -284,27 +288,28 @@ impl Nand {
         Ok(())
     }
 
-    /// Reads the wanted subpages of `ppn`. Returns whether a retry was needed.
+    /// Reads the wanted subpages of `ppn` with `command`. Returns whether a retry was needed, which senses the same again.
     ///
     /// # Errors
-    /// [`Halt::Refused`] where a wanted subpage holds no data, [`Halt::PowerCut`].
+    /// [`Halt::Refused`] where a wanted subpage holds no data or the part has no such command, [`Halt::PowerCut`].
     #[inline]
-    pub fn read(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<bool> {
+    pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::Kind::Read, block, page, wanted);
-        if let Err(rule) = self.probe_read(ppn, wanted) {
+        if let Err(rule) = self.probe_read(ppn, wanted, command) {
             return Err(self.refuse(rule, block, page));
         }
         if cut {
             return Err(Halt::PowerCut);
         }
         self.counters.reads += 1;
-        self.counters.read_energy += if self.part.is_high(page) { self.part.e_read_high } else { self.part.e_read };
+        let energy = self.part.read_energy(page, command);
+        self.counters.read_energy += energy;
         let retry = self.faults.as_mut().is_some_and(Faults::read_fails);
         if retry {
             self.counters.retries += 1;
-            self.counters.read_energy += self.part.e_read;
+            self.counters.read_energy += energy;
         }
         Ok(retry)
     }
@@ -416,7 +421,7 @@ impl Nand {
         state.gaps |= written != self.all_subpages || page > state.next_page;
         state.next_page = state.next_page.max(page + 1);
         if self.part.paired() {
-            self.note_pair(block, page, again);
+            self.note_pair(block, page, reuse.is_some() && again);
         }
         let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
         if cut || failed {
@@ -432,14 +437,15 @@ impl Nand {
 
     /// Keeps what the order of low and high pages depends on, and the energy: what a low page costs more where low pages are
     /// programmed first is known of the first two only when the third leaves the standard order.
-    fn note_pair(&mut self, block: u32, page: u32, again: bool) {
+    fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
         let (part, state) = (&self.part, &mut self.blocks[block as usize]);
         state.reached.note(page, part.is_high(page));
-        state.reused |= again;
+        state.reused |= reused;
         if !state.low_first && state.reached.low_first() {
             state.low_first = true;
             let first = block * self.geometry.pages_per_block;
-            let before = (0..page).filter(|&page| !self.part.is_high(page) && self.programs[(first + page) as usize] > 0);
+            let before =
+                (0..page).filter(|&page| !self.part.is_high(page) && self.programs[(first + page) as usize] > 0);
             let before = before.count() as Picojoules;
             self.counters.program_energy += before * self.part.e_program_low_first;
             self.counters.program_energy -= before * self.part.e_program;

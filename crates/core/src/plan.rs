@@ -6,12 +6,14 @@
 //! and the load of the dies are values that the device sets before each call.
 
 pub mod port;
+pub mod select;
 
 use crate::geometry::Geometry;
 use crate::nand::data::Data;
-use crate::nand::part::ReadMode;
-use crate::nand::{Flash, Nand, Outcome, SubpageMask};
-use crate::units::Nanos;
+use crate::nand::part::{Part, ReadCommand, ReadMode};
+use crate::nand::{Flash, Nand, Outcome, SubpageMask, WordMask};
+use crate::units::{Nanos, SECTOR_BYTES};
+use select::ReadPolicy;
 
 /// Why an operation is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -286,9 +288,10 @@ impl Io {
         }
     }
 
-    /// Reads the subpages `wanted` of page `ppn`. `words` says how many code words of them are needed (0 = all), which
-    /// only the reads `dma` and `spread` profit from. `mode` is the read command. Starts after the gate `after` has closed;
-    /// `signal` learns of its end. The content is at once at [`Io::load_subpage`], whenever the operation is timed to end.
+    /// Reads the subpages `wanted` of page `ppn`. `words` says which code words of them are needed (0 = all), which only the
+    /// reads `dma` and `spread` profit from. `policy` says with which command; one command does, unless the part's can name
+    /// but one run of words ([`select`]). Starts after the gate `after` has closed; `signal` learns of its end. The content is
+    /// at once at [`Io::load_subpage`], whenever the operation is timed to end.
     ///
     /// # Errors
     /// See [`Nand::read`].
@@ -298,39 +301,88 @@ impl Io {
         &mut self,
         ppn: u32,
         wanted: SubpageMask,
-        words: u32,
-        mode: ReadMode,
+        words: WordMask,
+        policy: ReadPolicy,
         cause: Cause,
         after: Gate,
         signal: Gate,
     ) -> Flash<()> {
-        let retry = self.nand.read(ppn, wanted)?;
+        if policy.mode == ReadMode::Page {
+            let part = self.nand.part();
+            let wanted_bytes = match words {
+                0 if part.subpage_bytes >= part.word_bytes => wanted.count_ones() * part.subpage_bytes,
+                0 => words_of_subpages(part, wanted).count_ones() * part.word_bytes,
+                words => words.count_ones() * part.word_bytes,
+            };
+            let (whole, wanted_bytes) = (part.page_bytes, wanted_bytes.min(part.page_bytes));
+            return self.sense(ppn, wanted, ReadCommand::PAGE, [whole, whole, wanted_bytes], cause, after, signal);
+        }
         let part = self.nand.part();
-        let wanted_bytes = match words {
-            _ if part.subpage_bytes < part.word_bytes => bytes_of_words(part, wanted),
-            0 => wanted.count_ones() * part.subpage_bytes,
-            words => words * part.word_bytes,
+        let words = if words == 0 { words_of_subpages(part, wanted) } else { words };
+        if select::one_command(part, policy.mode, words) {
+            let command = ReadCommand { mode: policy.mode, words };
+            return self.read_words(ppn, wanted, words, command, cause, after, signal);
+        }
+        for command in select::commands(part, policy, words) {
+            let part = self.nand.part();
+            // What lies in two words is read by two commands, and crosses the host link with the last.
+            let subpages = subpages_of_words(part, command.words & words) & wanted;
+            let behind = subpages_of_words(part, words & !(u64::MAX >> command.words.leading_zeros()));
+            self.read_words(ppn, subpages & !behind, command.words & words, command, cause, after, signal)?;
+        }
+        Ok(())
+    }
+
+    /// One command of a mode that transfers the code words `words` only.
+    #[expect(clippy::too_many_arguments, reason = "one flash command has this many parts")]
+    fn read_words(
+        &mut self,
+        ppn: u32,
+        wanted: SubpageMask,
+        words: WordMask,
+        command: ReadCommand,
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        let part = self.nand.part();
+        let moved = words.count_ones() * part.word_bytes;
+        let sensed = match command.mode {
+            ReadMode::Spread => command.words.count_ones() * part.word_bytes,
+            _ => part.page_bytes,
         };
-        let (sensed, moved) = match mode {
-            ReadMode::Page => (part.page_bytes, part.page_bytes),
-            ReadMode::Dma => (part.page_bytes, wanted_bytes),
-            ReadMode::Spread => (wanted_bytes, wanted_bytes),
-        };
+        self.sense(ppn, wanted, command, [sensed, moved, moved], cause, after, signal)
+    }
+
+    /// One read command, and the bytes that it senses, moves, and is wanted for.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one flash command has this many parts")]
+    fn sense(
+        &mut self,
+        ppn: u32,
+        subpages: SubpageMask,
+        command: ReadCommand,
+        [sensed, moved, wanted]: [u32; 3],
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        let retry = self.nand.read(ppn, subpages, command)?;
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(moved);
         counters.sensed[cause as usize] += u64::from(sensed);
-        counters.wanted[cause as usize] += u64::from(wanted_bytes);
+        counters.wanted[cause as usize] += u64::from(wanted);
         if self.timed {
-            let page = self.nand.split(ppn).1;
-            let sense = match mode {
-                ReadMode::Spread => part.t_read_words[(wanted_bytes.div_ceil(part.word_bytes) - 1) as usize],
+            let (part, page) = (self.nand.part(), self.nand.split(ppn).1);
+            let array = match command.mode {
+                ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
                 _ if part.is_high(page) => part.t_read_high,
                 _ => part.t_read,
             };
-            let array = sense + if retry { part.t_read_retry } else { 0 };
+            let array = array + if retry { part.t_read_retry } else { 0 };
             self.push(OperationKind::Read, cause, ppn, moved, array, after, signal, 0);
-            let subpages = wanted.count_ones().next_multiple_of(self.transfer_subpages);
+            let subpages = subpages.count_ones().next_multiple_of(self.transfer_subpages);
             let link_bytes = subpages * self.nand.part().subpage_bytes;
             self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
         }
@@ -344,7 +396,7 @@ impl Io {
     /// See [`Nand::read`].
     pub fn read_coded(&mut self, ppn: u32, subpages: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
         let all = crate::nand::first_subpages(self.geometry().subpages_per_page);
-        self.read(ppn, all, 0, ReadMode::Page, cause, after, signal)?;
+        self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
         let part = self.nand.part();
         self.counters.wanted[cause as usize] -= u64::from(part.page_bytes - subpages * part.subpage_bytes);
         if self.timed {
@@ -352,6 +404,20 @@ impl Io {
             self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
         }
         Ok(())
+    }
+
+    /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
+    #[inline]
+    pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
+        let word = self.nand.part().word_bytes;
+        let (begin, end) = (first * SECTOR_BYTES as u32, (first + sectors) * SECTOR_BYTES as u32);
+        mask_of(begin / word, end.div_ceil(word))
+    }
+
+    /// The code words that hold `subpages` of a page.
+    #[inline]
+    pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
+        words_of_subpages(self.nand.part(), subpages)
     }
 
     /// Content of physical subpage `psn` (its page times the subpages of a page, plus its place there), after
@@ -480,17 +546,33 @@ impl Io {
     }
 }
 
-/// Bytes of the code words that hold the subpages `wanted`, where a word holds several subpages.
-#[cold]
-fn bytes_of_words(part: &crate::nand::part::Part, wanted: SubpageMask) -> u32 {
-    let (mut bytes, mut counted) = (0, 0);
-    for subpage in (0..64).filter(|subpage| wanted >> subpage & 1 == 1) {
-        let first = (subpage * part.subpage_bytes / part.word_bytes).max(counted);
-        let end = ((subpage + 1) * part.subpage_bytes).div_ceil(part.word_bytes);
-        bytes += end.saturating_sub(first) * part.word_bytes;
-        counted = end;
+/// Bits `begin` to `end`, the latter excluded; there is one at least, and 64 at most.
+#[inline]
+fn mask_of(begin: u32, end: u32) -> u64 {
+    (u64::MAX << begin) & (u64::MAX >> (64 - end))
+}
+
+/// The code words that hold `subpages`.
+fn words_of_subpages(part: &Part, subpages: SubpageMask) -> WordMask {
+    let (mut words, mut rest) = (0, subpages);
+    while rest != 0 {
+        let begin = rest.trailing_zeros() * part.subpage_bytes;
+        rest &= rest - 1;
+        words |= mask_of(begin / part.word_bytes, (begin + part.subpage_bytes).div_ceil(part.word_bytes));
     }
-    bytes.min(part.page_bytes)
+    words
+}
+
+/// The subpages of which `words` hold a part.
+fn subpages_of_words(part: &Part, mut words: WordMask) -> SubpageMask {
+    let mut subpages = 0;
+    while words != 0 {
+        let begin = words.trailing_zeros() * part.word_bytes;
+        words &= words - 1;
+        let end = (begin + part.word_bytes).min(part.page_bytes);
+        subpages |= mask_of(begin / part.subpage_bytes, end.div_ceil(part.subpage_bytes));
+    }
+    subpages
 }
 
 /// What a program writes into one page.

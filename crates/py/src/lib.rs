@@ -13,6 +13,7 @@ use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
 use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
+use palimpsest_core::wom;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -261,8 +262,9 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
-        // Registries whose variants come with the co-designed file system and the write-once-memory codes.
-        "schemes" | "codes" => Vec::new(),
+        "codes" => wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        // Its variants come with the co-designed file system.
+        "schemes" => Vec::new(),
         _ => {
             let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));

@@ -7,7 +7,8 @@ use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, Wear
 use crate::geometry::Geometry;
 use crate::host::settings::{Acknowledge, HostSettings};
 use crate::nand::faults::FaultSettings;
-use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode};
+use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
+use crate::plan::select::ReadPolicy;
 use crate::sim::settings::{Scheduler, SimSettings, Suspend};
 use crate::units::{Nanos, Picojoules, Rate};
 
@@ -42,6 +43,7 @@ impl Values<'_> {
     getter!(rate, Rate, Rate);
     getter!(ratio, Ratio, f64);
     getter!(energy, Energy, Picojoules);
+    getter!(energies, Energies, Vec<Picojoules>);
     getter!(blocks, Blocks, BlockCount);
     getter!(factor, Factor, f64);
 
@@ -121,9 +123,11 @@ fn part(name: &str, values: &Values) -> Part {
         word_bytes: values.small_bytes("part.word_size"),
         t_read_words: values.times("part.t_read_words"),
         t_dma_words: values.times("part.t_dma_words"),
+        spread_reach: values.choice("part.spread_reach", &[SpreadReach::Any, SpreadReach::Run]),
         endurance: values.small("part.endurance"),
         e_read: values.energy("part.e_read"),
         e_read_high: values.energy("part.e_read_high"),
+        e_read_words: values.energies("part.e_read_words"),
         e_program: values.energy("part.e_program"),
         e_program_high: values.energy("part.e_program_high"),
         e_reprogram: values.energy("part.e_reprogram"),
@@ -145,13 +149,7 @@ fn ftl(values: &Values) -> FtlSettings {
         streams: values.small("ftl.streams"),
         classifier: values.choice(
             "ftl.classifier",
-            &[
-                Classifier::None,
-                Classifier::Size,
-                Classifier::Recency,
-                Classifier::Sequence,
-                Classifier::Address,
-            ],
+            &[Classifier::None, Classifier::Size, Classifier::Recency, Classifier::Sequence, Classifier::Address],
         ),
         hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
         allocation: values
@@ -159,7 +157,10 @@ fn ftl(values: &Values) -> FtlSettings {
         wear_leveling: values
             .choice("ftl.wear_leveling", &[WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]),
         wear_threshold: values.small("ftl.wear_threshold"),
-        read: values.choice("ftl.read", &[ReadMode::Page, ReadMode::Dma, ReadMode::Spread]),
+        read: ReadPolicy {
+            mode: values.choice("ftl.read", &[ReadMode::Page, ReadMode::Dma, ReadMode::Spread]),
+            gaps: values.flag("ftl.read_gap"),
+        },
         log_fraction: values.ratio("ftl.log_fraction"),
         allocation_threshold: values.ratio("ftl.allocation_threshold"),
         merge_on_read: values.flag("ftl.merge_on_read"),
@@ -171,6 +172,7 @@ fn ftl(values: &Values) -> FtlSettings {
         wom_spare: values.ratio("ftl.wom_spare"),
         wom_failure: values.ratio("ftl.wom_failure"),
         reuse_cold: values.flag("ftl.reuse_cold"),
+        low_pages_first: values.flag("ftl.low_pages_first"),
         victim_free: values.flag("ftl.victim_free"),
     }
 }

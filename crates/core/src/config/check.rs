@@ -11,7 +11,7 @@ use crate::ftl;
 use crate::ftl::settings::Classifier;
 use crate::geometry::Geometry;
 use crate::host::request::SECTOR_BYTES;
-use crate::nand::part::{ProgramOrder, ReadMode};
+use crate::nand::part::ReadMode;
 use crate::units::Nanos;
 use crate::units::parse::{format_bytes, format_ratio, format_time};
 
@@ -19,6 +19,8 @@ use crate::units::parse::{format_bytes, format_ratio, format_time};
 pub const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
 /// Subpages of a page at most: their masks, and shifts by their number, fit 64 bits.
 pub const MOST_SUBPAGES_PER_PAGE: u32 = 32;
+/// Code words of a page at most: their masks fit 64 bits.
+const MOST_WORDS: u32 = 64;
 /// Dies at most, and pages of a block at most: operations name them with 16 bits.
 const MOST_DIES: u32 = (1 << 16) - 1;
 const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
@@ -171,11 +173,18 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
             "pages of mlc come in pairs, so a block needs an even number",
         );
     }
-    if part.order == ProgramOrder::LowLowHigh && !part.paired() {
+    if drive.ftl.low_pages_first && !part.order.pairs() {
+        return refuse(
+            values,
+            &["ftl.low_pages_first", "part.order"],
+            "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"",
+        );
+    }
+    if part.order.pairs() && !part.paired() {
         return refuse(
             values,
             &["part.order", "part.cell"],
-            "the low-low-high order needs low and high pages: part.cell = \"mlc\"",
+            "that order needs low and high pages: part.cell = \"mlc\"",
         );
     }
     Ok(())
@@ -183,21 +192,53 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
 
 fn words(drive: &Drive, values: &Values) -> Result<()> {
     let part = &drive.part;
-    if drive.ftl.read == ReadMode::Spread && part.t_read_words.is_empty() {
+    if drive.ftl.read.mode == ReadMode::Spread && part.t_read_words.is_empty() {
         let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
-        return refuse(values, &["ftl.read", "ssd.part"], what);
+        let named = ftl::find(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
+        return refuse(values, &[if named { "ftl.name" } else { "ftl.read" }, "ssd.part"], what);
     }
-    let used = drive.ftl.read != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
+    if part.words_per_page() > MOST_WORDS {
+        let least = part.page_bytes.div_ceil(MOST_WORDS).next_power_of_two();
+        let (words, least) = (part.words_per_page(), format_bytes(least.into()));
+        let what = format!("that is {words} code words a page; at most {MOST_WORDS} are possible, so words of {least}");
+        return refuse(values, &["part.word_size", "part.page_size"], &what);
+    }
+    let used = drive.ftl.read.mode != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
     if used && !part.page_bytes.is_multiple_of(part.word_bytes) {
         return refuse(values, &["part.word_size", "part.page_size"], "a page must be a whole number of words");
     }
-    let words = part.page_bytes.div_ceil(part.word_bytes) as usize;
-    for (key, times) in [("part.t_read_words", &part.t_read_words), ("part.t_dma_words", &part.t_dma_words)] {
-        if !times.is_empty() && times.len() != words {
-            let what =
-                format!("{} times for {words} words a page; expected one time for each number of words", times.len());
+    let words = part.words_per_page() as usize;
+    for (key, what, entries) in [
+        ("part.t_read_words", "times", part.t_read_words.len()),
+        ("part.t_dma_words", "times", part.t_dma_words.len()),
+        ("part.e_read_words", "energies", part.e_read_words.len()),
+    ] {
+        if entries != 0 && entries != words {
+            let what = format!("{entries} {what} for {words} words a page; expected one for each number of words");
             return refuse(values, &[key, "part.page_size", "part.word_size"], &what);
         }
+    }
+    word_times(drive, values)
+}
+
+/// Tables that would be ignored, or hide what was set.
+fn word_times(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if !part.e_read_words.is_empty() && part.t_read_words.is_empty() {
+        let what = "the part has no spread command; expected its times in part.t_read_words too";
+        return refuse(values, &["part.e_read_words", "part.t_read_words"], what);
+    }
+    if let Some(&longest) = part.t_read_words.iter().chain(&part.t_dma_words).max()
+        && longest > LONGEST_OPERATION
+    {
+        let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
+        return refuse(values, &["part.t_read_words", "part.t_dma_words"], &what);
+    }
+    let (rate, table) = (values.entry("part.bus_rate"), values.entry("part.t_dma_words"));
+    if !part.t_dma_words.is_empty() && rate.rank > table.rank {
+        let what = "the table gives the time of every transfer of whole words, whatever the rate; \
+                    expected part.t_dma_words = [] for the rate to decide, or a new table";
+        return refuse(values, &["part.bus_rate", "part.t_dma_words"], what);
     }
     Ok(())
 }

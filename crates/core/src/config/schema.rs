@@ -2,8 +2,8 @@
 //! but `config/build.rs`, which puts their values into the typed settings.
 
 use super::value::Kind::{
-    self, Blocks, Boundary, Bytes, Choice, Count, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Threshold, Time,
-    Times, Victim,
+    self, Blocks, Boundary, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio,
+    Threshold, Time, Times, Victim,
 };
 
 /// What a key has when nobody sets it.
@@ -99,9 +99,16 @@ pub static KEYS: &[Key] = &[
     key("part.word_size", WORD, "2KiB", "ECC code word, the grain of dma and spread reads"),
     key("part.t_read_words", Times, "[]", "sensing 1, 2, ... words in spread mode; none: no such command"),
     key("part.t_dma_words", Times, "[]", "transferring 1, 2, ... words; none: part.bus_rate decides"),
+    key(
+        "part.spread_reach",
+        Choice(&["any", "run"]),
+        "any",
+        "words that one spread read may name: any, or one run of adjacent words",
+    ),
     key("part.endurance", Count { min: 1, max: ANY }, "3000", "erases that a block is rated for"),
     key("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
     same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
+    key("part.e_read_words", Energies, "[]", "energy of sensing 1, 2, ... words in spread mode; none: as for the page"),
     key("part.e_program", Energy, "0J", "energy of programming a page (low page)"),
     same("part.e_program_high", Energy, "part.e_program", "energy of programming a high page"),
     same("part.e_reprogram", Energy, "part.e_program", "energy of programming a low page again"),
@@ -118,7 +125,12 @@ pub static KEYS: &[Key] = &[
         "part.e_program_high",
         "energy of programming a high page where low pages were programmed first",
     ),
-    same("part.e_erase_reused", Energy, "part.e_erase", "energy of erasing a block whose low pages were programmed again"),
+    same(
+        "part.e_erase_reused",
+        Energy,
+        "part.e_erase",
+        "energy of erasing a block whose low pages were programmed again",
+    ),
     key("ftl.name", Name, "page", "flash translation layer"),
     key(
         "ftl.victim",
@@ -156,7 +168,18 @@ pub static KEYS: &[Key] = &[
     ),
     key("ftl.wear_leveling", Choice(&["none", "dynamic", "static"]), "dynamic", "how erases are kept even"),
     key("ftl.wear_threshold", Count { min: 1, max: ANY }, "100", "spread of erases that static wear levelling allows"),
-    key("ftl.read", Choice(&["page", "dma", "spread"]), "page", "read command"),
+    key(
+        "ftl.read",
+        Choice(&["page", "dma", "spread"]),
+        "page",
+        "read command; page-fgm, dma-fgm and spftl each name one",
+    ),
+    key(
+        "ftl.read_gap",
+        Flag,
+        "false",
+        "whether spread reads of a part that reads runs may sense words in between to save a command",
+    ),
     key(
         "ftl.log_fraction",
         PROBABILITY,
@@ -208,6 +231,12 @@ pub static KEYS: &[Key] = &[
         "llh: probability that a second write cannot be encoded; with payload bytes the code itself decides",
     ),
     key("ftl.reuse_cold", Flag, "false", "llh: whether blocks of cold data are partially used and reused, too"),
+    key(
+        "ftl.low_pages_first",
+        Flag,
+        "false",
+        "mga on mlc: small writes fill the low pages of a block by subpage, its high pages follow",
+    ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(
         "sim.scheduler",

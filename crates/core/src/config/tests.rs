@@ -75,6 +75,18 @@ fn presets_have_the_numbers_of_their_papers() {
     let spread = preset("spread-16g", &[]).unwrap().drive;
     assert_eq!(spread.part.t_read_words, [35_000, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000]);
     assert_eq!(spread.part.t_dma_words, [2_500, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000]);
+    let with = |set: &str| preset("spread-16g", &[set]).unwrap().drive.ftl;
+    assert_eq!(
+        (with("sim.suspend=none").name.as_str(), with("sim.suspend=none").read.mode),
+        ("spftl", ReadMode::Spread)
+    );
+    for (layer, set, mode) in [
+        ("dma-fgm", "ftl.read=dma", ReadMode::Dma),
+        ("page-fgm", "ftl.name=page-fgm", ReadMode::Page),
+        ("subpage", "ftl.name=subpage", ReadMode::Page),
+    ] {
+        assert_eq!((with(set).name.as_str(), with(set).read.mode), (layer, mode));
+    }
     assert_eq!(spread.geometry.pages() * u64::from(spread.geometry.page_bytes()), 16 * GIB);
     for (name, gib) in
         [("llh-16g", 16), ("llh-32g", 32), ("llh-64g", 64), ("llh32-16g", 16), ("llh32-32g", 32), ("llh32-64g", 64)]

@@ -55,6 +55,8 @@ pub enum Kind {
     },
     /// An energy, at most a joule.
     Energy,
+    /// A list of energies.
+    Energies,
     /// Blocks, or a share of the blocks of a plane.
     Blocks,
     /// A bare positive number from 1e-6 to 1e9.
@@ -78,6 +80,7 @@ pub enum Value {
     Rate(units::Rate),
     Ratio(f64),
     Energy(Picojoules),
+    Energies(Vec<Picojoules>),
     Blocks(BlockCount),
     Factor(f64),
 }
@@ -128,10 +131,7 @@ impl Kind {
     pub fn read_bare(self, text: &str) -> Parsed<Value> {
         let raw = match (self, text.trim().parse::<toml_edit::Value>()) {
             (_, Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_)))) => Raw::from_toml(&value),
-            (
-                Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Victim | Kind::Boundary | Kind::Threshold,
-                _,
-            )
+            (Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Victim | Kind::Boundary | Kind::Threshold, _)
             | (_, Err(_)) => Raw::Text(text.trim().into()),
             (_, Ok(value)) => Raw::from_toml(&value),
         };
@@ -162,6 +162,9 @@ impl Kind {
             }
             (Kind::Ratio { .. }, Raw::Whole(number)) => ratio_from_number(*number as f64).map(Value::Ratio),
             (Kind::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
+            (Kind::Energies, Raw::List(list)) => {
+                list.iter().map(energy_in_list).collect::<Parsed<_>>().map(Value::Energies)
+            }
             (Kind::Blocks, Raw::Text(text)) => parse_blocks(text).map(Value::Blocks),
             (Kind::Blocks, Raw::Float(number)) => {
                 ratio_from_number(*number).map(|share| Value::Blocks(BlockCount::Share(share)))
@@ -191,6 +194,7 @@ impl Kind {
             Kind::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
             Kind::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
             Kind::Energy => "expected an energy such as \"50.37uJ\"".into(),
+            Kind::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),
             Kind::Blocks => {
                 "expected blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"".into()
             }
@@ -208,10 +212,8 @@ impl Value {
             Value::Count(number) => number.to_string(),
             Value::Flag(flag) => flag.to_string(),
             Value::Factor(number) => number.to_string(),
-            Value::Times(times) => {
-                let times: Vec<String> = times.iter().map(|&time| format!("\"{}\"", format_time(time))).collect();
-                format!("[{}]", times.join(", "))
-            }
+            Value::Times(times) => list_to_toml(times, |&time| format_time(time)),
+            Value::Energies(energies) => list_to_toml(energies, |&energy| format_energy(energy)),
             _ => toml_edit::Value::from(self.to_text()).to_string(),
         }
     }
@@ -223,6 +225,7 @@ impl Value {
             Value::Flag(flag) => (*flag).into(),
             Value::Factor(number) => (*number).into(),
             Value::Times(times) => times.iter().map(|&time| format_time(time)).collect(),
+            Value::Energies(energies) => energies.iter().map(|&energy| format_energy(energy)).collect(),
             _ => self.to_text().into(),
         }
     }
@@ -237,9 +240,16 @@ impl Value {
             Value::Ratio(ratio) => format_ratio(*ratio),
             Value::Energy(energy) => format_energy(*energy),
             Value::Blocks(count) => format_blocks(*count),
-            Value::Count(_) | Value::Flag(_) | Value::Factor(_) | Value::Times(_) => self.to_toml(),
+            Value::Count(_) | Value::Flag(_) | Value::Factor(_) | Value::Times(_) | Value::Energies(_) => {
+                self.to_toml()
+            }
         }
     }
+}
+
+fn list_to_toml<T>(items: &[T], format: impl Fn(&T) -> String) -> String {
+    let items: Vec<String> = items.iter().map(|item| format!("\"{}\"", format(item))).collect();
+    format!("[{}]", items.join(", "))
 }
 
 fn is_name(text: &str) -> bool {
@@ -350,6 +360,13 @@ fn time_in_list(raw: &Raw) -> Parsed<Nanos> {
     match raw {
         Raw::Text(text) => time(text),
         _ => Err(format!("{} in the list is not possible; {}", raw.describe(), Kind::Time.expected())),
+    }
+}
+
+fn energy_in_list(raw: &Raw) -> Parsed<Picojoules> {
+    match raw {
+        Raw::Text(text) => energy(text),
+        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), Kind::Energy.expected())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads of subpages that lie here and there: one command a physical page (SPREAD paper, Fig. 5).
 
-use crate::nand::part::ReadMode;
-use crate::nand::{Flash, SubpageMask};
+use crate::nand::{Flash, SubpageMask, WordMask};
+use crate::plan::select::ReadPolicy;
 use crate::plan::{Cause, Gate, Io};
 
 /// Subpages of one physical page that are wanted.
@@ -9,7 +9,7 @@ use crate::plan::{Cause, Gate, Io};
 struct Wanted {
     ppn: u32,
     subpages: SubpageMask,
-    words: u32,
+    words: WordMask,
 }
 
 /// Subpages that are wanted together.
@@ -31,37 +31,37 @@ impl Gather {
         self.wanted.is_empty()
     }
 
-    /// `subpages` of page `ppn` are wanted, `words` code words of them, none of which were named before; 0 words = all.
+    /// The code words `words` of page `ppn` are wanted, which lie in `subpages`.
     #[inline]
-    pub fn add(&mut self, ppn: u32, subpages: SubpageMask, words: u32) {
+    pub fn add(&mut self, ppn: u32, subpages: SubpageMask, words: WordMask) {
         match self.wanted.last_mut() {
             Some(last) if last.ppn == ppn => {
                 last.subpages |= subpages;
-                last.words += words;
+                last.words |= words;
             }
             _ => self.wanted.push(Wanted { ppn, subpages, words }),
         }
     }
 
-    /// Reads what is wanted, one command a physical page; `signal` learns when each has ended.
+    /// Reads what is wanted, one read a physical page; `signal` learns when each has ended.
     ///
     /// # Errors
     /// What flash says.
     #[inline]
-    pub fn read(&mut self, io: &mut Io, mode: ReadMode, cause: Cause, signal: Gate) -> Flash<()> {
+    pub fn read(&mut self, io: &mut Io, policy: ReadPolicy, cause: Cause, signal: Gate) -> Flash<()> {
         if self.wanted.len() > 1 {
             self.wanted.sort_by_key(|wanted| wanted.ppn);
             self.wanted.dedup_by(|later, kept| {
                 let same = later.ppn == kept.ppn;
                 if same {
                     kept.subpages |= later.subpages;
-                    kept.words += later.words;
+                    kept.words |= later.words;
                 }
                 same
             });
         }
         for &Wanted { ppn, subpages, words } in &self.wanted {
-            io.read(ppn, subpages, words, mode, cause, Gate::NONE, signal)?;
+            io.read(ppn, subpages, words, policy, cause, Gate::NONE, signal)?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
     buffered: true,
+    read: None,
     apart: Entry::NONE_APART,
     build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
 };

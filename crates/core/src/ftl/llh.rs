@@ -20,7 +20,6 @@ mod recover;
 mod write;
 
 use super::gather::Gather;
-use super::page::words_of;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Divisor, Extent};
@@ -45,6 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     buffered: true,
+    read: None,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
 };
@@ -256,7 +256,8 @@ impl Llh {
                         None => self.coded.push((ppn, 1)),
                     }
                 } else {
-                    self.wanted.add(ppn, 1 << index, words_of(io, piece.first, piece.sectors));
+                    let first = index * self.sectors_per_subpage + piece.first;
+                    self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
                 }
                 if io.host().0.active() { self.content(io, psn) } else { Data::ZERO }
             }
@@ -294,8 +295,14 @@ impl Llh {
             ("wom_failure_share", Figure::Share(counters.wom_failures, tried)),
             ("partially_used_blocks", Figure::Level(waiting as u64)),
             ("threshold_pu", Figure::Level(thresholds().map(|threshold| u64::from(threshold.now)).sum())),
-            ("threshold_pu_least", Figure::Level(thresholds().map(|threshold| threshold.least.into()).min().unwrap_or(0))),
-            ("threshold_pu_most", Figure::Level(thresholds().map(|threshold| threshold.most.into()).max().unwrap_or(0))),
+            (
+                "threshold_pu_least",
+                Figure::Level(thresholds().map(|threshold| threshold.least.into()).min().unwrap_or(0)),
+            ),
+            (
+                "threshold_pu_most",
+                Figure::Level(thresholds().map(|threshold| threshold.most.into()).max().unwrap_or(0)),
+            ),
         ]);
         own
     }

@@ -17,6 +17,7 @@ use crate::plan::{Cause, Gate, Io};
 pub(super) const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
+    read: None,
     buffered: false,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
@@ -100,7 +101,7 @@ impl Ftl for Page {
             let wanted = first_subpages(end - begin) << begin;
             let location = self.log.locate(page);
             if let Location::Flash(ppn) = location {
-                let words = words_of(io, first, sectors);
+                let words = io.words_of(first, sectors);
                 io.read(ppn, wanted, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
             } else {
                 io.count_unwritten(end - begin);
@@ -172,13 +173,6 @@ pub(super) fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents
         let content = &mut contents[subpage as usize];
         *content = host.written(buffers, piece, *content);
     }
-}
-
-/// Code words that hold `sectors` sectors of a page from `first` on.
-#[inline]
-pub(super) fn words_of(io: &Io, first: u32, sectors: u32) -> u32 {
-    let per_word = (io.nand().part().word_bytes / crate::units::SECTOR_BYTES as u32).max(1);
-    (first + sectors).div_ceil(per_word) - first / per_word
 }
 
 /// The report of a layer that is one log.

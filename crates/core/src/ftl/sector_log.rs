@@ -18,7 +18,7 @@ mod recover;
 mod tests;
 
 use super::gather::Gather;
-use super::page::{overlay, pages, words_of};
+use super::page::{overlay, pages};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Extent, Geometry};
@@ -33,6 +33,7 @@ use log::{Piece, SubpageLog};
 pub(super) const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
+    read: None,
     buffered: false,
     apart: log_blocks,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
@@ -141,7 +142,8 @@ impl SectorLog {
         if wanted & !held != 0
             && let Location::Flash(ppn) = self.data.locate(page)
         {
-            self.gather.add(ppn, (wanted & !held).into(), 0);
+            let subpages = (wanted & !held).into();
+            self.gather.add(ppn, subpages, io.words_of_subpages(subpages));
             bits(wanted & !held).for_each(|subpage| {
                 self.contents[subpage as usize] = io.load_subpage(ppn * self.subpages + subpage);
             });
@@ -150,7 +152,7 @@ impl SectorLog {
             let psn = self.log.place(page, subpage);
             let (ppn, index) = self.log.split(psn);
             if arriving.is_none_or(|arriving| arriving.ppn != ppn) {
-                self.gather.add(ppn, 1 << index, 0);
+                self.gather.add(ppn, 1 << index, io.words_of_subpages(1 << index));
             }
             self.contents[subpage as usize] = io.load_subpage(psn);
         }
@@ -320,7 +322,8 @@ impl SectorLog {
             let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
             let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
             let (ppn, index) = self.log.split(psn);
-            self.gather.add(ppn, 1 << index, words_of(io, begin, end - begin));
+            let words = io.words_of(index * per_subpage + begin, end - begin);
+            self.gather.add(ppn, 1 << index, words);
             self.deliver(io, page * self.subpages + subpage, psn);
         }
     }
@@ -364,7 +367,7 @@ impl Ftl for SectorLog {
             let (wanted, _) = self.touched(first, sectors);
             match self.data.locate(page) {
                 Location::Flash(ppn) if self.log.held(page) & wanted == 0 => {
-                    self.gather.add(ppn, wanted.into(), words_of(io, first, sectors));
+                    self.gather.add(ppn, wanted.into(), io.words_of(first, sectors));
                     bits(wanted).for_each(|subpage| {
                         self.deliver(io, page * self.subpages + subpage, ppn * self.subpages + subpage);
                     });

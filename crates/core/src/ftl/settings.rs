@@ -1,6 +1,6 @@
 //! What a flash translation layer can be told. Each layer documents which of these it uses.
 
-use crate::nand::part::ReadMode;
+use crate::plan::select::ReadPolicy;
 use crate::units::Nanos;
 
 /// How garbage collection picks the block to clean.
@@ -126,8 +126,8 @@ pub struct FtlSettings {
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
     pub wear_threshold: u32,
-    /// Read command.
-    pub read: ReadMode,
+    /// How it reads.
+    pub read: ReadPolicy,
     /// Share of the blocks of a plane that are a log of small writes (`sector-log`).
     pub log_fraction: f64,
     /// `mga`: exclusive allocation while the share of fully free pages exceeds this.
@@ -152,6 +152,8 @@ pub struct FtlSettings {
     pub wom_failure: f64,
     /// `llh`: whether cold blocks are partially used and reused, too.
     pub reuse_cold: bool,
+    /// `mga`: whether small writes fill the low pages of a block before its high pages are programmed.
+    pub low_pages_first: bool,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
 }
@@ -172,7 +174,9 @@ impl FtlSettings {
             allocation: Allocation::RoundRobin,
             wear_leveling: WearLeveling::Dynamic,
             wear_threshold: 100,
-            read: ReadMode::Page,
+            read: super::find(name)
+                .and_then(|entry| entry.read)
+                .map_or(ReadPolicy::PAGE, |mode| ReadPolicy { mode, gaps: false }),
             log_fraction: 0.05,
             allocation_threshold: 0.3,
             merge_on_read: false,
@@ -185,6 +189,7 @@ impl FtlSettings {
             wom_spare: 1.0,
             wom_failure: 0.0025,
             reuse_cold: false,
+            low_pages_first: false,
             victim_free: false,
         }
     }

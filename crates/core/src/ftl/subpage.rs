@@ -8,7 +8,7 @@
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;
-use super::page::{log_report, words_of};
+use super::page::log_report;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Report};
 use crate::geometry::Extent;
@@ -23,6 +23,7 @@ use crate::units::{Nanos, SECTOR_BYTES};
 pub(super) const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
+    read: None,
     buffered: true,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
@@ -112,7 +113,8 @@ impl Ftl for Subpage {
             let data = match self.log.locate(piece.lsn) {
                 Location::Flash(psn) => {
                     let (ppn, subpages) = self.log.place(psn);
-                    let words = words_of(io, piece.first, piece.sectors);
+                    let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
+                    let words = io.words_of(first, piece.sectors);
                     self.wanted.add(ppn, subpages, words);
                     if io.host().0.active() { io.load_subpage(psn) } else { Data::ZERO }
                 }

@@ -4,6 +4,7 @@
 //! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored: retention, read disturb,
 //! temperature, variation between chips and between pages of a block other than low and high.
 
+use super::WordMask;
 use crate::units::{Nanos, Picojoules, Rate};
 
 /// Bits a cell.
@@ -38,6 +39,14 @@ pub enum ProgramOrder {
     LowHighLow,
 }
 
+impl ProgramOrder {
+    /// Whether low and high pages each have an order of their own.
+    #[inline]
+    pub fn pairs(self) -> bool {
+        matches!(self, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow)
+    }
+}
+
 /// Read commands of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadMode {
@@ -47,6 +56,29 @@ pub enum ReadMode {
     Dma,
     /// Senses and transfers the wanted code words only (SPREAD paper, Sec. III).
     Spread,
+}
+
+/// Sets of code words that one read in `spread` mode may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpreadReach {
+    /// Any set: the command carries a bitmap (SPREAD paper, Sec. III-A, Fig. 3b).
+    Any,
+    /// One run: the command carries an offset and a length (Fig. 3a).
+    Run,
+}
+
+/// A read command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadCommand {
+    /// Which.
+    pub mode: ReadMode,
+    /// Code words that are sensed in `spread` mode; the other modes sense the page.
+    pub words: WordMask,
+}
+
+impl ReadCommand {
+    /// A read of the whole page.
+    pub const PAGE: ReadCommand = ReadCommand { mode: ReadMode::Page, words: 0 };
 }
 
 /// Time of the array operations, and energy of all of them.
@@ -94,12 +126,16 @@ pub struct Part {
     pub t_read_words: Vec<Nanos>,
     /// Transfer time of 1, 2, .. words; empty means `bus_rate` decides.
     pub t_dma_words: Vec<Nanos>,
+    /// Sets of words that one `spread` read may name.
+    pub spread_reach: SpreadReach,
     /// Erases that a block is rated for.
     pub endurance: u32,
     /// Energy of sensing a page (low page).
     pub e_read: Picojoules,
     /// Energy of sensing a high page.
     pub e_read_high: Picojoules,
+    /// Energy of sensing 1, 2, .. words in `spread` mode; empty means that of sensing the page.
+    pub e_read_words: Vec<Picojoules>,
     /// Energy of programming a page (low page).
     pub e_program: Picojoules,
     /// Energy of programming a high page.
@@ -123,6 +159,24 @@ impl Part {
         self.page_bytes / self.subpage_bytes
     }
 
+    /// Code words of a page.
+    #[inline]
+    pub fn words_per_page(&self) -> u32 {
+        self.page_bytes.div_ceil(self.word_bytes)
+    }
+
+    /// Energy of `command` on `page` of a block.
+    #[inline]
+    pub fn read_energy(&self, page: u32, command: ReadCommand) -> Picojoules {
+        let whole = if self.is_high(page) { self.e_read_high } else { self.e_read };
+        match command.mode {
+            ReadMode::Spread if !self.e_read_words.is_empty() => {
+                self.e_read_words[(command.words.count_ones() - 1) as usize]
+            }
+            _ => whole,
+        }
+    }
+
     /// Whether pages come in low and high pairs.
     #[inline]
     pub fn paired(&self) -> bool {
@@ -132,7 +186,7 @@ impl Part {
     /// Whether low pages may be programmed again with a write-once-memory code.
     #[inline]
     pub fn reusable(&self) -> bool {
-        matches!(self.order, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow) && self.paired() && self.nop >= 2
+        self.order.pairs() && self.paired() && self.nop >= 2
     }
 
     /// Whether `page` of a block is a high page. Pages are numbered as the standard order programs them: low 0, low 1,
@@ -185,9 +239,11 @@ pub(crate) mod tests {
             word_bytes: 1024,
             t_read_words: Vec::new(),
             t_dma_words: Vec::new(),
+            spread_reach: SpreadReach::Any,
             endurance: 100_000,
             e_read: 2_000_000,
             e_read_high: 2_000_000,
+            e_read_words: Vec::new(),
             e_program: 16_000_000,
             e_program_high: 16_000_000,
             e_reprogram: 16_000_000,

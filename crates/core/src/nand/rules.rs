@@ -3,7 +3,7 @@
 //! Pure functions of what flash knows of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
 //! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
 
-use super::part::{Part, ProgramOrder};
+use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};
 use std::fmt;
 
 /// A rule that an operation breaks.
@@ -13,6 +13,10 @@ pub enum Rule {
     ReadUnwritten,
     /// A read wants a subpage whose program failed or was cut off.
     ReadTorn,
+    /// A read in `spread` mode of a part that has no such command.
+    NoSpread,
+    /// A read in `spread` mode names several runs of code words, and the part's command carries one.
+    ScatteredWords,
     /// The block is marked bad.
     BadBlock,
     /// The last erase of the block was cut off.
@@ -39,6 +43,10 @@ impl fmt::Display for Rule {
         f.write_str(match self {
             Rule::ReadUnwritten => "a read of a subpage that was not written since the erase",
             Rule::ReadTorn => "a read of a subpage whose program failed or was cut off",
+            Rule::NoSpread => "a spread read of a part without that command (part.t_read_words)",
+            Rule::ScatteredWords => {
+                "a spread read of several runs of code words, where the command carries one (part.spread_reach = \"run\")"
+            }
             Rule::BadBlock => "a program or erase of a bad block",
             Rule::TornErase => "a program in a block whose last erase was cut off",
             Rule::PageOrder => "a first program of a page before an earlier page of its block (part.order)",
@@ -80,6 +88,27 @@ impl fmt::Display for Refusal {
         write!(f, "operation {} on block {}, page {}: {}", self.operation, self.block, self.page, self.rule)?;
         write!(f, "; before it: {}", if self.history.is_empty() { "nothing".into() } else { self.history.join(", ") })
     }
+}
+
+/// Whether the part has the read `command`.
+///
+/// # Errors
+/// The rule that it breaks.
+#[inline]
+pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
+    if command.mode != ReadMode::Spread {
+        return Ok(());
+    }
+    let fits = command.words != 0 && command.words >> (part.words_per_page() - 1) <= 1;
+    assert!(fits, "a spread read names words of the page");
+    if part.t_read_words.is_empty() {
+        return Err(Rule::NoSpread);
+    }
+    let run = command.words >> command.words.trailing_zeros();
+    if part.spread_reach == SpreadReach::Run && run & run.wrapping_add(1) != 0 {
+        return Err(Rule::ScatteredWords);
+    }
+    Ok(())
 }
 
 /// What a rule may look at.
@@ -183,10 +212,28 @@ mod tests {
     use super::super::part::{CellKind, ProgramOrder};
     use super::*;
 
+    #[test]
+    fn spread_reads_need_the_command_and_its_reach() {
+        let spread = |words| ReadCommand { mode: ReadMode::Spread, words };
+        let plain = Part { page_bytes: 16_384, word_bytes: 2048, ..slc() };
+        assert_eq!(check_read(&plain, spread(1)), Err(Rule::NoSpread));
+        assert_eq!(check_read(&plain, ReadCommand { mode: ReadMode::Dma, words: 0b101 }), Ok(()));
+        let any = Part { t_read_words: vec![1; 8], ..plain };
+        let run = Part { spread_reach: SpreadReach::Run, ..any.clone() };
+        for words in 1..256 {
+            let runs = (0..8).filter(|&i| words >> i & 1 == 1 && (i == 0 || words >> (i - 1) & 1 == 0)).count();
+            assert_eq!(check_read(&any, spread(words)), Ok(()));
+            assert_eq!(check_read(&run, spread(words)).is_ok(), runs == 1, "{words:08b}");
+        }
+    }
+
     fn check(part: &Part, programs: &[u8], page: u32) -> Result<(), Rule> {
         let next_page = programs.iter().rposition(|&p| p > 0).map_or(0, |last| last as u32 + 1);
         let mut reached = Reached::default();
-        (0..).zip(programs).filter(|(_, programs)| **programs > 0).for_each(|(page, _)| reached.note(page, part.is_high(page)));
+        (0..)
+            .zip(programs)
+            .filter(|(_, programs)| **programs > 0)
+            .for_each(|(page, _)| reached.note(page, part.is_high(page)));
         check_program(&PageView { part, bad: false, torn: false, page, next_page, programs, reached })
     }
 

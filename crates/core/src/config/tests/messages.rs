@@ -217,7 +217,39 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         &["part.t_read_words=[\"1us\", \"2us\"]"],
         "--set part.t_read_words=[\"1us\", \"2us\"]: part.t_read_words = [\"1us\", \"2us\"], part.page_size = 16KiB \
              (presets/parts/vnand-16k.toml:N), part.word_size = 2KiB (presets/parts/vnand-16k.toml:N): 2 times for 8 words a page; \
-             expected one time for each number of words",
+             expected one for each number of words",
+    ),
+    (
+        "spread-16g",
+        &["ftl.name=spftl", "ftl.read=page"],
+        "--set ftl.read=page: ftl.read = page, ftl.name = spftl: spftl always reads by \"spread\"; expected ftl.name = subpage, \
+             or no ftl.read",
+    ),
+    (
+        "mga-16k",
+        &["ftl.name=spftl"],
+        "--set ftl.name=spftl: ftl.name = spftl, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has no spread \
+             command: part.t_read_words gives its times (part vnand-16k has them)",
+    ),
+    (
+        "spread-16g",
+        &["part.bus_rate=400MB/s"],
+        "--set part.bus_rate=400MB/s: part.bus_rate = 400MB/s, part.t_dma_words = [\"2.5us\", \"5us\", \"7.5us\", \"10us\", \
+             \"12.5us\", \"15us\", \"17.5us\", \"20us\"] (presets/parts/vnand-16k.toml:N): the table gives the time of every transfer \
+             of whole words, whatever the rate; expected part.t_dma_words = [] for the rate to decide, or a new table",
+    ),
+    (
+        "spread-16g",
+        &["part.word_size=128B"],
+        "--set part.word_size=128B: part.word_size = 128B, part.page_size = 16KiB (presets/parts/vnand-16k.toml:N): that is 128 \
+             code words a page; at most 64 are possible, so words of 256B",
+    ),
+    (
+        "mga-16k",
+        &["part.e_read_words=[\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\"]"],
+        "--set part.e_read_words=[\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\",...: part.e_read_words = \
+             [\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\"], part.t_read_words = [] (default): the part has no \
+             spread command; expected its times in part.t_read_words too",
     ),
     (
         "mga-16k",

@@ -7,11 +7,11 @@
 //! cleaning gains none.
 
 use super::{COLD, HOT, Llh};
+use crate::ftl::settings::{ThresholdPu, WearLeveling};
 use crate::nand::TORN;
 use crate::nand::part::ProgramOrder;
 use crate::nand::{Flash, Halt};
 use crate::parts::blocks::NO_BLOCK;
-use crate::ftl::settings::{ThresholdPu, WearLeveling};
 use crate::plan::{Cause, Gate, Io};
 
 /// Clean blocks of a bank that only cleaning may take.
@@ -172,7 +172,7 @@ impl Llh {
             return step;
         }
         let low = (step / 2 * 2).saturating_sub(1);
-        if step % 2 == 0 { low } else { io.nand().part().partner(low) }
+        if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
     }
 
     /// Whether low page `page` of `block` may be programmed again: all that it held is invalid.
@@ -221,7 +221,8 @@ impl Llh {
     /// The block of `stream` takes no more in this round.
     fn finish_round(&mut self, bank: u32, stream: u32) {
         let frontiers = &mut self.banks[bank as usize].frontiers;
-        let Frontier { block, round, kept, rewritten, .. } = std::mem::replace(&mut frontiers[stream as usize], NOWHERE);
+        let Frontier { block, round, kept, rewritten, .. } =
+            std::mem::replace(&mut frontiers[stream as usize], NOWHERE);
         let life = &mut self.life[block as usize];
         let next = match round {
             Round::Low => Life::PartiallyUsed,

@@ -121,13 +121,7 @@ impl Llh {
     pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
-        self.buffers[buffer].slots.push(Slot {
-            unit: what.unit,
-            data: what.data,
-            previous,
-            holds: 0,
-            shadow: true,
-        });
+        self.buffers[buffer].slots.push(Slot { unit: what.unit, data: what.data, previous, holds: 0, shadow: true });
         io.host().1.pin(what.data);
     }
 

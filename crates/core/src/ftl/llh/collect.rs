@@ -35,8 +35,7 @@ impl Llh {
                 return Ok(());
             }
             // What the policy prefers may gain little; in the end only space counts.
-            let victim =
-                if attempt <= closed { self.choose(io, bank) } else { self.fewest_valid(io, bank) };
+            let victim = if attempt <= closed { self.choose(io, bank) } else { self.fewest_valid(io, bank) };
             let Some(victim) = victim.or_else(|| self.give_back_waiting(io, bank)) else { break };
             self.clean_victim(io, bank, victim)?;
         }

@@ -126,7 +126,7 @@ impl Llh {
             self.life[block as usize] = Life::Clean;
             begun.push(Begun { block, round: Round::Low, step: used });
         } else {
-            let last_high = pages(true).filter(|&page| programs(page) > 0).last();
+            let last_high = pages(true).rev().find(|&page| programs(page) > 0);
             let step = last_high.map_or(0, |page| self.step_behind(io, page));
             let round = if part.order == ProgramOrder::LowLowHigh { Round::Again } else { Round::High };
             self.begin_or_close(begun, block, round, step);
@@ -246,12 +246,13 @@ impl Llh {
         let mut counts = [0u64; 3];
         for (block, &life) in (0..).zip(&self.life) {
             let state = self.blocks.state(block);
-            let waits = self.banks[self.bank_of_block(block) as usize].waiting.iter().flatten().any(|&one| one == block);
+            let waits =
+                self.banks[self.bank_of_block(block) as usize].waiting.iter().flatten().any(|&one| one == block);
             if waits && state != BlockState::Open || state == BlockState::Free && life != Life::Clean {
                 return Err(format!("block {block} is {life:?} and {state:?}, which cannot be"));
             }
-            let again = (0..self.pages_per_block)
-                .any(|page| io.nand().programs(block * self.pages_per_block + page) > 1);
+            let again =
+                (0..self.pages_per_block).any(|page| io.nand().programs(block * self.pages_per_block + page) > 1);
             let writes = self.banks[self.bank_of_block(block) as usize].frontiers.iter().any(|one| one.block == block);
             if !self.disturbed && !writes && again != (life == Life::Reused) {
                 return Err(format!("block {block} is {life:?}, but flash says otherwise of its low pages"));
@@ -270,7 +271,9 @@ impl Llh {
             (moves.partially_used_reused + moves.used_reused).wrapping_sub(moves.reused_clean),
         ];
         if !self.disturbed && counts != expected {
-            return Err(format!("{counts:?} blocks are partially used, used and reused; transitions make it {expected:?}"));
+            return Err(format!(
+                "{counts:?} blocks are partially used, used and reused; transitions make it {expected:?}"
+            ));
         }
         let moved = &self.buffers[Self::buffer_of(0, MOVED)];
         if self.protected && moved.slots.iter().any(|slot| slot.shadow) {
