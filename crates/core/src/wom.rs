@@ -19,6 +19,7 @@ mod transform;
 use crate::error::Error;
 use crate::rng::Rng;
 use std::fmt;
+use std::ops::Range;
 
 /// What is written into what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,11 @@ impl Shape {
     /// Bytes of all cells, what [`Code::encode`] and [`Code::decode`] are given.
     pub fn page_bytes(&self) -> usize {
         self.cell_bytes + self.spare_bytes
+    }
+
+    /// Bytes that no code can exceed, with a share `dirty` of the data cells stuck: one bit a writable cell.
+    pub fn capacity_bytes(&self, dirty: f64) -> f64 {
+        (1.0 - dirty) * self.cell_bytes as f64 + self.spare_bytes as f64
     }
 }
 
@@ -119,6 +125,50 @@ pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY, f
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     CODES.iter().find(|entry| entry.name == name)
+}
+
+/// What [`measure`] counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Encodings that failed.
+    pub failed: u64,
+    /// Sums over those that did not.
+    pub attempts: u64,
+    /// As [`Self::attempts`].
+    pub equations: u64,
+}
+
+/// Encodes random messages over random first writes, of whose bits a share `dirty` is 0, and checks each that it reads
+/// back. Trial i depends on `seed` and i alone.
+pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64) -> Measured {
+    let shape = code.shape();
+    let mut first = vec![0; code.first_bytes()];
+    let (mut message, mut back) = (vec![0; shape.message_bytes], vec![0; shape.message_bytes]);
+    let mut page = vec![0; shape.page_bytes()];
+    let mut measured = Measured::default();
+    for trial in trials {
+        let mut rng = Rng::new(seed, trial);
+        if dirty == 0.5 {
+            first.fill(0);
+            scramble(&mut first, rng.next_u64());
+        } else {
+            first.fill_with(|| (0..8).fold(0, |byte, bit| byte | u8::from(!rng.chance(dirty)) << bit));
+        }
+        message.fill(0);
+        scramble(&mut message, rng.next_u64());
+        page.fill(0xff);
+        code.write_first(&mut page, &first);
+        match code.encode(&mut page, &message, rng.next_u64()) {
+            Err(Failed) => measured.failed += 1,
+            Ok(effort) => {
+                measured.attempts += u64::from(effort.attempts);
+                measured.equations += u64::from(effort.equations);
+                code.decode(&page, &mut back);
+                assert_eq!(back, message, "a code lost its message");
+            }
+        }
+    }
+    measured
 }
 
 /// Adds a random sequence that `key` names to `bytes`, or takes it off: what drives do to pages so that cells look random.

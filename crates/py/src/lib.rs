@@ -3,6 +3,8 @@
 //! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
 //! core to one exception class. No logic of the simulator is here.
 
+mod wom;
+
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::ftl;
@@ -13,7 +15,6 @@ use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
 use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
-use palimpsest_core::wom;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -262,7 +263,7 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
-        "codes" => wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        "codes" => palimpsest_core::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         // Its variants come with the co-designed file system.
         "schemes" => Vec::new(),
         _ => {
@@ -288,6 +289,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RuleError", py.get_type::<RuleError>())?;
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_class::<wom::WomCode>()?;
+    module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;

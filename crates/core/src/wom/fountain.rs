@@ -20,17 +20,67 @@ use super::{Code, Effort, Entry, Failed, Shape, Unfit};
 use crate::rng::Rng;
 use dense::Dense;
 use graph::Graph;
-use peel::{INACTIVE, Peel, rows_of, rows_of_check};
+use peel::{INACTIVE, NOTHING, Peel, rows_of, rows_of_check};
+use std::f64::consts::LN_2;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "fountain",
     about: "sparse sums of cells, solved by peeling with inactivation; least spare, decoded as fast as polar",
     build: |shape| Ok(Box::new(Fountain::new(shape)?)),
-    spare_needed: |_, _, _| Ok(0),
+    spare_needed,
 };
+
+/// As if the matrix were random: r writable cells more than coded bits fail with probability 2^-r, r < 0 always.
+fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result<usize, Unfit> {
+    check(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes })?;
+    let cells = 8 * cell_bytes;
+    let log_all = |m: usize| libm::lgamma(m as f64 + 1.0);
+    // Writable cells are binomial; 16 standard deviations hold all of them that matter.
+    let reach = 8 * libm::sqrt(cells as f64) as usize;
+    let shares: Vec<(usize, f64)> = (cells / 2 - reach.min(cells / 2)..=(cells / 2 + reach).min(cells))
+        .map(|writable| {
+            let log = log_all(cells) - log_all(writable) - log_all(cells - writable) - cells as f64 * LN_2;
+            (writable, libm::exp(log))
+        })
+        .collect();
+    let fails = |spare: usize| -> f64 {
+        let coded = 8 * (message_bytes - spare);
+        let given = |writable: usize| libm::exp2(-(writable.saturating_sub(coded).min(1000) as f64));
+        shares.iter().map(|&(writable, share)| share * given(writable)).sum()
+    };
+    let (mut few, mut enough) = (0, message_bytes);
+    while few < enough {
+        let spare = few.midpoint(enough);
+        if fails(spare) <= failure { enough = spare } else { few = spare + 1 }
+    }
+    Ok(enough)
+}
+
+fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), Unfit> {
+    let coded = message_bytes.saturating_sub(spare_bytes);
+    if cell_bytes == 0 || cell_bytes % 8 != 0 || cell_bytes > MAX_CELL_BYTES {
+        return Err(Unfit(format!(
+            "the fountain code cannot have {cell_bytes} bytes of cells; expected a multiple of 8 from 8 to \
+             {MAX_CELL_BYTES}"
+        )));
+    }
+    if message_bytes == 0 || coded > cell_bytes {
+        return Err(Unfit(format!(
+            "the fountain code cannot store {message_bytes} bytes in {cell_bytes} bytes of cells and {spare_bytes} of \
+             spare; expected a message of 1 to {} bytes",
+            cell_bytes + spare_bytes
+        )));
+    }
+    Ok(())
+}
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
+/// Columns tried beyond the number of equations, before those that cost more.
+const SPARE_COLUMNS: usize = 32;
+
+/// What the words of an edge can name.
+const MAX_CELL_BYTES: usize = 1 << 18;
 
 struct Fountain {
     shape: Shape,
@@ -54,20 +104,9 @@ struct Fountain {
 
 impl Fountain {
     fn new(shape: Shape) -> Result<Self, Unfit> {
+        check(shape)?;
         let Shape { message_bytes, cell_bytes, spare_bytes } = shape;
         let coded = message_bytes.saturating_sub(spare_bytes);
-        if cell_bytes == 0 || cell_bytes % 8 != 0 || cell_bytes > 1 << 18 {
-            return Err(Unfit(format!(
-                "the fountain code cannot have {cell_bytes} bytes of cells; expected a multiple of 8 from 8 to 262144"
-            )));
-        }
-        if message_bytes == 0 || coded > cell_bytes {
-            return Err(Unfit(format!(
-                "the fountain code cannot store {message_bytes} bytes in {cell_bytes} bytes of cells and {spare_bytes} \
-                 of spare; expected a message of 1 to {} bytes",
-                cell_bytes + spare_bytes
-            )));
-        }
         let graph = Graph::new(cell_bytes / 8, coded.div_ceil(8));
         Ok(Fountain {
             shape,
@@ -88,44 +127,50 @@ impl Fountain {
     /// Finds for each step what frees the inactive equations of its cell.
     fn trace(&mut self) {
         let Fountain { graph, peel, added, begins, .. } = self;
+        // Cells of the steps before the first inactive equation stand in none.
+        let plain = peel.inactive.first().map_or(peel.steps.len(), |&(_, before)| before as usize);
         added.clear();
         begins.clear();
+        begins.resize(plain + 1, 0);
         let mut inactive = 0;
-        for (at, &(row, cell)) in peel.steps.iter().enumerate() {
+        for (at, &(row, cell)) in peel.steps.iter().enumerate().skip(plain) {
             while peel.inactive.get(inactive).is_some_and(|&(_, before)| before as usize <= at) {
                 inactive += 1;
             }
             let begin = added.len();
-            begins.push(begin as u32);
             added.resize(begin + inactive.div_ceil(64), 0);
             let (earlier, own) = added.split_at_mut(begin);
             for other in rows_of(graph, cell).filter(|&other| other != row) {
                 add_row(peel.state[other as usize], begins, earlier, own);
             }
+            begins.push(added.len() as u32);
         }
-        begins.push(added.len() as u32);
     }
 
-    /// Takes free columns until every inactive equation can be met, parity bits last.
+    /// Takes free columns until every inactive equation can be met: cells, which are many and cheap, then parity bits, which
+    /// alone can meet equations without writable cells, then more cells.
     fn eliminate(&mut self) {
         let Fountain { graph, peel, dense, added, begins, free, column, .. } = self;
         let equations = peel.inactive.len();
         dense.clear(equations);
-        let cells = free.iter().enumerate().flat_map(|(word, &bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
-        });
+        let cells = || {
+            free.iter().enumerate().flat_map(|(word, &bits)| {
+                (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
+            })
+        };
         let checks = (0..64 * (graph.rows - graph.message_rows) as u32).map(|check| check | CHECK);
-        for name in cells.chain(checks) {
+        let first = equations + SPARE_COLUMNS;
+        for name in cells().take(first).chain(checks).chain(cells().skip(first)) {
             if dense.rank() == equations {
                 break;
             }
             column.clear();
             column.resize(equations.div_ceil(64), 0);
+            let add = |row: u32| add_row(peel.state[row as usize], begins, added, column);
             if name & CHECK == 0 {
-                rows_of(graph, name).for_each(|row| add_row(peel.state[row as usize], begins, added, column));
+                rows_of(graph, name).for_each(add);
             } else {
-                let rows = rows_of_check(graph, name & !CHECK);
-                rows.for_each(|row| add_row(peel.state[row as usize], begins, added, column));
+                rows_of_check(graph, name & !CHECK).for_each(add);
             }
             dense.push(name, column);
         }
@@ -174,9 +219,8 @@ impl Fountain {
 /// Adds to `column`, a bit each inactive equation, what an equation of `state` adds.
 #[inline]
 fn add_row(state: u32, begins: &[u32], added: &[u64], column: &mut [u64]) {
-    if state < INACTIVE - 1 {
-        let begin = begins[state as usize] as usize;
-        let end = begins.get(state as usize + 1).map_or(added.len(), |&end| end as usize);
+    if state < NOTHING {
+        let (begin, end) = (begins[state as usize] as usize, begins[state as usize + 1] as usize);
         column.iter_mut().zip(&added[begin..end]).for_each(|(to, from)| *to ^= from);
     } else if state & INACTIVE != 0 {
         let number = state & !INACTIVE;

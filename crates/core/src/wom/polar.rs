@@ -18,11 +18,14 @@ pub(super) const ENTRY: Entry = Entry {
     name: "polar",
     about: "successive cancellation, one try; cells a power of two (Burshtein and Strugatski)",
     build: |shape| Ok(Box::new(Polar { shape, base: Base::new(shape, 0)? })),
-    spare_needed: |message_bytes, cell_bytes, failure| {
-        Base::fit(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes }, 0)?;
-        Ok(bits_short(8 * cell_bytes, 8 * message_bytes, failure).div_ceil(8))
-    },
+    spare_needed: |message_bytes, cell_bytes, failure| spare_for(message_bytes, cell_bytes, failure, 0),
 };
+
+/// Bytes of spare for one try by the union bound, `apart` bytes of the spare kept for other things.
+pub(super) fn spare_for(message: usize, cells: usize, failure: f64, apart: usize) -> Result<usize, Unfit> {
+    Base::fit(Shape { message_bytes: message, cell_bytes: cells, spare_bytes: message + apart }, apart)?;
+    Ok(bits_short(8 * cells, 8 * message, failure).div_ceil(8))
+}
 
 /// What the polar codes share: positions, cancellation, and the words of a page.
 pub(super) struct Base {
