@@ -296,9 +296,11 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     let streams = 1 + seed % 3;
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
+    // A second write stores half a page.
+    let least = if entry.name == "llh" { 2 } else { 1 };
     let blocks = spare + 2;
     let settings = with(
-        &plain(planes as u32, blocks as u32, 4, [1, 2, 4][(seed / 3 % 3) as usize]),
+        &plain(planes as u32, blocks as u32, 4, [least, 2, 4][(seed / 3 % 3) as usize]),
         &[
             &format!("ftl.streams={streams}"),
             &format!("buffer.ack={}", ["buffer", "program"][(seed % 2) as usize]),
@@ -308,7 +310,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
         ],
     );
     let settings = match entry.name {
-        "llh" => reusable(&settings, &["part.page_size=8KiB", "ftl.threshold_window=1", "ftl.wom_failure=5%"]),
+        "llh" => reusable(&settings, &["ftl.threshold_window=1", "ftl.wom_failure=5%"]),
         _ => settings,
     };
     build_with_spare(entry.name, &settings, blocks, spare).ok()

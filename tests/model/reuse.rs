@@ -12,10 +12,15 @@ use palimpsest_core::sim::device::Command;
 
 const SUBPAGE_SECTORS: u64 = 8;
 
-/// A drive of `banks` banks of `blocks` blocks of `pages` pages of two subpages, under `ftl`.
-fn model(ftl: &str, (banks, blocks, pages): (u32, u32, u32), payload: Payload, changes: &[&str]) -> Model {
+/// A drive of `banks` banks of `blocks` blocks of `pages` pages of `subpages` subpages, under `ftl`.
+fn model(
+    ftl: &str,
+    (banks, blocks, pages, subpages): (u32, u32, u32, u32),
+    payload: Payload,
+    changes: &[&str],
+) -> Model {
     let part = ["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B", "buffer.timeout=0ns"];
-    let settings = with(&with(&plain(banks, blocks, pages, 2), &part), changes);
+    let settings = with(&with(&plain(banks, blocks, pages, subpages), &part), changes);
     let shape = build(ftl, &settings).expect("a possible drive");
     Model::new(&shape, find(ftl).expect("a layer"), payload, 1)
 }
@@ -55,7 +60,7 @@ fn blocks_go_through_the_states_of_the_paper() {
         "ftl.threshold_window=0",
         "ftl.wom_failure=0%",
     ];
-    let mut model = model("llh", (1, 12, 8), Payload::Tag, &changes);
+    let mut model = model("llh", (1, 12, 8, 2), Payload::Tag, &changes);
     let step = |model: &mut Model, unit: u64, writes: u64| {
         (0..writes).for_each(|index| write(model, unit + index));
         model.check();
@@ -90,7 +95,7 @@ fn blocks_go_through_the_states_of_the_paper() {
 #[test]
 fn outside_the_safe_share_of_life_nothing_is_reused() {
     let changes = ["ssd.over_provisioning=100%", "part.endurance=10", "ftl.threshold_pu=1 block", "ftl.wom_failure=0%"];
-    let mut model = model("llh", (1, 12, 8), Payload::None, &changes);
+    let mut model = model("llh", (1, 12, 8, 2), Payload::None, &changes);
     let round = |model: &mut Model| (0..2000).for_each(|index| write(model, index % 4));
     while model.device.io.nand().sum_of_erases() < 12 * 6 {
         round(&mut model);
@@ -111,7 +116,6 @@ fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
         for subpages in [2u32, 8] {
             let changes = [
                 format!("ftl.wom={code}"),
-                format!("part.page_size={}KiB", 4 * subpages),
                 format!("part.spare_size={}B", 320 * subpages),
                 "ssd.over_provisioning=80%".into(),
                 "ftl.classifier=address".into(),
@@ -120,7 +124,7 @@ fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
                 "ftl.threshold_pu=4 blocks".into(),
             ];
             let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
-            let mut model = model("llh", (2, 18, 8), Payload::Bytes, &changes);
+            let mut model = model("llh", (2, 18, 8, subpages), Payload::Bytes, &changes);
             let units = model.drive.logical_subpages();
             let mut rng = Rng::new(7, u64::from(subpages));
             for index in 0..11 * units {
@@ -152,7 +156,7 @@ fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
     ];
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
     // Blocks of 64 subpages; eight that wait hold 256 hot ones, which are all there are.
-    let mut model = model(ftl, (1, 64, 32), Payload::None, &changes);
+    let mut model = model(ftl, (1, 64, 32, 2), Payload::None, &changes);
     let (hot_units, units) = (256, model.drive.logical_subpages());
     let (mut next, mut sum) = ([0u64; 2], 0.0);
     let mut one = |model: &mut Model| {
