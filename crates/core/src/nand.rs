@@ -360,8 +360,7 @@ impl Nand {
     }
 
     /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
-    /// With payload bytes every bit is checked, those of the spare area too: `spare` is its content from now on, empty where
-    /// nothing is stored there.
+    /// With payload bytes every bit is checked, those of the spare area (`spare`; empty: left as it is) too.
     ///
     /// # Errors
     /// As [`Self::program`]; [`Rule::OneToZero`] where a cell would have to go from 0 to 1.
@@ -435,8 +434,7 @@ impl Nand {
         Ok(Outcome::Done)
     }
 
-    /// Keeps what the order of low and high pages depends on, and the energy: what a low page costs more where low pages are
-    /// programmed first is known of the first two only when the third leaves the standard order.
+    /// Keeps what order and energy depend on. That low pages come first is known of the first two only with the third.
     fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
         let (part, state) = (&self.part, &mut self.blocks[block as usize]);
         state.reached.note(page, part.is_high(page));
