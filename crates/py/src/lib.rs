@@ -249,6 +249,12 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
+/// The specification in fio's language that a workload preset stands for, by its name in any case; None for other names.
+#[pyfunction]
+fn workload_spec(name: &str) -> Option<String> {
+    config::workload_spec(name)
+}
+
 /// Names and one-line descriptions of one registry.
 #[pyfunction]
 fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
@@ -294,5 +300,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;
+    module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }
