@@ -18,6 +18,8 @@ mod harness;
 mod placement;
 #[path = "model/power.rs"]
 mod power;
+#[path = "model/reuse.rs"]
+mod reuse;
 #[path = "model/rules.rs"]
 mod rules;
 #[path = "model/sequences.rs"]

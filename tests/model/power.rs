@@ -3,7 +3,7 @@
 //! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, reusable, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_core::config::resolve;
@@ -304,9 +304,11 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     let streams = 1 + seed % 3;
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
+    // A second write stores half a page.
+    let least = if entry.name == "llh" { 2 } else { 1 };
     let blocks = spare + 2;
     let settings = with(
-        &plain(planes as u32, blocks as u32, 4, [1, 2, 4][(seed / 3 % 3) as usize]),
+        &plain(planes as u32, blocks as u32, 4, [least, 2, 4][(seed / 3 % 3) as usize]),
         &[
             &format!("ftl.streams={streams}"),
             &format!("buffer.ack={}", ["buffer", "program"][(seed % 2) as usize]),
@@ -315,6 +317,10 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
             "ftl.wear_threshold=1",
         ],
     );
+    let settings = match entry.name {
+        "llh" => reusable(&settings, &["ftl.threshold_window=1", "ftl.wom_failure=5%"]),
+        _ => settings,
+    };
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 

@@ -6,6 +6,8 @@
 
 pub(crate) mod block;
 mod gather;
+mod hotcold;
+pub mod llh;
 mod mga;
 pub mod page;
 pub mod pages;
@@ -191,7 +193,17 @@ pub const REGISTRY: &[Entry] = &[
     spread::SPFTL,
     sector_log::ENTRY,
     mga::ENTRY,
+    hotcold::ENTRY,
+    llh::ENTRY,
 ];
+
+/// Layers that always keep hot data apart from cold and moved data, whatever `ftl.streams` says.
+pub const HOT_AND_COLD: &[&str] = &[hotcold::ENTRY.name, llh::ENTRY.name];
+
+/// Blocks of a plane that the layer with these settings writes to at once.
+pub fn frontiers(settings: &FtlSettings) -> u32 {
+    if HOT_AND_COLD.contains(&settings.name.as_str()) { 2 } else { settings.streams }
+}
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

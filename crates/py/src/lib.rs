@@ -3,6 +3,8 @@
 //! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
 //! core to one exception class. No logic of the simulator is here.
 
+mod wom;
+
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::host;
@@ -269,8 +271,7 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
         "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
-        // A registry whose variants come with the write-once-memory codes.
-        "codes" => Vec::new(),
+        "codes" => palimpsest_core::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         _ => {
             let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
@@ -294,6 +295,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RuleError", py.get_type::<RuleError>())?;
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_class::<wom::WomCode>()?;
+    module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;

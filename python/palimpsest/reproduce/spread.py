@@ -382,7 +382,7 @@ def _claims(
 def _chance_note(batch: Batch, scale: Scale) -> str:
     own, base = (scale.repeated(scale.options(layer, "usr")) for layer in ("spftl", "page-fgm"))
     gains = [change(iops(batch[of]), iops(batch[than])) or 0 for of, than in zip(own, base, strict=True)]
-    return f"Mean of {len(gains)} runs, of which single ones gain {min(gains):.0f} to {max(gains):.0f} %. "
+    return f"Mean of {len(gains)} runs, of which single ones gain {min(gains):.1f} to {max(gains):.1f} %. "
 
 
 def _su_note(fig_2: Figure) -> str:

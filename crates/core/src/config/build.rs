@@ -102,7 +102,13 @@ fn part(name: &str, values: &Values) -> Part {
         nop: values.small("part.nop"),
         order: values.choice(
             "part.order",
-            &[ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any, ProgramOrder::LowLowHigh],
+            &[
+                ProgramOrder::Strict,
+                ProgramOrder::Ascending,
+                ProgramOrder::Any,
+                ProgramOrder::LowLowHigh,
+                ProgramOrder::LowHighLow,
+            ],
         ),
         t_read: values.time("part.t_read"),
         t_read_high: values.time("part.t_read_high"),
@@ -126,6 +132,9 @@ fn part(name: &str, values: &Values) -> Part {
         e_program_high: values.energy("part.e_program_high"),
         e_reprogram: values.energy("part.e_reprogram"),
         e_erase: values.energy("part.e_erase"),
+        e_program_low_first: values.energy("part.e_program_low_first"),
+        e_program_high_second: values.energy("part.e_program_high_second"),
+        e_erase_reused: values.energy("part.e_erase_reused"),
     }
 }
 
@@ -138,7 +147,11 @@ fn ftl(values: &Values) -> FtlSettings {
         gc_background: values.flag("ftl.gc_background"),
         gc_idle: values.time("ftl.gc_idle"),
         streams: values.small("ftl.streams"),
-        classifier: values.choice("ftl.classifier", &[Classifier::None, Classifier::Size, Classifier::Recency]),
+        classifier: values.choice(
+            "ftl.classifier",
+            &[Classifier::None, Classifier::Size, Classifier::Recency, Classifier::Sequence, Classifier::Address],
+        ),
+        hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
         allocation: values
             .choice("ftl.allocation", &[Allocation::Static, Allocation::RoundRobin, Allocation::LeastLoaded]),
         wear_leveling: values
@@ -152,6 +165,13 @@ fn ftl(values: &Values) -> FtlSettings {
         allocation_threshold: values.ratio("ftl.allocation_threshold"),
         merge_on_read: values.flag("ftl.merge_on_read"),
         read_count_aging: values.count("ftl.read_count_aging"),
+        threshold_pu: value::threshold(&values.text("ftl.threshold_pu")).expect("the value was read as a threshold"),
+        threshold_window: values.small("ftl.threshold_window"),
+        safe_life: values.ratio("ftl.safe_life"),
+        wom: values.text("ftl.wom"),
+        wom_spare: values.ratio("ftl.wom_spare"),
+        wom_failure: values.ratio("ftl.wom_failure"),
+        reuse_cold: values.flag("ftl.reuse_cold"),
         low_pages_first: values.flag("ftl.low_pages_first"),
         victim_free: values.flag("ftl.victim_free"),
         fs: file_system(values),

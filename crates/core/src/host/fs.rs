@@ -393,6 +393,7 @@ impl FileSystem {
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
         let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
         let (write_time, read_time) = device.page_times();
+        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel)).collect();
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {
@@ -410,7 +411,16 @@ impl FileSystem {
         let mut placed = Vec::with_capacity(pages.len());
         while placed.len() < pages.len() {
             let (issued, turn) = (&self.issued, self.turn);
-            let view = View { pages: count, file: &file, issued, reading: &reading, work: &work, read_time, turn };
+            let view = View {
+                pages: count,
+                file: &file,
+                issued,
+                reading: &reading,
+                work: &work,
+                read_time,
+                crowded: &crowded,
+                turn,
+            };
             let channel = self.scheme.choose(&view);
             let pages = depth.min(count - placed.len() as u32);
             placed.extend((0..pages).map(|_| channel));

@@ -1,8 +1,8 @@
 //! Room: garbage collection in the file system (co-design paper, Sec. III-A), and how much must stay free.
 //!
 //! When less than a threshold is free, each write cleans one logical block until the gain is reached: valid pages of files move
-//! to the updating blocks of their channel, or, where it has worn more than another by an erase a block, of the least worn
-//! channel; records are written anew by the next commit; after that the block is trimmed. Commits are shared by several
+//! to the updating blocks of their channel; but where it has worn more than another by an erase a block, of the least worn
+//! channel, and where it has less free space by 1/32 of its blocks, of the one with the most; records are written anew by the next commit; after that the block is trimmed. Commits are shared by several
 //! blocks. Apart from the thresholds there is always room for a commit and for one more collection.
 
 use super::device::Device;
@@ -13,6 +13,8 @@ use super::{Done, Fault, FileSystem, INODE_FILE};
 const BLOCKS_PER_COMMIT: u32 = 16;
 /// Erases a block by which a channel may have worn more than another.
 const WEAR_SPREAD: u64 = 1;
+/// Share of its blocks by which a channel may have less free space than another.
+const FREE_SPREAD: u32 = 32;
 
 impl FileSystem {
     /// Whether `pages` more may be taken.
@@ -92,6 +94,7 @@ impl FileSystem {
                 part => self.renew(owner.ino, part),
             }
         }
+        self.space.promise(victim);
         self.uncommitted += 1;
         self.counters.collected += 1;
         Ok(true)
@@ -106,7 +109,23 @@ impl FileSystem {
         let wear = |channel: u32| device.wear(channel);
         let least = (0..self.shape.channels).min_by_key(|&channel| wear(channel)).unwrap_or(home);
         let allowed = WEAR_SPREAD * u64::from(self.shape.blocks_per_channel);
-        if wear(home) > wear(least) + allowed { least } else { home }
+        if wear(home) > wear(least) + allowed {
+            return least;
+        }
+        if self.is_crowded(home) { self.expects_most() } else { home }
+    }
+
+    /// The channel that will have the most free pages after the next commit.
+    fn expects_most(&self) -> u32 {
+        let expected = |channel: u32| (self.space.expected_in(channel), u32::MAX - channel);
+        (0..self.shape.channels).max_by_key(|&channel| expected(channel)).unwrap_or(0)
+    }
+
+    /// Whether `channel` has so much less free space than another that it should get no more pages for now.
+    pub(super) fn is_crowded(&self, channel: u32) -> bool {
+        let blocks = (self.shape.blocks_per_channel / FREE_SPREAD).max(1);
+        let allowed = u64::from(blocks) * u64::from(self.shape.pages_per_block);
+        self.space.expected_in(channel) + allowed < self.space.expected_in(self.expects_most())
     }
 
     /// The next commit writes this record anew.

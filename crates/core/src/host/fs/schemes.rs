@@ -26,6 +26,8 @@ pub struct View<'a> {
     pub work: &'a [Nanos],
     /// What reading a page adds to that.
     pub read_time: Nanos,
+    /// Whether each channel has so much less free space than another that it gets pages only in turn.
+    pub crowded: &'a [bool],
     /// The channel whose turn it is.
     pub turn: u32,
 }
@@ -35,10 +37,10 @@ impl View<'_> {
         self.file.len() as u32
     }
 
-    /// All channels, from the one whose turn it is on.
-    fn in_turn(&self) -> impl Iterator<Item = u32> {
+    /// The channels that are not crowded, from the one whose turn it is on.
+    fn in_turn(&self) -> impl Iterator<Item = u32> + '_ {
         let (turn, channels) = (self.turn, self.channels());
-        (0..channels).map(move |step| (turn + step) % channels)
+        (0..channels).map(move |step| (turn + step) % channels).filter(|&channel| !self.crowded[channel as usize])
     }
 
     /// Whether `channel` is free of reads, or all are busy with them.
@@ -104,10 +106,20 @@ mod tests {
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
         // As if what is being read took 35, a page written 10 and one read 16.
         let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
+        let crowded = vec![false; file.len()];
         let (mut turn, mut placed) = (0, Vec::new());
         while (placed.len() as u32) < pages {
-            let channel =
-                scheme.choose(&View { pages, file: &file, issued: &issued, reading, work: &work, read_time: 16, turn });
+            let view = View {
+                pages,
+                file: &file,
+                issued: &issued,
+                reading,
+                work: &work,
+                read_time: 16,
+                crowded: &crowded,
+                turn,
+            };
+            let channel = scheme.choose(&view);
             for _ in 0..scheme.depth(pages, channels).min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;

@@ -89,6 +89,8 @@ pub struct Space {
     turn: Vec<u32>,
     /// Free pages of each channel.
     free_pages: Vec<u64>,
+    /// Pages of each channel that the next commit gives back: those of blocks that were cleaned since the last.
+    promised: Vec<u64>,
     valid_pages: u64,
     /// Written blocks without valid pages, that are not being written.
     empty: BTreeSet<u32>,
@@ -108,6 +110,7 @@ impl Space {
             metadata: vec![NO_BLOCK; shape.channels as usize],
             turn: vec![0; shape.channels as usize],
             free_pages: vec![0; shape.channels as usize],
+            promised: vec![0; shape.channels as usize],
             valid_pages: 0,
             empty: BTreeSet::new(),
             anchors,
@@ -280,8 +283,19 @@ impl Space {
         }
     }
 
+    /// Free pages of `channel`, with those that the next commit gives back.
+    pub fn expected_in(&self, channel: u32) -> u64 {
+        self.free_in(channel) + self.promised[channel as usize]
+    }
+
+    /// `block` was cleaned.
+    pub fn promise(&mut self, block: u32) {
+        self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
     /// Takes the written blocks without valid pages, to be trimmed and given back with [`Self::trimmed`].
     pub fn take_empty(&mut self) -> BTreeSet<u32> {
+        self.promised.fill(0);
         std::mem::take(&mut self.empty)
     }
 
@@ -307,7 +321,9 @@ impl Space {
         let candidates = (0..self.shape.blocks()).filter(written);
         let fewest = candidates.clone().map(|block| self.valid[block as usize]).min()?;
         let near = candidates.filter(|&block| self.valid[block as usize] <= fewest + self.shape.pages_per_block / 8);
-        near.min_by_key(|&block| (self.free_in(self.shape.channel_of_block(block)), self.valid[block as usize], block))
+        near.min_by_key(|&block| {
+            (self.expected_in(self.shape.channel_of_block(block)), self.valid[block as usize], block)
+        })
     }
 
     /// Valid pages of `block`.
