@@ -12,7 +12,20 @@ from palimpsest.reproduce.batch import Batch
 
 pytestmark = pytest.mark.contract
 
-FIGURES = ["statistics", "maps", "fig2", "fig6", "fig7", "fig8", "round_robin", "sweep", "own_scheme", "hand_over"]
+FIGURES = [
+    "statistics",
+    "maps",
+    "metadata",
+    "fig2",
+    "fig6",
+    "fig7",
+    "fig8",
+    "round_robin",
+    "sweep",
+    "own_scheme",
+    "hand_over",
+    "read_modes",
+]
 CLAIMS = {
     "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
     "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",

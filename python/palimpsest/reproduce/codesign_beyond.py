@@ -20,6 +20,7 @@ __all__ = ["figures_of", "runs"]
 
 DEPTHS = (1, 4, 16, 64)
 HAND_OVERS_US = (0, 3, 20, 100)
+MODES = ("page", "dma", "spread")
 COMPARED = ("rr", "hybrid", OWN)
 
 _Rows = list[dict[str, Any]]
@@ -44,6 +45,16 @@ def _hand_over_runs(scale: Scale) -> _Keyed:
     }
 
 
+def _mode_runs(scale: Scale) -> _Keyed:
+    """The file system above flash with large pages, whose read command may name parts of a page."""
+    room = (f"ssd.blocks_per_plane={scale.blocks}", "ssd.over_provisioning=40%", "fs.scheme=rr")
+    return {
+        (name, mode): replace(scale.scheme("rr", name), ssd="spread-16g", overrides=(*room, f"ftl.read={mode}"))
+        for name in WORKLOADS
+        for mode in MODES
+    }
+
+
 def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
     if batch.traces is None:
         return {}
@@ -64,6 +75,7 @@ def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
     """The runs that `figures_of` asks for."""
     yield from _depth_runs(swept).values()
     yield from _hand_over_runs(swept).values()
+    yield from _mode_runs(swept).values()
     yield from _trace_runs(batch, scale).values()
 
 
@@ -114,6 +126,26 @@ def _hand_over(batch: Batch, scale: Scale) -> Figure:
     return Figure("hand_over", "Price of a hand-over", note, data, figures.panels(data, [("Mean response time", draw)]))
 
 
+def _read_modes(batch: Batch, scale: Scale) -> Figure:
+    rows: _Rows = []
+    for (workload, mode), options in _mode_runs(scale).items():
+        result = batch[options]
+        row = {"workload": workload, "read": mode, "response_us": response_ns(result) / 1000}
+        rows.append(
+            row | {"read_us": result["latency_ns"]["read"]["mean"] / 1000, "raf": result["read_amplification"]["host"]}
+        )
+    data = pl.DataFrame(rows)
+    draws = [("Mean latency of reads", figures.bars("workload", "read", "read_us", "us"))]
+    note = (
+        "Drive spread-16g, pages of 16 KiB on 4 channels. The file system writes whole pages, so that a write of less "
+        "reads the rest first; reads ask for parts. A layer such as mga, which fills pages piece by piece, would get "
+        "whole pages only, and be a page map."
+    )
+    return Figure(
+        "read_modes", "Beyond: the file system above reads of parts of a page", note, data, figures.panels(data, draws)
+    )
+
+
 def _traces(batch: Batch, scale: Scale) -> list[Figure]:
     keyed = _trace_runs(batch, scale)
     rows: _Rows = []
@@ -143,4 +175,4 @@ def _traces(batch: Batch, scale: Scale) -> list[Figure]:
 
 def figures_of(batch: Batch, scale: Scale, swept: Scale) -> list[Figure]:
     """All figures beyond the paper's."""
-    return [_own(batch, swept), _hand_over(batch, swept), *_traces(batch, scale)]
+    return [_own(batch, swept), _hand_over(batch, swept), _read_modes(batch, swept), *_traces(batch, scale)]

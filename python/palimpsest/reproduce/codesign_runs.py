@@ -94,8 +94,8 @@ class Scale:
 
 QUICK = Scale(blocks=64, requests=40_000, trace_requests=4000, everything=False)
 QUICK_SWEEP = Scale(blocks=32, requests=6000, trace_requests=0, everything=False)
-FULL = Scale(blocks=512, requests=320_000, trace_requests=100_000, everything=True)
-FULL_SWEEP = Scale(blocks=64, requests=40_000, trace_requests=0, everything=True)
+FULL = Scale(blocks=256, requests=160_000, trace_requests=50_000, everything=True)
+FULL_SWEEP = Scale(blocks=64, requests=24_000, trace_requests=0, everything=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,7 @@ class Unknown:
 TOGETHER = "two at once"
 DEFAULT = Unknown("default", "16 in flight, hand-over of 3 us", quick=True)
 _WHOLE = "filesize=128k,size=70%,bssplit=128k/100,4k/50:16k/30:64k/20"
+_WHOLE_BY_PAGE = "filesize=128k,size=70%,bssplit=128k/100,4k/100"
 UNKNOWNS = (
     DEFAULT,
     *(
@@ -134,8 +135,8 @@ UNKNOWNS = (
         for depth in (1, 2, 4, 8, 64)
     ),
     *(
-        Unknown("hand-over", f"{time} us", overrides=(f"fs.dispatch_overhead={time}us",), quick=time in (0, 20, 100))
-        for time in (0, 10, 20, 50, 100)
+        Unknown("hand-over", f"{time} us", overrides=(f"fs.dispatch_overhead={time}us",), quick=time in (0, 40))
+        for time in (0, 10, 20, 40, 100)
     ),
     *(
         Unknown("arrivals", f"{rate} requests a second", f"rate_iops={rate},rate_process=poisson", quick=rate == 1000)
@@ -159,6 +160,9 @@ UNKNOWNS = (
     Unknown("round robin", "by address, in a page map", base=STATIC, quick=True),
     Unknown(TOGETHER, "round robin by address, 4 in flight", "iodepth=4", base=STATIC, quick=True),
     Unknown(TOGETHER, "round robin by address, 64 in flight", "iodepth=64", base=STATIC, quick=True),
+    Unknown(TOGETHER, "whole files of 128 KiB read, 1 in flight", f"{_WHOLE},iodepth=1", quick=True),
+    Unknown(TOGETHER, "the same, written page by page", f"{_WHOLE_BY_PAGE},iodepth=1", quick=True),
+    Unknown("programs", "as fast as reads, 60 us", overrides=("part.t_program=60us",), quick=True),
     Unknown("bus", "200 MB/s instead of 40", overrides=("part.bus_rate=200MB/s",), quick=True),
 )
 """The first is the default; the others change one thing each, but for those of `TOGETHER`."""
