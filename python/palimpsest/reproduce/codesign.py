@@ -241,8 +241,8 @@ _BECAUSE = {
     "counts for reads that cover pieces of several writes, and while channels have time to wait for each other: the "
     "sweep has whole files read with one in flight, where it gains. With many in flight every channel is busy anyway. ",
     "read-busy": "It sees whether a channel reads, not what waits there: all pages of a request go to the few channels "
-    "without reads, behind programs that take five times as long. Where programs are as fast as reads, or writes have "
-    "one page, most of the loss is gone (see the sweep). ",
+    "without reads, behind programs that take five times as long. With programs as fast as reads and writes of one "
+    "page, both at once, it gains (see the sweep). ",
     "depth": "It saves hand-overs of the FTL's memory, of requests of more than 16 pages alone, but puts consecutive "
     "pages on one channel, whose later reads wait for each other. What a hand-over takes is not said: at 3 us there is "
     "little to save, and round robin uses plane commands and dies too. ",
@@ -364,8 +364,8 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
     note = (
         f"The paper: negligible, read as 1 %. By workload: {each}. Scattered writes touch many files, each of which "
         "has an inode and a page of pointers to write anew at a commit; and a block that was collected can be trimmed "
-        "only after a commit, which is why drives that collect commit often. The paper has pointers in i-nodes too, and "
-        "does not say when they are written."
+        "only after a commit, which is why drives that collect commit often. The paper has pointers in i-nodes too, "
+        "and does not say when they are written."
     )
     yield at_most("metadata", text, 1.0, max(shares.values())).with_note(note)
     slower = [

@@ -127,6 +127,7 @@ class Unknown:
 TOGETHER = "two at once"
 DEFAULT = Unknown("default", "16 in flight, hand-over of 3 us", quick=True)
 _WHOLE = "filesize=128k,size=70%,bssplit=128k/100,4k/50:16k/30:64k/20"
+_BY_PAGE = "bssplit=4k/25:16k/50:64k/25,4k/100"
 _WHOLE_BY_PAGE = "filesize=128k,size=70%,bssplit=128k/100,4k/100"
 UNKNOWNS = (
     DEFAULT,
@@ -144,7 +145,7 @@ UNKNOWNS = (
     ),
     Unknown("reads", "whole files of 128 KiB, written in pieces", _WHOLE, quick=True),
     Unknown("reads", "of one page", "bssplit=4k/100,8k/25:32k/25:64k/25:128k/25", quick=True),
-    Unknown("writes", "of one page", "bssplit=4k/25:16k/50:64k/25,4k/100", quick=True),
+    Unknown("writes", "of one page", _BY_PAGE, quick=True),
     Unknown("files", "all of 128 KiB", "filesize=128k,size=70%"),
     Unknown("files", "all of 16 MiB", "filesize=16m,size=70%"),
     Unknown("files", "laid out one by one", "openfiles=1"),
@@ -163,6 +164,7 @@ UNKNOWNS = (
     Unknown(TOGETHER, "whole files of 128 KiB read, 1 in flight", f"{_WHOLE},iodepth=1", quick=True),
     Unknown(TOGETHER, "the same, written page by page", f"{_WHOLE_BY_PAGE},iodepth=1", quick=True),
     Unknown("programs", "as fast as reads, 60 us", overrides=("part.t_program=60us",), quick=True),
+    Unknown(TOGETHER, "programs of 60 us, writes of one page", _BY_PAGE, ("part.t_program=60us",), quick=True),
     Unknown("bus", "200 MB/s instead of 40", overrides=("part.bus_rate=200MB/s",), quick=True),
 )
 """The first is the default; the others change one thing each, but for those of `TOGETHER`."""
