@@ -271,7 +271,7 @@ fn cut_everywhere(entry: &'static Entry, shape: &Shape, seed: u64, stride: u64, 
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let tight = spare < u64::from(shape.drive.ftl.streams) + 3;
+    let tight = spare < u64::from(palimpsest_core::ftl::frontiers(&shape.drive.ftl)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
     let mut whole = Powered::new(shape, entry, seed);
