@@ -5,7 +5,7 @@ use super::line_format::{LineFormat, Parsed, Record};
 use super::lines::{MAX_LINE_BYTES, Step};
 use super::{Opened, TOLERATED_DISORDER};
 use crate::error::{Error, Result};
-use crate::host::request::{Arrivals, Request, Source};
+use crate::host::request::{Arrivals, FileNames, Request, Source};
 use crate::units::Nanos;
 
 /// Opens a trace of the format `F`.
@@ -19,6 +19,9 @@ pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
         finished: false,
     };
     source.format.prepare(&source.opened.lines.read_head());
+    if source.opened.file_names {
+        source.format.keep_names();
+    }
     Box::new(source)
 }
 
@@ -60,7 +63,15 @@ impl<F: LineFormat> Source for LineSource<F> {
     }
 
     fn arrivals(&self) -> Arrivals {
-        Arrivals::Open
+        self.format.arrivals()
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        Some(F::NAME)
+    }
+
+    fn file_names(&self) -> Option<&FileNames> {
+        self.format.names()
     }
 
     fn skipped_lines(&self) -> u64 {
@@ -151,8 +162,8 @@ impl Clock {
         } else {
             self.latest = record.time;
         }
-        let Record { kind, sector, sectors, stream, .. } = record;
-        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream })
+        let Record { kind, sector, sectors, stream, file, .. } = record;
+        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream, file })
     }
 }
 
