@@ -68,6 +68,9 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
         let jobs = JobFile::parse(&read_text(file, path)?, path)?;
         return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
     }
+    if file.get_ref().metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return trace::open_trace_file(Box::new(file), path, opening.trace);
+    }
     trace::open_trace(Box::new(file), path, opening.trace)
 }
 

@@ -112,6 +112,17 @@ pub fn fuzz_trace(bytes: &[u8]) {
     }
 }
 
+/// Reads `bytes` as a file that is read from its end.
+#[cfg(feature = "parquet")]
+pub fn fuzz_parquet(bytes: &[u8]) {
+    for skip_bad in [false, true] {
+        let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };
+        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
+        let Ok(mut source) = opened else { continue };
+        while let Ok(Some(_)) = source.next_request() {}
+    }
+}
+
 fn drain_trace(bytes: &[u8], options: &TraceOptions) {
     let Ok(mut source) = open_trace(Box::new(Cursor::new(bytes.to_vec())), "fuzz", options) else { return };
     let mut latest = 0;

@@ -37,10 +37,12 @@ mod lines;
 mod mqsim;
 mod msr;
 pub mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod spc;
 mod tencent;
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 
 use crate::error::{Error, Result};
 use crate::host::request::Source;
@@ -71,6 +73,8 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
     Format::of_lines::<disksim::DiskSim>(),
+    #[cfg(feature = "parquet")]
+    parquet::FORMAT,
 ];
 
 /// One trace format.
@@ -83,7 +87,7 @@ pub struct Format {
     /// One line for listings.
     pub about: &'static str,
     recognise: fn(&Head<'_>) -> Vote,
-    open: fn(Opened) -> Box<dyn Source>,
+    open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
     create: Create,
 }
@@ -120,8 +124,8 @@ impl Format {
     }
 
     /// Whether its files are text, to be compressed as a whole.
-    fn is_text(&self) -> bool {
-        true
+    pub fn is_text(&self) -> bool {
+        self.name != "parquet"
     }
 
     /// What its records can say, and what it is written through.
@@ -174,7 +178,32 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             }
         },
     };
-    Ok((format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from }))
+    (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
+}
+
+/// A file that can be read at any place.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// As [`open_trace`], for a file rather than a pipe: Parquet is read from its end.
+///
+/// # Errors
+/// As [`open_trace`].
+pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    const MAGIC_BYTES: u64 = 4;
+    let failed = |failure: std::io::Error| match failure.kind() {
+        std::io::ErrorKind::IsADirectory => Error::input(name, "this is a directory; expected a trace file"),
+        _ => Error::Io { place: name.to_string(), what: failure.to_string() },
+    };
+    let mut magic = Vec::new();
+    input.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic).map_err(failed)?;
+    input.seek(SeekFrom::Start(0)).map_err(failed)?;
+    #[cfg(feature = "parquet")]
+    if magic == parquet::MAGIC && options.format.as_deref().is_none_or(|format| format == parquet::FORMAT.name) {
+        return parquet::open(input, name, options);
+    }
+    open_trace(Box::new(input), name, options)
 }
 
 fn find_forced(name: &str) -> Result<&'static Format> {

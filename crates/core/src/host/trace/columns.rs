@@ -12,8 +12,10 @@ use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::host::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use crate::rng;
 
-const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
-const REQUIRED: usize = 4;
+/// Columns that mean something.
+pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
+/// How many of them must be there: the first.
+pub const REQUIRED: usize = 4;
 /// Columns beyond this are not looked at.
 const MOST_COLUMNS: usize = 64;
 
@@ -151,8 +153,9 @@ fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
 }
 
+/// The kind that a word or its first letter names.
 #[inline]
-fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
+pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     let words: [(&[u8], RequestKind); 5] = [
         (b"read", RequestKind::Read),
         (b"write", RequestKind::Write),
@@ -167,7 +170,8 @@ fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     }
 }
 
-fn hash(name: &[u8]) -> u32 {
+/// The stream that stands for a file where no number does.
+pub fn hash(name: &[u8]) -> u32 {
     let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
     (folded >> 32) as u32
 }

@@ -9,7 +9,7 @@ use crate::host::request::{Arrivals, FileNames, Request, Source};
 use crate::units::Nanos;
 
 /// Opens a trace of the format `F`.
-pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
+pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
     let mut source = LineSource::<F> {
         opened,
         format: F::default(),
@@ -22,7 +22,7 @@ pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
     if source.opened.file_names {
         source.format.keep_names();
     }
-    Box::new(source)
+    Ok(Box::new(source))
 }
 
 struct LineSource<F> {
@@ -139,14 +139,15 @@ impl<F: LineFormat> LineSource<F> {
 
 /// Turns times of the trace's clock to arrivals that count from the first request and never decrease.
 #[derive(Debug, Default)]
-struct Clock {
+pub struct Clock {
     first: Option<Nanos>,
     latest: Nanos,
 }
 
 impl Clock {
     #[inline]
-    fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
+    /// The request that a record is.
+    pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
         let first = match self.first {
             Some(first) => first,
             None => {

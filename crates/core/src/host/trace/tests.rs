@@ -51,8 +51,9 @@ fn sample_requests(size_unit: u64) -> Vec<(u64, RequestKind, u64, u32)> {
 
 #[test]
 fn every_format_has_a_sample_that_is_recognised_and_read() {
-    assert_eq!(SAMPLES.len(), FORMATS.len());
-    for format in FORMATS {
+    let formats = || FORMATS.iter().filter(|format| format.is_text());
+    assert_eq!(SAMPLES.len(), formats().count());
+    for format in formats() {
         let (_, sample) = SAMPLES.iter().find(|(name, _)| *name == format.name).expect(format.name);
         for bytes in [sample.as_bytes().to_vec(), gzip(sample.as_bytes()), zstd(sample.as_bytes())] {
             let mut lines = LineReader::new(input::decompress(Box::new(Cursor::new(bytes.clone())), "t").unwrap(), "t");
