@@ -17,7 +17,7 @@ ETW = """BeginHeader
  DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, IrpFlags, \
 DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName
 EndHeader
- DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, 0xff, "C:\\$Mft"
+ DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x06, 283, 3, Original, 0xff, "C:\\$Mft"
  DiskRead, 90, x.exe ( 39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, 0xff, "C:\\a, b"
 """
 
