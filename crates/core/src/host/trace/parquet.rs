@@ -54,7 +54,8 @@ pub const FORMAT: Format = Format {
 /// [`Error::Input`] when the file is damaged or lacks a column.
 pub fn open(input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
     let damaged = |error: ParquetError| damaged(name, &error);
-    let reader = SerializedFileReader::new(Chunks::new(input).map_err(damaged)?).map_err(damaged)?;
+    let chunks = Chunks::new(input).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(chunks)).map_err(damaged)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let position = |name: &str| (0..schema.num_columns()).find(|&at| schema.column(at).path().string() == name);
     let columns = NAMES.map(position);
@@ -192,7 +193,14 @@ impl ParquetSource {
         let group = self.reader.get_row_group(self.group)?;
         let mut readers = [const { None }; NAMES.len()];
         for (reader, column) in readers.iter_mut().zip(self.columns) {
-            *reader = column.map(|column| group.get_column_reader(column)).transpose()?;
+            let Some(column) = column else { continue };
+            let chunk = group.metadata().column(column);
+            let places =
+                [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0), chunk.compressed_size()];
+            if places.iter().any(|&place| place < 0) {
+                return Err(ParquetError::General("a column lies before the start of the file".into()));
+            }
+            *reader = Some(guarded(|| group.get_column_reader(column))?);
         }
         Ok(readers)
     }
@@ -272,7 +280,8 @@ fn decode<T: DataType, V>(
     into.clear();
     while into.len() < BATCH_ROWS {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
-        let (records, count, _) = reader.read_records(BATCH_ROWS - into.len(), Some(&mut levels), None, &mut values)?;
+        let wanted = BATCH_ROWS - into.len();
+        let (records, count, _) = guarded(|| reader.read_records(wanted, Some(&mut levels), None, &mut values))?;
         if records == 0 {
             break;
         }
@@ -285,6 +294,12 @@ fn decode<T: DataType, V>(
         }
     }
     Ok(into.len())
+}
+
+/// The library has assertions about what a file says of itself: of a damaged one they are errors too.
+fn guarded<T>(work: impl FnOnce() -> std::result::Result<T, ParquetError>) -> std::result::Result<T, ParquetError> {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err(ParquetError::General("what it says of itself is contradictory".into())))
 }
 
 fn damaged(name: &str, error: &ParquetError) -> Error {
