@@ -68,6 +68,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
         (
             Metric("write amplification", ("write_amplification",), units.ratio, "low"),
             Metric("read amplif., host", ("read_amplification", "host"), units.ratio, "low"),
+            Metric("read amplif., GC", ("read_amplification", "gc"), units.ratio, "low"),
             Metric("page reads", ("flash", "page_reads"), units.count, "low"),
             Metric("page programs", ("flash", "page_programs"), units.count, "low"),
             Metric("partial programs", ("flash", "partial_programs"), units.count, ""),
@@ -77,6 +78,7 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             Metric("erases", ("flash", "erases"), units.count, "low"),
             Metric("GC runs", ("gc", "runs"), units.count, "low"),
             Metric("GC moved subpages", ("gc", "moved_subpages"), units.count, "low"),
+            Metric("GC run mean", ("gc", "mean_ns"), units.nanoseconds, "low"),
             Metric("GC run p99", ("gc", "p99_ns"), units.nanoseconds, "low"),
             Metric("merge moved subpages", ("merge", "moved_subpages"), units.count, "low"),
         ),

@@ -108,6 +108,9 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_engine(rng, page_bytes, &mut set);
     if ftl == "mga" {
         draw_mga(rng, &mut set);
+        if settings.iter().any(|set| set == "part.order=low-low-high") && rng.below(2) == 0 {
+            settings.push("ftl.low_pages_first=true".into());
+        }
     }
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }

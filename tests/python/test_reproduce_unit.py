@@ -11,7 +11,7 @@ from conftest import Command
 from palimpsest import reproduce as reproduction
 from palimpsest.errors import InputError
 from palimpsest.options import RunOptions
-from palimpsest.reproduce import claims, figures, mga, mga_runs, outputs
+from palimpsest.reproduce import claims, figures, mga, mga_runs, outputs, spread_beyond, spread_runs, sweeps
 from palimpsest.reproduce.batch import Batch
 
 pytestmark = pytest.mark.unit
@@ -82,6 +82,39 @@ def test_unknowns_change_one_thing_each() -> None:
         assert sum(map(bool, changed)) == 1, unknown
 
 
+def test_unknowns_of_spread_change_something_each() -> None:
+    default, *others = spread_runs.UNKNOWNS
+    base = list(spread_runs.effects_runs(spread_runs.QUICK, default))
+    for unknown in others:
+        assert list(spread_runs.effects_runs(spread_runs.QUICK, unknown)) != base, unknown
+        changed = [
+            unknown.changes,
+            unknown.overrides,
+            unknown.share != default.share,
+            unknown.overwritten != default.overwritten,
+        ]
+        assert sum(map(bool, changed)) == (2 if unknown.what == "two at once" else 1), unknown
+
+
+def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 channels of 2 chips: IOPS <= 4 min(2 / (tR(n) + tDMA(n)), 1 / tDMA(n)), with the times of Table I."""
+    table = {"2k": (67.2, 78.8, 213.3), "4k": (67.2, 76.9, 160.0)}
+    for size, bounds in table.items():
+        text = f"rw=randread,bs={size},blockalign={size}"
+        monkeypatch.setattr("palimpsest._core.workload_spec", lambda _name, text=text: text)
+        found = [spread_runs.sizes_bound(layer, "any") / 1000 for layer in spread_runs.LAYERS]
+        assert found == pytest.approx(bounds, abs=0.05)
+
+
+def test_sensing_times_of_other_words_lie_on_the_lines_of_table_1() -> None:
+    assert spread_beyond.sensing_table(2) == list(spread_runs.T_READ_US)
+    assert spread_beyond.sensing_table(4) == [45, 65, 85, 99]
+    halves = spread_beyond.sensing_table(1)
+    assert halves[1::2] == list(spread_runs.T_READ_US)
+    assert halves[0] == 30
+    assert halves[14] == 97
+
+
 def test_the_reason_names_what_moves_most_and_what_comes_nearest() -> None:
     points = [
         ("default", "as it is", -20.0),
@@ -96,6 +129,8 @@ def test_the_reason_names_what_moves_most_and_what_comes_nearest() -> None:
     text = mga.reason(pl.DataFrame(rows), "erases_trade")
     assert "from -20.0: footprint moves it most (small: -38.0; large: 5.0)" in text
     assert "nearest to the paper is footprint: small, with -38.0, which agrees" in text
+    text = sweeps.reason(pl.DataFrame(rows), "erases_trade", -40, lambda _ours: False, together="footprint")
+    assert "skew moves it most" in text
 
 
 def made() -> outputs.Reproduction:

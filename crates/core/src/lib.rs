@@ -1,7 +1,7 @@
 //! The simulator core of Palimpsest: solid-state drives that write a flash page more than once.
 //!
 //! It does no I/O and knows no wall clock. Modules stand lowest first; each may use those before it (a test enforces it):
-//! [`error`], [`prefetch`], [`rng`], [`units`], [`geometry`], [`observe`], [`nand`], [`plan`], [`parts`], [`ftl`], [`sim`], [`host`],
+//! [`error`], [`prefetch`], [`rng`], [`units`], [`geometry`], [`observe`], [`nand`], [`plan`], [`wom`], [`parts`], [`ftl`], [`sim`], [`host`],
 //! [`metrics`], [`config`], [`run`].
 
 pub mod config;
@@ -19,6 +19,7 @@ pub mod rng;
 pub mod run;
 pub mod sim;
 pub mod units;
+pub mod wom;
 
 /// The code of the guide is compiled and run.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@
 //! core to one exception class. No logic of the simulator is here.
 
 mod traces;
+mod wom;
 mod workload;
 
 use palimpsest_core::config::{self, Resolved};
@@ -192,6 +193,12 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
+/// The specification in fio's language that a workload preset stands for, by its name in any case; None for other names.
+#[pyfunction]
+fn workload_spec(name: &str) -> Option<String> {
+    config::workload_spec(name)
+}
+
 /// Names and one-line descriptions of one registry.
 #[pyfunction]
 fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
@@ -206,8 +213,9 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
-        // Registries whose variants come with the co-designed file system and the write-once-memory codes.
-        "schemes" | "codes" => Vec::new(),
+        "codes" => palimpsest_core::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        // Its variants come with the co-designed file system.
+        "schemes" => Vec::new(),
         _ => {
             let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
@@ -231,10 +239,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RuleError", py.get_type::<RuleError>())?;
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
+    module.add_class::<wom::WomCode>()?;
+    module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;
+    module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

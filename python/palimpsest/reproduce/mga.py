@@ -12,7 +12,7 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, outputs
+from . import figures, outputs, sweeps
 from .batch import Batch
 from .claims import Claim, at_most, effect, within
 from .figures import Figure
@@ -254,19 +254,7 @@ def judged(name: str, ours: float | None) -> Claim:
 
 def reason(sweep: pl.DataFrame, name: str, number: str = ".1f") -> str:
     """Which unknown moves an effect most, and which value brings it nearest to the paper's, from the sweep."""
-    rows = [row for row in sweep.iter_rows(named=True) if row[name] is not None]
-    if len(rows) < 2 or sweep[name][0] is None:
-        return "These runs are too short to measure it."
-    first, *others = rows
-    most = max(others, key=lambda row: abs(row[name] - first[name]))
-    moved = "; ".join(f"{row['value']}: {row[name]:{number}}" for row in others if row["unknown"] == most["unknown"])
-    nearest = min(others, key=lambda row: (not judged(name, row[name]).agrees, abs(row[name] - PAPER[name])))
-    agrees = judged(name, nearest[name]).agrees
-    end = "which agrees" if agrees else "which is still apart: no unknown that we swept explains it alone"
-    return (
-        f"Swept one at a time from {first[name]:{number}}: {most['unknown']} moves it most ({moved}); nearest to the "
-        f"paper is {nearest['label']}, with {nearest[name]:{number}}, {end}."
-    )
+    return sweeps.reason(sweep, name, PAPER[name], lambda ours: judged(name, ours).agrees, number)
 
 
 def _claims(main: dict[str, float | None], sweep: pl.DataFrame, measured: pl.DataFrame, fig_10: Figure) -> list[Claim]:

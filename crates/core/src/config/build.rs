@@ -152,6 +152,7 @@ fn ftl(values: &Values) -> FtlSettings {
         allocation_threshold: values.ratio("ftl.allocation_threshold"),
         merge_on_read: values.flag("ftl.merge_on_read"),
         read_count_aging: values.count("ftl.read_count_aging"),
+        low_pages_first: values.flag("ftl.low_pages_first"),
         victim_free: values.flag("ftl.victim_free"),
     }
 }

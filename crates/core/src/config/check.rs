@@ -150,6 +150,13 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
             "pages of mlc come in pairs, so a block needs an even number",
         );
     }
+    if drive.ftl.low_pages_first && part.order != ProgramOrder::LowLowHigh {
+        return refuse(
+            values,
+            &["ftl.low_pages_first", "part.order"],
+            "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"",
+        );
+    }
     if part.order == ProgramOrder::LowLowHigh && !part.paired() {
         return refuse(
             values,

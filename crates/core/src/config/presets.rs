@@ -78,6 +78,15 @@ static WORKLOADS: &[Preset] = presets!("workloads":
     "cfs",
     "radius",
     "ads",
+    "kv1",
+    "kv2",
+    "gr1",
+    "su",
+    "kv",
+    "grp",
+    "prj",
+    "usr",
+    "stg",
 );
 
 /// The built-in parts.
@@ -102,9 +111,10 @@ pub fn workload_presets() -> Vec<PresetInfo> {
         .collect()
 }
 
-/// The fio-like specification that the workload preset `name` stands for; `None` if there is no such preset.
+/// The fio-like specification that the workload preset `name` stands for, in whatever case it is written: papers have KV1
+/// where the file is kv1. `None` if there is no such preset.
 pub fn workload_spec(name: &str) -> Option<String> {
-    WORKLOADS.iter().find(|preset| preset.name == name).map(|preset| preset.line("spec"))
+    WORKLOADS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).map(|preset| preset.line("spec"))
 }
 
 /// The part preset called `name`, asked for at `place`.

@@ -175,6 +175,12 @@ pub static KEYS: &[Key] = &[
         "0",
         "mga: read counts halve after this many requests; 0: never",
     ),
+    key(
+        "ftl.low_pages_first",
+        Flag,
+        "false",
+        "mga on mlc: small writes fill the low pages of a block by subpage, its high pages follow",
+    ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(
         "sim.scheduler",

@@ -7,6 +7,7 @@ use crate::host::request::{RequestKind, Source};
 use crate::nand::part::{CellKind, ProgramOrder};
 use crate::units::{GIB, Rate};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 mod messages;
 
@@ -63,6 +64,8 @@ fn every_part_and_workload_can_be_had() {
         FioSpec::parse(&spec).unwrap_or_else(|error| panic!("{}: {error}", info.name));
     }
     assert_eq!(workload_spec("nothing"), None);
+    assert_eq!(workload_spec("KV1"), workload_spec("kv1"));
+    assert!(workload_spec("Synth-A").is_some());
 }
 
 #[test]
@@ -257,6 +260,59 @@ fn workloads_of_the_mga_paper_have_the_statistics_of_its_table() {
             if let Some(small) = small {
                 near("requests of 4 KiB", own_small, small);
             }
+        }
+    }
+}
+
+/// Requests of a workload preset: how many reads and writes there are of each size in bytes.
+fn sizes(name: &str, seed: u64) -> [BTreeMap<u64, u64>; 2] {
+    let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
+    let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    while let Some(request) = source.next_request().unwrap() {
+        let direction = usize::from(request.kind == RequestKind::Write);
+        *counts[direction].entry(u64::from(request.sectors) * 512).or_default() += 1;
+    }
+    counts
+}
+
+/// Table II and Fig. 1 of the SPREAD paper: shares within 2 %, and what it bounds on the right side of the bound.
+#[test]
+fn workloads_of_the_spread_paper_have_its_statistics() {
+    const ALL: u64 = u64::MAX;
+    for seed in 1..=3 {
+        let percent = |name: &str, direction: usize, least: u64, most: u64| {
+            let counts = sizes(name, seed);
+            let of =
+                |direction: usize| counts[direction].range(least..=most).map(|(_, count)| count).sum::<u64>() as f64;
+            100.0 * of(direction) / counts[direction].values().sum::<u64>() as f64
+        };
+        let reads = |name: &str| {
+            let [reads, writes] = sizes(name, seed).map(|counts| counts.values().sum::<u64>() as f64);
+            100.0 * reads / (reads + writes)
+        };
+        let near = |what: &str, own: f64, paper: f64| {
+            assert!((own / paper - 1.0).abs() < 0.02, "{what}: {own} against {paper}");
+        };
+        for name in ["kv1", "kv2", "gr1", "su", "kv", "grp"] {
+            assert_eq!(reads(name), 100.0, "{name} is read only");
+        }
+        for name in ["kv1", "kv2"] {
+            assert!(percent(name, 0, 0, 1024) > 90.0, "{name}: values below 1 KB");
+        }
+        assert!(percent("gr1", 0, 0, 4096) > 99.0, "gr1: lists below 4 KB");
+        assert!(percent("kv", 0, 2048, 2048) > 90.0, "kv: reads of 2 KB");
+        near("grp, 4 KB to 8 KB", percent("grp", 0, 4096, 4096) / percent("grp", 0, 8192, 8192), 1.5);
+        near("grp, both", percent("grp", 0, 4096, 8192), 100.0);
+        for (name, paper) in [("prj", 90.0), ("usr", 70.0), ("stg", 30.0)] {
+            near(&format!("{name}, reads"), reads(name), paper);
+            near(&format!("{name}, writes"), 100.0 - reads(name), 100.0 - paper);
+            near(&format!("{name}, writes of 4 KB"), percent(name, 1, 0, 4096), 100.0);
+        }
+        near("prj, 4 KB", percent("prj", 0, 4096, 4096), 50.0);
+        near("prj, 16 KB", percent("prj", 0, 16_384, ALL), 50.0);
+        for name in ["su", "usr", "stg"] {
+            assert_eq!(percent(name, 0, 16_384, 16_384), 100.0, "{name}: reads of 16 KB");
         }
     }
 }

@@ -10,14 +10,18 @@
 //! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
 //! of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts as whole.
 //!
-//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own). In
-//! low-low-high order no page is programmed twice: the paper leaves re-programming MLC to future work.
+//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first` small writes fill low pages,
+//! high pages follow ([`rounds`]). Without it no page is programmed twice in low-low-high order.
+//!
+//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own; in two
+//! rounds it never has).
 
 mod collect;
 mod map;
 mod merge;
 mod pages;
 mod recover;
+mod rounds;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -101,7 +105,8 @@ struct Mga {
 /// What `part` allows of programming a page again.
 fn rules(part: &Part, settings: &FtlSettings) -> Rules {
     Rules {
-        nop: if part.order == ProgramOrder::LowLowHigh { 1 } else { part.nop },
+        nop: if part.order == ProgramOrder::LowLowHigh && !settings.low_pages_first { 1 } else { part.nop },
+        pairs: settings.low_pages_first,
         strict: part.order == ProgramOrder::Strict,
         free_is_gain: settings.victim_free,
     }
@@ -110,14 +115,15 @@ fn rules(part: &Part, settings: &FtlSettings) -> Rules {
 impl Mga {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (*io.geometry(), &blueprint.settings);
-        let pages = Pages::new(&geometry, rules(io.nand().part(), settings), |block| io.nand().is_bad(block));
+        let part = io.nand().part();
+        let pages = Pages::new(&geometry, part, rules(part, settings), |block| io.nand().is_bad(block));
         Mga {
             subpages: geometry.subpages_per_page,
             all: first_subpages(geometry.subpages_per_page),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
-            space: Space::new(&geometry, settings, &pages.blocks),
+            space: Space::new(&geometry, part, settings, &pages.blocks),
             pages,
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
             rotation: Rotation::new(settings.allocation, &geometry),
@@ -298,6 +304,7 @@ impl Ftl for Mga {
         ];
         let levels = [
             ("fully_free_pages", u64::from(self.space.total())),
+            ("partially_used_blocks", u64::from(self.space.partially_used())),
             ("spmt_entries", u64::from(self.map.entries_used())),
             ("spmt_entries_peak", u64::from(self.map.most_entries())),
             ("spmt_bytes_peak", u64::from(self.map.most_entries()) * self.map.entry_bytes()),

@@ -114,6 +114,8 @@ pub struct FtlSettings {
     pub merge_on_read: bool,
     /// `mga`: read counts halve after this many requests; 0: never.
     pub read_count_aging: u64,
+    /// `mga`: whether small writes fill the low pages of a block before its high pages are programmed.
+    pub low_pages_first: bool,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
 }
@@ -141,6 +143,7 @@ impl FtlSettings {
             allocation_threshold: 0.3,
             merge_on_read: false,
             read_count_aging: 0,
+            low_pages_first: false,
             victim_free: false,
         }
     }

@@ -93,12 +93,16 @@ impl Collector {
 }
 
 impl Mga {
-    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it.
-    pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32) -> Flash<u32> {
+    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will be
+    /// programmed as a `whole` matters where small writes want low pages: cleaning packs whole pages into high ones.
+    pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
         let first = self.rotation.first(io, lpn);
         for step in 0..self.space.planes() {
             let plane = self.rotation.then(first, step);
             if self.ensure_space(io, plane)? {
+                if !whole && !self.space.has_low(&self.pages.blocks, plane) {
+                    self.collect(io, plane, false)?;
+                }
                 self.rotation.used(plane);
                 return Ok(plane);
             }
@@ -240,7 +244,7 @@ impl Mga {
 
     /// Erases a victim after the gate `safe`.
     fn erase(&mut self, io: &mut Io, block: u32, safe: Gate) -> Flash<()> {
-        let programmed = io.nand().next_page(block);
+        let programmed = self.space.programmed(io.nand(), block);
         match io.erase(block, Cause::Gc, safe, Gate::NONE)? {
             Outcome::Done => {
                 self.counters.erased += 1;

@@ -6,12 +6,13 @@
 //! MGA paper, Sec. III-B and III-C.
 //!
 //! Free subpages end with the page's last allowed program (NOP), in strict order when a later page of the block is
-//! programmed, and when the block becomes a victim. The paper is silent on that; what was not written then is as invalid.
+//! programmed, in two rounds when the high page of a low page is, and when the block becomes a victim. The paper is silent on that; what was not written then is as invalid.
 //! Victim policies count a free subpage as kept, so that victims are chosen by invalid subpages only (`ftl.victim_free`
 //! counts it as a gain).
 
 use super::map::UNMAPPED;
 use crate::geometry::{Divisor, Geometry};
+use crate::nand::part::Part;
 use crate::parts::blocks::{BlockState, Blocks};
 use crate::prefetch::prefetch;
 
@@ -48,6 +49,8 @@ pub(super) struct Rules {
     pub nop: u32,
     /// Whether only the last programmed page of a block may be programmed again.
     pub strict: bool,
+    /// Whether pages come in pairs, of which the low one may be programmed again until the high one is.
+    pub pairs: bool,
     /// Whether victim policies count a free subpage as a gain.
     pub free_is_gain: bool,
 }
@@ -86,11 +89,13 @@ pub(super) struct Pages {
     pub transitions: Transitions,
     /// Free subpages that were never programmed.
     pub lost: u64,
+    /// For each page of a block, where pages come in pairs: whether it is a high page, and its partner.
+    partners: Vec<(bool, u32)>,
 }
 
 impl Pages {
     /// All pages free, except in blocks that `is_bad`.
-    pub fn new(geometry: &Geometry, rules: Rules, is_bad: impl Fn(u32) -> bool) -> Self {
+    pub fn new(geometry: &Geometry, part: &Part, rules: Rules, is_bad: impl Fn(u32) -> bool) -> Self {
         let subpages = geometry.subpages_per_page;
         Pages {
             blocks: Blocks::new(geometry, geometry.subpages_per_block(), is_bad),
@@ -106,6 +111,10 @@ impl Pages {
             openings: 0,
             transitions: Transitions::default(),
             lost: 0,
+            partners: match rules.pairs {
+                true => (0..geometry.pages_per_block).map(|page| (part.is_high(page), part.partner(page))).collect(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -139,6 +148,19 @@ impl Pages {
     pub fn valid_in_block(&self, block: u32) -> u32 {
         let free = if self.rules.free_is_gain { 0 } else { self.free_in_block[block as usize] };
         self.blocks.valid_count(block) - free
+    }
+
+    /// Whether `ppn` is a high page that is programmed once, after its low page.
+    #[inline]
+    pub fn is_high(&self, ppn: u32) -> bool {
+        self.rules.pairs && self.partners[self.per_block.split(ppn).1 as usize].0
+    }
+
+    /// The other page of the pair of `ppn`, where pages come in pairs.
+    #[inline]
+    pub fn partner(&self, ppn: u32) -> Option<u32> {
+        let (block, page) = self.per_block.split(ppn);
+        self.rules.pairs.then(|| block * self.pages_per_block + self.partners[page as usize].1)
     }
 
     /// State of a page that was programmed.
@@ -178,8 +200,12 @@ impl Pages {
     #[inline]
     pub fn open(&mut self, ppn: u32, written: u64, owner: u32) {
         let (block, page) = self.per_block.split(ppn);
-        let free = if self.rules.nop > 1 { self.all & !written } else { 0 };
+        let high = self.is_high(ppn);
+        let free = if self.rules.nop > 1 && !high { self.all & !written } else { 0 };
         self.lost += u64::from((self.all & !written & !free).count_ones());
+        if high && let Some(low) = self.partner(ppn) {
+            self.close(low);
+        }
         if self.rules.strict && page > 0 {
             self.close(ppn - 1);
         }

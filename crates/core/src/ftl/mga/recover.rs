@@ -21,7 +21,7 @@ impl Mga {
         self.collector.clear();
         self.map.clear();
         self.space.clear();
-        let fresh = Pages::new(&geometry, self.pages.rules, |_| false);
+        let fresh = Pages::new(&geometry, io.nand().part(), self.pages.rules, |_| false);
         let old = std::mem::replace(&mut self.pages, fresh);
         (self.pages.transitions, self.pages.lost) = (old.transitions, old.lost);
         self.map_newest(io);
@@ -32,7 +32,7 @@ impl Mga {
         // The emptiest ones first: they have the most to offer.
         begun.sort_by_key(|&block| (io.nand().next_page(block), block));
         for block in begun {
-            if !self.space.resume(block, io.nand().next_page(block)) {
+            if !self.space.resume(io.nand(), block) {
                 self.pages.blocks.close(block);
             }
         }
@@ -121,7 +121,11 @@ impl Mga {
     fn may_fill(&self, io: &Io, ppn: u32) -> bool {
         let (rules, nand) = (self.pages.rules, io.nand());
         let (block, page) = nand.split(ppn);
-        (1..rules.nop).contains(&nand.programs(ppn)) && (!rules.strict || page + 1 == nand.next_page(block))
+        let open = match rules.strict {
+            true => page + 1 == nand.next_page(block),
+            false => !self.pages.is_high(ppn) && self.pages.partner(ppn).is_none_or(|high| nand.programs(high) == 0),
+        };
+        (1..rules.nop).contains(&nand.programs(ppn)) && open
     }
 
     /// Checks every table against itself and against flash.

@@ -103,7 +103,7 @@ impl Mga {
     pub(super) fn write_logical_page(&mut self, io: &mut Io, lpn: u32, first: u32, sectors: u32) -> Flash<()> {
         let (begin, end) = self.touched(first, sectors);
         if end - begin == self.subpages {
-            let plane = self.plane_with_space(io, lpn)?;
+            let plane = self.plane_with_space(io, lpn, true)?;
             self.image.parts.clear();
             let after = self.bring(io, lpn, first, sectors)?;
             self.counters.page_writes += 1;
@@ -188,7 +188,7 @@ impl Mga {
                 return Ok(Place { page, plane, moved, exclusive });
             }
             // Cleaning moves things and may change the allocation: look again.
-            with_space = Some(self.plane_with_space(io, lpn)?);
+            with_space = Some(self.plane_with_space(io, lpn, false)?);
         }
     }
 
@@ -261,11 +261,12 @@ impl Mga {
     /// A fully free page of `plane`, or of another plane where it has none.
     #[inline]
     fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        if let Some(ppn) = self.space.take(io, &mut self.pages.blocks, plane, stream) {
+        let whole = self.image.parts.len() as u32 == self.subpages;
+        if let Some(ppn) = self.space.take(io, &mut self.pages.blocks, plane, stream, whole) {
             return Ok(ppn);
         }
         let most = (0..self.space.planes()).max_by_key(|&plane| (self.space.free(plane), u32::MAX - plane));
-        most.and_then(|plane| self.space.take(io, &mut self.pages.blocks, plane, stream)).ok_or(Halt::NoSpace)
+        most.and_then(|plane| self.space.take(io, &mut self.pages.blocks, plane, stream, whole)).ok_or(Halt::NoSpace)
     }
 
     /// The image stands in `ppn` now.

@@ -1,0 +1,176 @@
+//! The table code: two bits in three cells, twice (Rivest and Shamir, "How to reuse a write-once memory", 1982).
+//!
+//! | message | 11 | 01 | 10 | 00 |
+//! | --- | --- | --- | --- | --- |
+//! | first write | 111 | 011 | 101 | 110 |
+//! | second write | 000 | 100 | 010 | 001 |
+//!
+//! It never fails over its own first write, whose cells are read first: an unchanged pair leaves them alone. Both writes
+//! take half as many cells again as the message has bits. Pair and triple are spread over planes, so that 64 of them are
+//! one word: with P = ⌈message bytes / 2⌉, pair t is bit t of the first P bytes and bit t of the rest of the message (1
+//! beyond its end), its cells are bit t of the first, second and third P bytes of the page. No spare is used.
+
+use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "table",
+    about: "two bits in three cells, twice; never fails, 50 % overhead on both writes (Rivest and Shamir)",
+    build,
+    spare_needed: |message_bytes, cell_bytes, _| {
+        let shape = Shape { message_bytes, cell_bytes, spare_bytes: 0 };
+        build(shape).map(|code| code.shape().spare_bytes)
+    },
+};
+
+struct Table {
+    shape: Shape,
+    /// Bytes of each plane.
+    plane: usize,
+}
+
+fn build(shape: Shape) -> Result<Box<dyn Code>, Unfit> {
+    let plane = shape.message_bytes.div_ceil(2);
+    if shape.message_bytes == 0 || shape.cell_bytes < 3 * plane {
+        return Err(Unfit(format!(
+            "the table code cannot store {} bytes in {} bytes of cells; expected a message of a byte or more, and {} \
+             bytes of cells or more",
+            shape.message_bytes,
+            shape.cell_bytes,
+            3 * plane.max(1)
+        )));
+    }
+    Ok(Box::new(Table { shape, plane }))
+}
+
+/// Pairs (high, low) of 8 triples.
+fn pairs([a, b, c]: [u8; 3]) -> [u8; 2] {
+    let majority = a & b | a & c | b & c;
+    let (a, b, c) = (a ^ !majority, b ^ !majority, c ^ !majority);
+    [a & c, b & c]
+}
+
+/// The triples of a first write.
+fn first([high, low]: [u8; 2]) -> [u8; 3] {
+    [high | !low, low | !high, high | low]
+}
+
+/// What 8 triples become when 8 pairs are written over them, and which would have to rise.
+fn second(old: [u8; 3], new: [u8; 2]) -> ([u8; 3], u8) {
+    let present = pairs(old);
+    let changed = present[0] ^ new[0] | present[1] ^ new[1];
+    let target = first(new);
+    let cells: [u8; 3] = std::array::from_fn(|cell| !changed & old[cell] | changed & !target[cell]);
+    (cells, cells[0] & !old[0] | cells[1] & !old[1] | cells[2] & !old[2])
+}
+
+impl Table {
+    fn message_at(&self, message: &[u8], at: usize) -> [u8; 2] {
+        [message[at], message.get(self.plane + at).copied().unwrap_or(0xff)]
+    }
+
+    fn cells_at(&self, page: &[u8], at: usize) -> [u8; 3] {
+        std::array::from_fn(|cell| page[cell * self.plane + at])
+    }
+
+    fn put(&self, page: &mut [u8], at: usize, cells: [u8; 3]) {
+        cells.iter().enumerate().for_each(|(cell, &byte)| page[cell * self.plane + at] = byte);
+    }
+
+    fn check(&self, page: &[u8], message: &[u8]) {
+        assert_eq!((page.len(), message.len()), (self.shape.page_bytes(), self.shape.message_bytes));
+    }
+}
+
+impl Code for Table {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn first_bytes(&self) -> usize {
+        self.shape.message_bytes
+    }
+
+    fn write_first(&mut self, page: &mut [u8], message: &[u8]) {
+        self.check(page, message);
+        (0..self.plane).for_each(|at| self.put(page, at, first(self.message_at(message, at))));
+    }
+
+    fn read_first(&mut self, page: &[u8], message: &mut [u8]) {
+        self.decode(page, message);
+    }
+
+    fn encode(&mut self, page: &mut [u8], message: &[u8], _seed: u64) -> Result<Effort, Failed> {
+        self.check(page, message);
+        let triples = |page: &[u8], at| second(self.cells_at(page, at), self.message_at(message, at));
+        let rising = (0..self.plane).fold(0, |rising, at| rising | triples(page, at).1);
+        if rising != 0 {
+            return Err(Failed);
+        }
+        for at in 0..self.plane {
+            let (cells, _) = triples(page, at);
+            self.put(page, at, cells);
+        }
+        Ok(Effort { attempts: 1, equations: 0 })
+    }
+
+    fn decode(&mut self, page: &[u8], message: &mut [u8]) {
+        self.check(page, message);
+        for at in 0..self.plane {
+            let [high, low] = pairs(self.cells_at(page, at));
+            message[at] = high;
+            if let Some(byte) = message.get_mut(self.plane + at) {
+                *byte = low;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Table 1 of the papers: (message, first write, second write), cells from left to right.
+    const TABLE: [(u8, u8, u8); 4] =
+        [(0b11, 0b111, 0b000), (0b01, 0b011, 0b100), (0b10, 0b101, 0b010), (0b00, 0b110, 0b001)];
+
+    fn planes<const N: usize>(value: u8) -> [u8; N] {
+        std::array::from_fn(|place| if value >> (N - 1 - place) & 1 == 1 { 0xff } else { 0 })
+    }
+
+    #[test]
+    fn both_writes_are_those_of_the_table() {
+        for (old, once, _) in TABLE {
+            assert_eq!(first(planes(old)), planes(once));
+            assert_eq!(pairs(planes(once)), planes(old));
+            for (new, _, twice) in TABLE {
+                let expected = if old == new { once } else { twice };
+                assert_eq!(second(planes(once), planes(new)), (planes(expected), 0));
+                assert_eq!(pairs(planes(twice)), planes(new));
+            }
+        }
+    }
+
+    #[test]
+    fn a_third_write_fails_and_changes_nothing() {
+        let shape = Shape { message_bytes: 3, cell_bytes: 7, spare_bytes: 1 };
+        let mut code = build(shape).unwrap();
+        let mut page = vec![0xff; 8];
+        code.write_first(&mut page, &[0, 0x0f, 0]);
+        code.encode(&mut page, &[0xff, 0x33, 0xff], 0).unwrap();
+        let before = page.clone();
+        assert_eq!(code.encode(&mut page, &[0, 0x33, 0], 0), Err(Failed));
+        assert_eq!(page, before);
+        assert!(code.encode(&mut page, &[0xff, 0x33, 0xff], 0).is_ok());
+        assert_eq!(page, before);
+        let mut message = [0; 3];
+        code.decode(&page, &mut message);
+        assert_eq!((message, &page[6..]), ([0xff, 0x33, 0xff], &[0xff, 0xff][..]));
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_told() {
+        let error = build(Shape { message_bytes: 4, cell_bytes: 5, spare_bytes: 9 }).err().unwrap();
+        assert!(error.0.contains("expected a message of a byte or more, and 6 bytes of cells"), "{error}");
+        assert!(build(Shape { message_bytes: 0, cell_bytes: 5, spare_bytes: 0 }).is_err());
+    }
+}
