@@ -63,10 +63,10 @@ def rows(description: Description) -> list[Row]:
         variation = units.ratio(description["interarrival_variation"])
         found += [
             ("duration", units.nanoseconds(description["duration_ns"])),
-            ("arrivals", f"every {_spread(description['interarrival_ns'], units.nanoseconds)}; variation {variation}"),
+            ("gaps", f"{_spread(description['interarrival_ns'], units.nanoseconds)}; variation {variation}"),
             (
                 "depth hint",
-                f"requests that arrive in one millisecond: {_spread(description['arrivals_per_ms'], units.count)}",
+                f"requests that arrive in one millisecond: {_spread(description['arrivals_per_ms'], units.ratio)}",
             ),
         ]
     else:
