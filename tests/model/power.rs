@@ -11,7 +11,7 @@ use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::host::fs::replay::is_file_system;
-use palimpsest_core::host::request::{Arrivals, Request, Source};
+use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
 use palimpsest_core::nand::{Flash, Halt};
@@ -415,6 +415,7 @@ impl Source for Listed {
             sector: extent.sector,
             sectors: extent.sectors,
             stream: 0,
+            file: NO_FILE,
         }))
     }
     fn place(&self) -> String {

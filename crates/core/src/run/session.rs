@@ -440,7 +440,7 @@ impl<'a> Session<'a> {
         } else if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.stream })
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
     }
 
     /// Background collection while the host is idle.
