@@ -91,6 +91,7 @@ def _word_runs(scale: Scale) -> _Keyed:
             overrides = (
                 f"part.word_size={word}KiB",
                 f"part.t_read_words={_times(sensing_table(word))}",
+                "part.e_read_words=[]",
                 f"part.t_dma_words={_times([T_WORD_US / 2 * word * each for each in range(1, count + 1)])}",
             )
             made[workload, word] = scale.options("spftl", workload, "", *overrides)
@@ -223,7 +224,7 @@ def _word_size(batch: Batch, scale: Scale) -> Figure:
     ]
     note = (
         "Sensing times of words of 1 and 4 KiB are linear between the entries of Table I, transfers 1.25 us a KiB. "
-        "What shorter words cost in correction is not modelled."
+        "What shorter words cost in correction is not modelled; energies are not looked at."
     )
     return Figure("word_size", "Beyond: size of a code word", note, data, figures.panels(data, draws, height=3.0))
 
