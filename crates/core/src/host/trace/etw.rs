@@ -238,7 +238,7 @@ mod tests {
         let expected = Record {
             time: 8_612_000,
             kind: RequestKind::Read,
-            sector: 0x18f_0b80_00 / 512,
+            sector: 0x0001_8f0b_8000 / 512,
             sectors: 8,
             stream: 2,
             file: NO_FILE,
