@@ -91,6 +91,33 @@ const CASES: &[Case] = &[
         goal: 1e6,
     },
     Case {
+        name: "counted steady random writes, hot and cold",
+        ftl: "hotcold",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=1e7",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "counted steady random writes, reuse",
+        ftl: "llh",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=1e7",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Count,
+        goal: 4e6,
+    },
+    Case {
+        name: "timed steady random writes, reuse",
+        ftl: "llh",
+        page: "16KiB",
+        spec: "rw=randwrite,bs=4k,n=3e6,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
+    },
+    Case {
         name: "timed steady 4 KiB writes, page map",
         ftl: "page",
         page: "16KiB",
@@ -145,7 +172,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
     let gibibytes: f64 = std::env::var("BENCH_GIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16.0);
     let blocks = (gibibytes * f64::from(1 << 20) * 1.28 / (page_kib * 256 * 64) as f64).round() as u64;
     let set = |key: &str, value: &str| format!("{key}={value}");
-    let overrides = [
+    let mut overrides = vec![
         set("part.page_size", case.page),
         set("part.subpage_size", "4KiB"),
         set("part.pages_per_block", "256"),
@@ -159,6 +186,12 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         set("part.nop", "4"),
         set("part.order", "ascending"),
     ];
+    if matches!(case.ftl, "hotcold" | "llh") {
+        overrides.pop();
+        // A merge buffer for each stream of each of 64 banks.
+        overrides.extend([set("part.cell", "mlc"), set("part.order", "low-low-high"), set("part.spare_size", "1664B")]);
+        overrides.extend([set("buffer.timeout", "0ns"), set("buffer.size", "8MiB")]);
+    }
     let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
     let resolved = config::resolve("default", Some(case.ftl), &overrides, &no_files)?;
     let options = Options {

@@ -10,12 +10,16 @@ mod drives;
 mod engine;
 #[path = "model/faults.rs"]
 mod faults;
+#[path = "model/filesystem.rs"]
+mod filesystem;
 #[path = "model/harness.rs"]
 mod harness;
 #[path = "model/placement.rs"]
 mod placement;
 #[path = "model/power.rs"]
 mod power;
+#[path = "model/reuse.rs"]
+mod reuse;
 #[path = "model/rules.rs"]
 mod rules;
 #[path = "model/sequences.rs"]

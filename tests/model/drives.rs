@@ -2,6 +2,7 @@
 //! is tested.
 
 use palimpsest_core::config::{Drive, resolve};
+use palimpsest_core::ftl::HOT_AND_COLD;
 use palimpsest_core::geometry::Geometry;
 use palimpsest_core::rng::Rng;
 
@@ -92,12 +93,15 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     let all_planes = channels * chips * dies * planes;
 
     let streams = 1 + rng.below(3);
-    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]);
+    // A second write stores half a page.
+    let least = if ftl == "llh" { 2 } else { 1 };
+    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]).max(least);
     let subpage_bytes = if subpages == 64 { 512 } else { pick(rng, &[512u64, 1024, 4096]) };
     let page_bytes = subpages * subpage_bytes;
     let pages = pick(rng, &[4u64, 4, 6, 8, 16, 32, 64]);
     let room = limits.subpages / (all_planes * pages * subpages);
-    let spare = streams + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
+    let open = if HOT_AND_COLD.contains(&ftl) { streams.max(2) } else { streams };
+    let spare = open + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
     let blocks = (spare + 1 + rng.below(4)).max(spare + rng.below(room.saturating_sub(spare).clamp(1, 40)));
     set("part.pages_per_block", pages.to_string());
     set("part.page_size", format!("{page_bytes}B"));
@@ -111,6 +115,9 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
         if settings.iter().any(|set| set == "part.order=low-low-high") && rng.below(2) == 0 {
             settings.push("ftl.low_pages_first=true".into());
         }
+    }
+    if ftl == "llh" {
+        draw_llh(rng, &mut settings);
     }
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }
@@ -199,6 +206,34 @@ fn draw_mga(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
     set("ftl.merge_on_read", pick(rng, &["false", "false", "true"]).into());
     set("ftl.read_count_aging", pick(rng, &["0", "0", "7", "100"]).into());
     set("ftl.victim_free", pick(rng, &["false", "true"]).into());
+}
+
+/// Parts whose low pages can be reused, and each option.
+fn draw_llh(rng: &mut Rng, settings: &mut Vec<String>) {
+    let threshold = pick(rng, &["OP/2", "OP/2", "OP/4", "0 blocks", "1 block", "100 blocks"]);
+    *settings = reusable(
+        settings,
+        &[
+            &format!("part.order={}", pick(rng, &["low-low-high", "low-low-high", "low-high-low"])),
+            &format!("part.nop={}", pick(rng, &[2, 2, 4])),
+            &format!("part.endurance={}", pick(rng, &[3000, 3000, 20])),
+            &format!("ftl.threshold_pu={threshold}"),
+            &format!("ftl.threshold_window={}", pick(rng, &[0, 1, 5])),
+            &format!("ftl.wom_failure={}", pick(rng, &["0%", "0.25%", "20%", "100%"])),
+            &format!("ftl.wom={}", pick(rng, &["polar", "polar-repair", "table", "fountain"])),
+            &format!("part.spare_size={}", pick(rng, &["32B", "128B", "640B"])),
+            &format!("ftl.reuse_cold={}", pick(rng, &["false", "false", "true"])),
+        ],
+    );
+}
+
+/// `settings` on a part whose low pages can be programmed twice, with `changes`.
+pub fn reusable(settings: &[String], changes: &[&str]) -> Vec<String> {
+    let mut settings = with(settings, &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"]);
+    if settings.iter().any(|setting| setting == "ftl.streams=3") {
+        settings = with(&settings, &["ftl.classifier=recency"]);
+    }
+    with(&settings, changes)
 }
 
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {

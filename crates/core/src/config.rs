@@ -248,9 +248,16 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
             Some((value, "default".into(), 0))
         }
         Fallback::Same(other) => {
-            let (value, ..) = set(schema::position(other).expect("defaults name keys"))
-                .or_else(|| KEYS.iter().find(|key| key.name == other).and_then(default_of))?;
-            Some((value, format!("default, as {other}"), 0))
+            let mut other = other;
+            loop {
+                let position = schema::position(other).expect("defaults name keys");
+                let found = set(position).or_else(|| default_of(&KEYS[position]));
+                match (found, KEYS[position].default) {
+                    (Some((value, ..)), _) => break Some((value, format!("default, as {other}"), 0)),
+                    (None, Fallback::Same(next)) => other = next,
+                    (None, _) => break None,
+                }
+            }
         }
         Fallback::Required => None,
     };

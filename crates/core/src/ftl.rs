@@ -4,9 +4,13 @@
 //! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
 //! with a complete layer.
 
+pub(crate) mod block;
 mod gather;
+mod hotcold;
+pub mod llh;
 mod mga;
 pub mod page;
+pub mod pages;
 pub mod sector_log;
 pub mod settings;
 pub mod spread;
@@ -53,6 +57,8 @@ pub enum Figure {
     Level(u64),
     /// A count as a share of another.
     Share(u64, u64),
+    /// A level as a share of another.
+    Part(u64, u64),
 }
 
 /// What a layer reports beside what flash and engine count.
@@ -178,8 +184,26 @@ impl Entry {
 }
 
 /// Every layer.
-pub const REGISTRY: &[Entry] =
-    &[page::ENTRY, subpage::ENTRY, spread::PAGE_FGM, spread::DMA_FGM, spread::SPFTL, sector_log::ENTRY, mga::ENTRY];
+pub const REGISTRY: &[Entry] = &[
+    page::ENTRY,
+    block::ENTRY,
+    subpage::ENTRY,
+    spread::PAGE_FGM,
+    spread::DMA_FGM,
+    spread::SPFTL,
+    sector_log::ENTRY,
+    mga::ENTRY,
+    hotcold::ENTRY,
+    llh::ENTRY,
+];
+
+/// Layers that always keep hot data apart from cold and moved data, whatever `ftl.streams` says.
+pub const HOT_AND_COLD: &[&str] = &[hotcold::ENTRY.name, llh::ENTRY.name];
+
+/// Blocks of a plane that the layer with these settings writes to at once.
+pub fn frontiers(settings: &FtlSettings) -> u32 {
+    if HOT_AND_COLD.contains(&settings.name.as_str()) { 2 } else { settings.streams }
+}
 
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -47,6 +47,8 @@ pub enum Halt {
     Refused(Box<Refusal>),
     /// The translation layer found no block to write to: the drive is at the end of its life.
     NoSpace,
+    /// The file system above the translation layer has no room.
+    FileSystemFull,
 }
 
 /// Result of flash operations.
@@ -102,6 +104,12 @@ struct Block {
     gaps: bool,
     /// An erase was cut off: nothing in the block can be trusted until it is erased.
     torn: bool,
+    /// How far low and high pages have come; kept only where pages are paired.
+    reached: rules::Reached,
+    /// The low pages are, or were, programmed before the high ones.
+    low_first: bool,
+    /// Some low page was programmed again over data.
+    reused: bool,
 }
 
 /// All flash of a drive.
@@ -233,6 +241,11 @@ impl Nand {
         self.payload.buffers()
     }
 
+    /// The bytes of `data` in controller memory; `None` for zeros.
+    pub fn buffered(&self, data: Data) -> Option<&[u8]> {
+        self.payload.buffered(data)
+    }
+
     /// The payload that is stored.
     #[inline]
     pub fn payload(&self) -> Payload {
@@ -321,6 +334,7 @@ impl Nand {
             page,
             next_page: state.next_page,
             programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
+            reached: state.reached,
         };
         rules::check_program(&view)?;
         if view.programs[page as usize] > 0 && !reuse {
@@ -349,16 +363,29 @@ impl Nand {
     /// [`Halt::Refused`] with the rule that this breaks, [`Halt::PowerCut`].
     #[inline]
     pub fn program(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
-        self.change_cells(ppn, written, logical, data, false)
+        self.change_cells(ppn, written, logical, data, None)
     }
 
     /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
-    /// With payload bytes every bit is checked.
+    /// With payload bytes every bit is checked, those of the spare area (`spare`; empty: left as it is) too.
     ///
     /// # Errors
     /// As [`Self::program`]; [`Rule::OneToZero`] where a cell would have to go from 0 to 1.
-    pub fn reprogram(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
-        self.change_cells(ppn, written, logical, data, true)
+    pub fn reprogram(
+        &mut self,
+        ppn: u32,
+        written: SubpageMask,
+        logical: &[u32],
+        data: &[Data],
+        spare: &[u8],
+    ) -> Flash<Outcome> {
+        assert!(spare.len() <= self.part.spare_bytes as usize, "a code takes no more spare than the part has");
+        self.change_cells(ppn, written, logical, data, Some(spare))
+    }
+
+    /// Bytes in the spare area of page `ppn` that a code stored there; `None` where it is erased, or contents are no bytes.
+    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
+        self.payload.spare(ppn)
     }
 
     #[inline]
@@ -368,17 +395,17 @@ impl Nand {
         written: SubpageMask,
         logical: &[u32],
         data: &[Data],
-        reuse: bool,
+        reuse: Option<&[u8]>,
     ) -> Flash<Outcome> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::Kind::Program, block, page, written);
         let first = (ppn * self.geometry.subpages_per_page) as usize;
-        let mut allowed = self.probe_program(ppn, written, reuse);
-        if reuse
+        let mut allowed = self.probe_program(ppn, written, reuse.is_some());
+        if let Some(spare) = reuse
             && allowed.is_ok()
             && self.programs[ppn as usize] > 0
-            && !self.payload.only_clears(first, written, data)
+            && !(self.payload.only_clears(first, written, data) && self.payload.spare_only_clears(ppn, spare))
         {
             allowed = Err(Rule::OneToZero);
         }
@@ -399,19 +426,41 @@ impl Nand {
         let state = &mut self.blocks[block as usize];
         state.gaps |= written != self.all_subpages || page > state.next_page;
         state.next_page = state.next_page.max(page + 1);
+        if self.part.paired() {
+            self.note_pair(block, page, reuse.is_some() && again);
+        }
         let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
         if cut || failed {
             return self.spoil(ppn, written, cut);
         }
         self.payload.store(first, written, data, self.operations);
-        self.count_program(page, written, again);
+        if let Some(spare) = reuse {
+            self.payload.store_spare(ppn, spare);
+        }
+        self.count_program(ppn, written, again);
         Ok(Outcome::Done)
+    }
+
+    /// Keeps what order and energy depend on. That low pages come first is known of the first two only with the third.
+    fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
+        let (part, state) = (&self.part, &mut self.blocks[block as usize]);
+        state.reached.note(page, part.is_high(page));
+        state.reused |= reused;
+        if !state.low_first && state.reached.low_first() {
+            state.low_first = true;
+            let first = block * self.geometry.pages_per_block;
+            let before =
+                (0..page).filter(|&page| !self.part.is_high(page) && self.programs[(first + page) as usize] > 0);
+            let before = before.count() as Picojoules;
+            self.counters.program_energy += before * self.part.e_program_low_first;
+            self.counters.program_energy -= before * self.part.e_program;
+        }
     }
 
     /// A program that failed or was cut off leaves its cells unreadable.
     #[cold]
     fn spoil(&mut self, ppn: u32, written: SubpageMask, cut: bool) -> Flash<Outcome> {
-        let (block, page) = self.split(ppn);
+        let block = self.split(ppn).0;
         self.blocks[block as usize].gaps = true;
         let first = (ppn * self.geometry.subpages_per_page) as usize;
         for index in 0..self.geometry.subpages_per_page as usize {
@@ -422,23 +471,29 @@ impl Nand {
         if cut {
             return Err(Halt::PowerCut);
         }
-        self.count_program(page, written, self.programs[ppn as usize] > 1);
+        self.count_program(ppn, written, self.programs[ppn as usize] > 1);
         self.counters.failed_programs += 1;
         self.blocks[block as usize].bad = true;
         Ok(Outcome::Failed)
     }
 
     #[inline]
-    fn count_program(&mut self, page: u32, written: SubpageMask, again: bool) {
+    fn count_program(&mut self, ppn: u32, written: SubpageMask, again: bool) {
+        let (block, page) = self.split(ppn);
+        let (part, low_first) = (&self.part, self.blocks[block as usize].low_first);
         let counters = &mut self.counters;
         counters.programs += 1;
         counters.partial_programs += u64::from(written.count_ones() < self.geometry.subpages_per_page);
         if again {
             counters.reprograms += 1;
-            counters.reprogram_energy += self.part.e_reprogram;
+            counters.reprogram_energy += part.e_reprogram;
         } else {
-            counters.program_energy +=
-                if self.part.is_high(page) { self.part.e_program_high } else { self.part.e_program };
+            counters.program_energy += match (part.is_high(page), low_first) {
+                (false, false) => part.e_program,
+                (false, true) => part.e_program_low_first,
+                (true, false) => part.e_program_high,
+                (true, true) => part.e_program_high_second,
+            };
         }
     }
 
@@ -457,15 +512,18 @@ impl Nand {
         let state = &mut self.blocks[block as usize];
         state.next_page = 0;
         state.gaps = false;
+        let reused = std::mem::take(&mut state.reused);
+        (state.low_first, state.reached) = (false, rules::Reached::default());
         state.torn = cut;
         if cut {
             return Err(Halt::PowerCut);
         }
         state.erases += 1;
         self.counters.erases += 1;
-        self.counters.erase_energy += self.part.e_erase;
+        self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
+        self.payload.erase_spare(first, self.geometry.pages_per_block as usize);
         if self.faults.as_mut().is_some_and(Faults::erase_fails) {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;
@@ -523,10 +581,15 @@ mod tests {
         assert!(
             matches!(nand.program(0, 1, &[7], &[fewer]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
         );
-        assert_eq!(nand.reprogram(0, 1, &[8], &[fewer]).unwrap(), Outcome::Done);
+        assert_eq!(nand.reprogram(0, 1, &[8], &[fewer], &[0x0f]).unwrap(), Outcome::Done);
         assert!(
-            matches!(nand.reprogram(0, 1, &[8], &[more]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
+            matches!(nand.reprogram(0, 1, &[8], &[more], &[]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
         );
+        assert!(
+            matches!(nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero),
+            "spare cells are cells, too"
+        );
+        assert_eq!(nand.spare(0), Some(&[0x0f][..]));
         assert_eq!((nand.logical(0), nand.counters().reprograms), (8, 1));
         let read = nand.load(0);
         assert!(nand.buffers().get(read).unwrap().iter().all(|&byte| byte == 0b0110));

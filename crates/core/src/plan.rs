@@ -191,6 +191,12 @@ pub struct Io {
     /// Subpages of the write buffer taken by the present request.
     pub(crate) buffer_taken: u32,
     pub(crate) host: port::HostPort,
+    /// File or stream that the workload names with the present request; 0 where it names none.
+    pub(crate) stream: u32,
+    /// Reads waiting or running at each die.
+    pub(crate) reading: Vec<u32>,
+    /// Gates that also wait for a moment.
+    pub(crate) delays: Vec<(Gate, Nanos)>,
 }
 
 impl Io {
@@ -211,6 +217,9 @@ impl Io {
             transfer_subpages: 1,
             buffer_taken: 0,
             host,
+            stream: 0,
+            reading: vec![0; dies],
+            delays: Vec::new(),
         }
     }
 
@@ -246,6 +255,26 @@ impl Io {
     #[inline]
     pub fn load(&self, die: u32) -> u32 {
         self.load[die as usize]
+    }
+
+    /// Reads waiting or running at `die`.
+    #[inline]
+    pub fn reading(&self, die: u32) -> u32 {
+        self.reading[die as usize]
+    }
+
+    /// The file or stream that the workload names with the present request; 0 where it names none.
+    #[inline]
+    pub fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// `gate`, which is open or none, also waits for the moment `at`.
+    pub fn delay(&mut self, gate: Gate, at: Nanos) {
+        if self.timed && !gate.is_none() {
+            self.gates.expect(gate);
+            self.delays.push((gate, at));
+        }
     }
 
     /// The gate whose closing completes the present request; [`Gate::NONE`] when nobody waits.
@@ -389,6 +418,23 @@ impl Io {
         Ok(())
     }
 
+    /// Reads all of page `ppn`, which must be decoded, to hand `subpages` of what it stores to the host or to the layer.
+    /// Gates as for [`Self::read`].
+    ///
+    /// # Errors
+    /// See [`Nand::read`].
+    pub fn read_coded(&mut self, ppn: u32, subpages: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
+        let all = crate::nand::first_subpages(self.geometry().subpages_per_page);
+        self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
+        let part = self.nand.part();
+        self.counters.wanted[cause as usize] -= u64::from(part.page_bytes - subpages * part.subpage_bytes);
+        if self.timed {
+            let link_bytes = subpages.next_multiple_of(self.transfer_subpages) * part.subpage_bytes;
+            self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
+        }
+        Ok(())
+    }
+
     /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
     #[inline]
     pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
@@ -425,6 +471,40 @@ impl Io {
         signal: Gate,
     ) -> Flash<Outcome> {
         let outcome = self.nand.program(ppn, page.written, page.logical, page.data)?;
+        self.programmed(ppn, page, outcome, cause, after, signal);
+        Ok(outcome)
+    }
+
+    /// Programs low page `ppn` again, with `page` encoded so that cells go from 1 to 0 only; `spare` are the bytes of its
+    /// spare area that the code uses, where contents are bytes. Subpages of `page` that store no data are its padding; the
+    /// whole page crosses the bus.
+    ///
+    /// # Errors
+    /// See [`Nand::reprogram`].
+    pub fn reprogram(
+        &mut self,
+        ppn: u32,
+        page: &PageImage<'_>,
+        spare: &[u8],
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<Outcome> {
+        let outcome = self.nand.reprogram(ppn, page.written, page.logical, page.data, spare)?;
+        self.programmed(ppn, page, outcome, cause, after, signal);
+        Ok(outcome)
+    }
+
+    #[inline]
+    fn programmed(
+        &mut self,
+        ppn: u32,
+        page: &PageImage<'_>,
+        outcome: Outcome,
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) {
         let part = self.nand.part();
         let padding = page.padding * part.subpage_bytes;
         let bytes = page.written.count_ones() * part.subpage_bytes;
@@ -441,7 +521,6 @@ impl Io {
             let frees = if outcome == Outcome::Done { page.frees } else { 0 };
             self.push(OperationKind::Program, cause, ppn, moved, array, after, signal, frees);
         }
-        Ok(outcome)
     }
 
     /// Erases `block`, after the gate `after`, which should be that of the programs that moved its data elsewhere.

@@ -9,7 +9,8 @@ mod workload;
 
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
-use palimpsest_core::ftl;
+use palimpsest_core::host;
+use palimpsest_core::host::fs::schemes;
 use palimpsest_core::host::trace::{self, TraceOptions};
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
@@ -207,15 +208,14 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         presets.into_iter().map(|preset| (preset.name.into(), preset.description)).collect()
     };
     Ok(match kind {
-        "ftls" => ftl::REGISTRY.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        "ftls" => host::layers().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         "victims" => pairs(victim::POLICIES),
         "traces" => trace::FORMATS.iter().map(|format| (format.name.into(), format.about.into())).collect(),
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
+        "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         "codes" => palimpsest_core::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
-        // Its variants come with the co-designed file system.
-        "schemes" => Vec::new(),
         _ => {
             let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));

@@ -5,7 +5,7 @@ use super::value::{self, Value};
 use super::{Drive, Entry};
 use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
-use crate::host::settings::{Acknowledge, HostSettings};
+use crate::host::settings::{Acknowledge, FileSystemSettings, Files, HostSettings};
 use crate::nand::faults::FaultSettings;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
 use crate::plan::select::ReadPolicy;
@@ -102,7 +102,13 @@ fn part(name: &str, values: &Values) -> Part {
         nop: values.small("part.nop"),
         order: values.choice(
             "part.order",
-            &[ProgramOrder::Strict, ProgramOrder::Ascending, ProgramOrder::Any, ProgramOrder::LowLowHigh],
+            &[
+                ProgramOrder::Strict,
+                ProgramOrder::Ascending,
+                ProgramOrder::Any,
+                ProgramOrder::LowLowHigh,
+                ProgramOrder::LowHighLow,
+            ],
         ),
         t_read: values.time("part.t_read"),
         t_read_high: values.time("part.t_read_high"),
@@ -126,6 +132,9 @@ fn part(name: &str, values: &Values) -> Part {
         e_program_high: values.energy("part.e_program_high"),
         e_reprogram: values.energy("part.e_reprogram"),
         e_erase: values.energy("part.e_erase"),
+        e_program_low_first: values.energy("part.e_program_low_first"),
+        e_program_high_second: values.energy("part.e_program_high_second"),
+        e_erase_reused: values.energy("part.e_erase_reused"),
     }
 }
 
@@ -138,7 +147,11 @@ fn ftl(values: &Values) -> FtlSettings {
         gc_background: values.flag("ftl.gc_background"),
         gc_idle: values.time("ftl.gc_idle"),
         streams: values.small("ftl.streams"),
-        classifier: values.choice("ftl.classifier", &[Classifier::None, Classifier::Size, Classifier::Recency]),
+        classifier: values.choice(
+            "ftl.classifier",
+            &[Classifier::None, Classifier::Size, Classifier::Recency, Classifier::Sequence, Classifier::Address],
+        ),
+        hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
         allocation: values
             .choice("ftl.allocation", &[Allocation::Static, Allocation::RoundRobin, Allocation::LeastLoaded]),
         wear_leveling: values
@@ -152,8 +165,28 @@ fn ftl(values: &Values) -> FtlSettings {
         allocation_threshold: values.ratio("ftl.allocation_threshold"),
         merge_on_read: values.flag("ftl.merge_on_read"),
         read_count_aging: values.count("ftl.read_count_aging"),
+        threshold_pu: value::threshold(&values.text("ftl.threshold_pu")).expect("the value was read as a threshold"),
+        threshold_window: values.small("ftl.threshold_window"),
+        safe_life: values.ratio("ftl.safe_life"),
+        wom: values.text("ftl.wom"),
+        wom_spare: values.ratio("ftl.wom_spare"),
+        wom_failure: values.ratio("ftl.wom_failure"),
+        reuse_cold: values.flag("ftl.reuse_cold"),
         low_pages_first: values.flag("ftl.low_pages_first"),
         victim_free: values.flag("ftl.victim_free"),
+        fs: file_system(values),
+    }
+}
+
+fn file_system(values: &Values) -> FileSystemSettings {
+    FileSystemSettings {
+        scheme: values.text("fs.scheme"),
+        dispatch_overhead: values.time("fs.dispatch_overhead"),
+        files: values.choice("fs.files", &[Files::Names, Files::Addresses]),
+        file_bytes: values.bytes("fs.file_size"),
+        gc_start: values.ratio("fs.gc_start"),
+        gc_gain: values.ratio("fs.gc_gain"),
+        commit_interval: values.time("fs.commit_interval"),
     }
 }
 

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::ftl;
 use crate::ftl::settings::Classifier;
 use crate::geometry::Geometry;
+use crate::host;
 use crate::host::request::SECTOR_BYTES;
-use crate::nand::part::{ProgramOrder, ReadMode};
+use crate::nand::part::ReadMode;
 use crate::units::Nanos;
 use crate::units::parse::{format_bytes, format_ratio, format_time};
 
@@ -34,6 +35,7 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     layer(drive, values)?;
     streams(drive, values)?;
+    reuse(drive, values)?;
     page_shape(values)?;
     size(values)?;
     counts(drive, values)?;
@@ -42,14 +44,15 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     words(drive, values)?;
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
+    file_system(drive, values)?;
     buffer(drive, values)
 }
 
 fn layer(drive: &Drive, values: &Values) -> Result<()> {
-    if ftl::find(&drive.ftl.name).is_some() {
+    if host::find_layer(&drive.ftl.name).is_some() {
         return Ok(());
     }
-    let names: Vec<&str> = ftl::REGISTRY.iter().map(|entry| entry.name).collect();
+    let names: Vec<&str> = host::layers().map(|entry| entry.name).collect();
     let near = near(&drive.ftl.name, names.iter().copied());
     let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
     refuse(values, &["ftl.name"], &what)
@@ -57,9 +60,31 @@ fn layer(drive: &Drive, values: &Values) -> Result<()> {
 
 /// A classifier without a stream for cold data would silently do nothing.
 fn streams(drive: &Drive, values: &Values) -> Result<()> {
-    if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 {
+    let apart = ftl::HOT_AND_COLD.contains(&drive.ftl.name.as_str());
+    if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 && !apart {
         let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
         return refuse(values, &["ftl.classifier", "ftl.streams"], what);
+    }
+    Ok(())
+}
+
+/// Low pages can be reused on some parts only, and by a code that fits their pages.
+fn reuse(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.ftl.name != "llh" {
+        return Ok(());
+    }
+    let part = &drive.part;
+    if !part.reusable() {
+        let what = "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 \
+                    or more (part mlc-8k has them)";
+        return refuse(values, &["ftl.name", "part.cell", "part.order", "part.nop"], what);
+    }
+    if part.subpages_per_page() < 2 {
+        let what = "a second write stores half a page, so llh needs pages of two subpages at least";
+        return refuse(values, &["ftl.name", "part.page_size", "part.subpage_size"], what);
+    }
+    if let Err(unfit) = ftl::llh::check_code(part, &drive.ftl) {
+        return refuse(values, &["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"], &unfit.to_string());
     }
     Ok(())
 }
@@ -150,18 +175,18 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
             "pages of mlc come in pairs, so a block needs an even number",
         );
     }
-    if drive.ftl.low_pages_first && part.order != ProgramOrder::LowLowHigh {
+    if drive.ftl.low_pages_first && !part.order.pairs() {
         return refuse(
             values,
             &["ftl.low_pages_first", "part.order"],
             "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"",
         );
     }
-    if part.order == ProgramOrder::LowLowHigh && !part.paired() {
+    if part.order.pairs() && !part.paired() {
         return refuse(
             values,
             &["part.order", "part.cell"],
-            "the low-low-high order needs low and high pages: part.cell = \"mlc\"",
+            "that order needs low and high pages: part.cell = \"mlc\"",
         );
     }
     Ok(())
@@ -171,7 +196,7 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
     let part = &drive.part;
     if drive.ftl.read.mode == ReadMode::Spread && part.t_read_words.is_empty() {
         let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
-        let named = ftl::find(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
+        let named = host::find_layer(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
         return refuse(values, &[if named { "ftl.name" } else { "ftl.read" }, "ssd.part"], what);
     }
     if part.words_per_page() > MOST_WORDS {
@@ -234,13 +259,13 @@ fn spare(drive: &Drive) -> u64 {
 /// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
 fn apart(drive: &Drive, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    ftl::find(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
+    host::find_layer(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
-    let open = u64::from(drive.ftl.streams) + 1;
+    let open = u64::from(ftl::frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
@@ -330,6 +355,27 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
         if most == 1 { "" } else { "s" },
     );
     refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
+fn file_system(drive: &Drive, values: &Values) -> Result<()> {
+    let Drive { geometry, ftl, .. } = drive;
+    if !host::fs::replay::is_file_system(&ftl.name) {
+        return Ok(());
+    }
+    if geometry.page_bytes() < 512 {
+        return refuse(values, &["ftl.name", "part.page_size"], "a file system needs pages of 512 bytes at the least");
+    }
+    let lacks = host::fs::replay::lacks(&ftl.name, geometry, ftl.streams, drive.logical_pages(), ftl.fs.file_bytes);
+    if lacks == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
+         over-provisioning, or more blocks",
+        ftl.name
+    );
+    refuse(values, &["ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
 }
 
 fn buffer(drive: &Drive, values: &Values) -> Result<()> {

@@ -2,8 +2,8 @@
 //! but `config/build.rs`, which puts their values into the typed settings.
 
 use super::value::Kind::{
-    self, Blocks, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Time, Times,
-    Victim,
+    self, Blocks, Boundary, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio,
+    Threshold, Time, Times, Victim,
 };
 
 /// What a key has when nobody sets it.
@@ -82,7 +82,7 @@ pub static KEYS: &[Key] = &[
     key("part.nop", Count { min: 1, max: ANY }, "1", "programs of a page between two erases, re-programs included"),
     key(
         "part.order",
-        Choice(&["strict", "ascending", "any", "low-low-high"]),
+        Choice(&["strict", "ascending", "any", "low-low-high", "low-high-low"]),
         "strict",
         "order of programs within a block",
     ),
@@ -113,6 +113,24 @@ pub static KEYS: &[Key] = &[
     same("part.e_program_high", Energy, "part.e_program", "energy of programming a high page"),
     same("part.e_reprogram", Energy, "part.e_program", "energy of programming a low page again"),
     key("part.e_erase", Energy, "0J", "energy of erasing a block"),
+    same(
+        "part.e_program_low_first",
+        Energy,
+        "part.e_program",
+        "energy of the first program of a low page where low pages are programmed first",
+    ),
+    same(
+        "part.e_program_high_second",
+        Energy,
+        "part.e_program_high",
+        "energy of programming a high page where low pages were programmed first",
+    ),
+    same(
+        "part.e_erase_reused",
+        Energy,
+        "part.e_erase",
+        "energy of erasing a block whose low pages were programmed again",
+    ),
     key("ftl.name", Name, "page", "flash translation layer"),
     key(
         "ftl.victim",
@@ -130,7 +148,18 @@ pub static KEYS: &[Key] = &[
         "1",
         "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
     ),
-    key("ftl.classifier", Choice(&["none", "size", "recency"]), "none", "how hot writes are told from cold ones"),
+    key(
+        "ftl.classifier",
+        Choice(&["none", "size", "recency", "sequence", "address"]),
+        "none",
+        "how hot writes are told from cold ones",
+    ),
+    key(
+        "ftl.hot_below",
+        Boundary,
+        "zipf:1",
+        "classifier address: what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A",
+    ),
     key(
         "ftl.allocation",
         Choice(&["static", "round-robin", "least-loaded"]),
@@ -176,12 +205,66 @@ pub static KEYS: &[Key] = &[
         "mga: read counts halve after this many requests; 0: never",
     ),
     key(
+        "ftl.threshold_pu",
+        Threshold,
+        "OP/2",
+        "llh: partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks",
+    ),
+    key(
+        "ftl.threshold_window",
+        Count { min: 0, max: 1000 },
+        "5",
+        "llh: collections whose mean valid count moves that threshold; 0: it never moves",
+    ),
+    key("ftl.safe_life", PROBABILITY, "40%", "llh: share of part.endurance in which low pages are reused"),
+    key("ftl.wom", Name, "polar", "llh: write-once-memory code of second writes"),
+    key(
+        "ftl.wom_spare",
+        PROBABILITY,
+        "100%",
+        "llh: share of part.spare_size that the code may take, which first writes must leave erased",
+    ),
+    key(
+        "ftl.wom_failure",
+        PROBABILITY,
+        "0.25%",
+        "llh: probability that a second write cannot be encoded; with payload bytes the code itself decides",
+    ),
+    key("ftl.reuse_cold", Flag, "false", "llh: whether blocks of cold data are partially used and reused, too"),
+    key(
         "ftl.low_pages_first",
         Flag,
         "false",
         "mga on mlc: small writes fill the low pages of a block by subpage, its high pages follow",
     ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
+    key(
+        "fs.scheme",
+        Choice(&["rr", "fairness", "read-busy", "depth", "hybrid"]),
+        "rr",
+        "codesign: which channel each page of a write goes to",
+    ),
+    key(
+        "fs.dispatch_overhead",
+        Time,
+        "3us",
+        "codesign, fs-page: hand-over of the FTL's memory for each group of commands to one channel, one at a time",
+    ),
+    key(
+        "fs.files",
+        Choice(&["names", "addresses"]),
+        "names",
+        "codesign, fs-page: a request's file: the one it names (else that of its range), or always that of its range",
+    ),
+    key(
+        "fs.file_size",
+        Bytes { min: 4096, max: 1 << 40 },
+        "64MiB",
+        "codesign, fs-page: range of addresses that is a file where requests name none",
+    ),
+    key("fs.gc_start", PROBABILITY, "5%", "codesign, fs-page: collection starts when less of the space is free"),
+    key("fs.gc_gain", PROBABILITY, "10%", "codesign, fs-page: collection stops when so much more of the space is free"),
+    key("fs.commit_interval", Time, "5s", "codesign, fs-page: how long a change may wait for a commit"),
     key(
         "sim.scheduler",
         Choice(&["fifo", "read-first", "host-first"]),

@@ -1,7 +1,7 @@
 //! Values of keys: how each kind is read from TOML or from a command line, and how it is written back.
 
 use super::blocks::{format_blocks, parse_blocks};
-use crate::ftl::settings::{BlockCount, VictimPolicy};
+use crate::ftl::settings::{BlockCount, HotBelow, ThresholdPu, VictimPolicy};
 use crate::units::parse::{
     Parsed, format_bytes, format_energy, format_rate, format_ratio, format_time, parse_bytes, parse_energy, parse_rate,
     parse_ratio, parse_time, ratio_from_number, shown,
@@ -61,6 +61,10 @@ pub enum Kind {
     Blocks,
     /// A bare positive number from 1e-6 to 1e9.
     Factor,
+    /// A size in bytes, or `zipf:A`.
+    Boundary,
+    /// `OP/N`, or a number of blocks.
+    Threshold,
 }
 
 /// The value of a key.
@@ -127,9 +131,8 @@ impl Kind {
     pub fn read_bare(self, text: &str) -> Parsed<Value> {
         let raw = match (self, text.trim().parse::<toml_edit::Value>()) {
             (_, Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_)))) => Raw::from_toml(&value),
-            (Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Victim, _) | (_, Err(_)) => {
-                Raw::Text(text.trim().into())
-            }
+            (Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Victim | Kind::Boundary | Kind::Threshold, _)
+            | (_, Err(_)) => Raw::Text(text.trim().into()),
             (_, Ok(value)) => Raw::from_toml(&value),
         };
         self.read(&raw)
@@ -145,6 +148,8 @@ impl Kind {
             (Kind::PartName, Raw::Text(text)) if !text.chars().any(char::is_control) => Ok(Value::Text(text.clone())),
             (Kind::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => Ok(Value::Text(text.clone())),
             (Kind::Victim, Raw::Text(text)) => victim(text).map(|policy| Value::Text(format_victim(policy))),
+            (Kind::Boundary, Raw::Text(text)) => boundary(text).map(|below| Value::Text(format_boundary(below))),
+            (Kind::Threshold, Raw::Text(text)) => threshold(text).map(|start| Value::Text(format_threshold(start))),
             (Kind::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),
             (Kind::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
             (Kind::Time, Raw::Text(text)) => time(text).map(Value::Time),
@@ -194,6 +199,8 @@ impl Kind {
                 "expected blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"".into()
             }
             Kind::Factor => "expected a number from 1e-6 to 1e9".into(),
+            Kind::Boundary => "expected a number of bytes such as \"1GiB\", or \"zipf:0.95\"".into(),
+            Kind::Threshold => "expected \"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"".into(),
         }
     }
 }
@@ -277,6 +284,54 @@ fn format_victim(policy: VictimPolicy) -> String {
         VictimPolicy::Fifo => "fifo".into(),
         VictimPolicy::CostBenefit => "cost-benefit".into(),
         VictimPolicy::DChoices { choices } => format!("d-choices:{choices}"),
+    }
+}
+
+/// The boundary of hot addresses that `text` gives.
+///
+/// # Errors
+/// Neither a number of bytes, nor `zipf:` with an exponent from 0 to 10.
+pub fn boundary(text: &str) -> Parsed<HotBelow> {
+    let Some(exponent) = text.strip_prefix("zipf:") else {
+        return parse_bytes(text)
+            .map(HotBelow::Bytes)
+            .map_err(|_| format!("\"{}\" is no boundary; {}", shown(text), Kind::Boundary.expected()));
+    };
+    match exponent.parse::<f64>() {
+        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(HotBelow::Zipf(exponent)),
+        _ => Err(format!("\"{}\": expected zipf:A with an exponent A from 0 to 10", shown(text))),
+    }
+}
+
+fn format_boundary(below: HotBelow) -> String {
+    match below {
+        HotBelow::Bytes(bytes) => format_bytes(bytes),
+        HotBelow::Zipf(exponent) => format!("zipf:{exponent}"),
+    }
+}
+
+/// The initial threshold of partially-used blocks that `text` gives.
+///
+/// # Errors
+/// Neither `OP/N` with N from 1, nor a number of blocks.
+pub fn threshold(text: &str) -> Parsed<ThresholdPu> {
+    let expected = || format!("\"{}\" is no threshold; {}", shown(text), Kind::Threshold.expected());
+    match text.strip_prefix("OP/") {
+        Some(parts) => match parts.parse() {
+            Ok(parts) if parts > 0 => Ok(ThresholdPu::SpareOver(parts)),
+            _ => Err(expected()),
+        },
+        None => match parse_blocks(text) {
+            Ok(BlockCount::Blocks(blocks)) => Ok(ThresholdPu::Blocks(blocks)),
+            _ => Err(expected()),
+        },
+    }
+}
+
+fn format_threshold(start: ThresholdPu) -> String {
+    match start {
+        ThresholdPu::SpareOver(parts) => format!("OP/{parts}"),
+        ThresholdPu::Blocks(blocks) => format_blocks(BlockCount::Blocks(blocks)),
     }
 }
 

@@ -105,7 +105,7 @@ struct Mga {
 /// What `part` allows of programming a page again.
 fn rules(part: &Part, settings: &FtlSettings) -> Rules {
     Rules {
-        nop: if part.order == ProgramOrder::LowLowHigh && !settings.low_pages_first { 1 } else { part.nop },
+        nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
         pairs: settings.low_pages_first,
         strict: part.order == ProgramOrder::Strict,
         free_is_gain: settings.victim_free,

@@ -1,5 +1,6 @@
 //! What a flash translation layer can be told. Each layer documents which of these it uses.
 
+use crate::host::settings::FileSystemSettings;
 use crate::plan::select::ReadPolicy;
 use crate::units::Nanos;
 
@@ -50,6 +51,28 @@ pub enum Classifier {
     Size,
     /// Addresses written again while still in a table of recent writes are hot.
     Recency,
+    /// Pages written in a sequence of more than two consecutive ones are cold (LLH paper, Sec. 5.3, for the FIU traces).
+    Sequence,
+    /// Addresses below a boundary are hot (LLH paper, Sec. 5.3, for the Zipf traces): an oracle.
+    Address,
+}
+
+/// Where hot addresses end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HotBelow {
+    /// At this byte of the drive.
+    Bytes(u64),
+    /// Where the first units take half of the accesses of a Zipf law of this exponent over all units of the drive.
+    Zipf(f64),
+}
+
+/// Partially-used blocks of a bank that `llh` starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdPu {
+    /// The bank's spare blocks, divided by this.
+    SpareOver(u32),
+    /// So many blocks.
+    Blocks(u32),
 }
 
 /// A number of blocks, absolute or as a share of a plane's.
@@ -114,10 +137,28 @@ pub struct FtlSettings {
     pub merge_on_read: bool,
     /// `mga`: read counts halve after this many requests; 0: never.
     pub read_count_aging: u64,
+    /// Where hot addresses end, for [`Classifier::Address`].
+    pub hot_below: HotBelow,
+    /// `llh`: partially-used blocks of a bank at the start.
+    pub threshold_pu: ThresholdPu,
+    /// `llh`: collections whose mean valid count moves that threshold; 0: it never moves.
+    pub threshold_window: u32,
+    /// `llh`: share of the part's endurance in which low pages are reused.
+    pub safe_life: f64,
+    /// `llh`: name of the write-once-memory code.
+    pub wom: String,
+    /// `llh`: share of the part's spare area that the code may take.
+    pub wom_spare: f64,
+    /// `llh`: probability that a second write cannot be encoded, where no real encoder decides.
+    pub wom_failure: f64,
+    /// `llh`: whether cold blocks are partially used and reused, too.
+    pub reuse_cold: bool,
     /// `mga`: whether small writes fill the low pages of a block before its high pages are programmed.
     pub low_pages_first: bool,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
+    /// `codesign`, `fs-page`: the file system.
+    pub fs: FileSystemSettings,
 }
 
 #[cfg(test)]
@@ -143,8 +184,17 @@ impl FtlSettings {
             allocation_threshold: 0.3,
             merge_on_read: false,
             read_count_aging: 0,
+            hot_below: HotBelow::Zipf(1.0),
+            threshold_pu: ThresholdPu::SpareOver(2),
+            threshold_window: 5,
+            safe_life: 0.4,
+            wom: "polar".into(),
+            wom_spare: 1.0,
+            wom_failure: 0.0025,
+            reuse_cold: false,
             low_pages_first: false,
             victim_free: false,
+            fs: FileSystemSettings::default(),
         }
     }
 }

@@ -34,6 +34,17 @@ pub enum ProgramOrder {
     /// may be re-programmed (1 to 0 only) and its high page programmed once. The standard order, low and high ascending as
     /// page numbers run, remains allowed.
     LowLowHigh,
+    /// As low-low-high, and a low page may be re-programmed after its high page: no part that the LLH paper measured can do
+    /// that (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
+    LowHighLow,
+}
+
+impl ProgramOrder {
+    /// Whether low and high pages each have an order of their own.
+    #[inline]
+    pub fn pairs(self) -> bool {
+        matches!(self, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow)
+    }
 }
 
 /// Read commands of a part.
@@ -133,6 +144,12 @@ pub struct Part {
     pub e_reprogram: Picojoules,
     /// Energy of erasing a block.
     pub e_erase: Picojoules,
+    /// Energy of the first program of a low page in a block whose low pages are programmed first (partially-used).
+    pub e_program_low_first: Picojoules,
+    /// Energy of programming a high page in such a block.
+    pub e_program_high_second: Picojoules,
+    /// Energy of erasing a block in which a low page was programmed again (reused).
+    pub e_erase_reused: Picojoules,
 }
 
 impl Part {
@@ -164,6 +181,12 @@ impl Part {
     #[inline]
     pub fn paired(&self) -> bool {
         self.cell == CellKind::Mlc
+    }
+
+    /// Whether low pages may be programmed again with a write-once-memory code.
+    #[inline]
+    pub fn reusable(&self) -> bool {
+        self.order.pairs() && self.paired() && self.nop >= 2
     }
 
     /// Whether `page` of a block is a high page. Pages are numbered as the standard order programs them: low 0, low 1,
@@ -225,6 +248,9 @@ pub(crate) mod tests {
             e_program_high: 16_000_000,
             e_reprogram: 16_000_000,
             e_erase: 120_000_000,
+            e_program_low_first: 16_000_000,
+            e_program_high_second: 16_000_000,
+            e_erase_reused: 120_000_000,
         }
     }
 

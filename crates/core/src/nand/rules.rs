@@ -31,9 +31,10 @@ pub enum Rule {
     OneToZero,
     /// A high page would be programmed before its low page.
     HighBeforeLow,
-    /// A low page would be programmed again after its high page (the LHL scheme: two state transitions fail).
+    /// A low page would be programmed again after its high page: the low-high-low scheme, of which two state transitions
+    /// fail on every chip that the LLH paper measured (Fig. 2a).
     LowAfterHigh,
-    /// A high page would be programmed again (the LHH scheme: it corrupts the low page).
+    /// A high page would be programmed again: the low-high-high scheme, of which two state transitions fail (Fig. 2b).
     HighTwice,
 }
 
@@ -56,9 +57,13 @@ impl fmt::Display for Rule {
             Rule::OneToZero => "a program of cells that already hold data (0 cannot become 1 without an erase)",
             Rule::HighBeforeLow => "a program of a high page before its low page",
             Rule::LowAfterHigh => {
-                "a second program of a low page after its high page (low-high-low fails on real parts)"
+                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 and P1 \
+                 does not reach P2, as the voltage of a low program is too low"
             }
-            Rule::HighTwice => "a second program of a high page (low-high-high corrupts the low page)",
+            Rule::HighTwice => {
+                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
+                 fall, and P1 goes to P2 by itself, which corrupts the low page"
+            }
         })
     }
 }
@@ -120,6 +125,36 @@ pub struct PageView<'a> {
     pub next_page: u32,
     /// Programs of every page of the block since its erase.
     pub programs: &'a [u8],
+    /// How far the pages of a pair have come, where pages are paired.
+    pub reached: Reached,
+}
+
+/// The first low page and the first high page of a block that no program has reached, low and high pages each counted among
+/// their page numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// No low page from this number on is programmed.
+    pub low: u32,
+    /// No high page from this number on is programmed.
+    pub high: u32,
+}
+
+impl Reached {
+    /// `page` is programmed.
+    #[inline]
+    pub fn note(&mut self, page: u32, high: bool) {
+        let reached = if high { &mut self.high } else { &mut self.low };
+        *reached = (page + 1).max(*reached);
+    }
+
+    /// Whether the low pages have run ahead of the high ones by more than the standard order lets them: the block is
+    /// programmed low pages first.
+    #[inline]
+    pub fn low_first(self) -> bool {
+        // Before high page number k (page 2k + 2), the standard order has programmed low pages up to k + 1 (page 2k + 1).
+        let standard = if self.high == 0 { 2 } else { self.high + 1 };
+        self.low > standard
+    }
 }
 
 /// Whether `view.page` may be programmed.
@@ -144,29 +179,29 @@ pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
         ProgramOrder::Strict if before > 0 && view.page + 1 < view.next_page => Err(Rule::ReprogramOrder),
         ProgramOrder::Strict if before > 0 || view.page >= view.next_page => Ok(()),
         ProgramOrder::Ascending | ProgramOrder::Strict => Err(Rule::PageOrder),
-        ProgramOrder::LowLowHigh => check_low_low_high(view, before),
+        ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow => check_pairs(view, before),
     }
 }
 
 /// The low-low-high order (LLH paper, Sec. 3.2): low pages ascend among themselves, so do high pages; a low page may be
-/// programmed again until its high page is; a high page follows its low page. The standard order is a special case.
-fn check_low_low_high(view: &PageView<'_>, before: u32) -> Result<(), Rule> {
+/// programmed again until its high page is, on an ideal part also after that; a high page follows its low page. The
+/// standard order is a special case.
+#[inline]
+fn check_pairs(view: &PageView<'_>, before: u32) -> Result<(), Rule> {
     let part = view.part;
-    let last = part.pages_per_block - 1;
     let programmed = |page: u32| view.programs[page as usize] > 0;
-    let later_of_kind = |high: bool| (view.page + 1..=last).any(|page| part.is_high(page) == high && programmed(page));
     if part.is_high(view.page) {
         return match () {
             () if before > 0 => Err(Rule::HighTwice),
             () if !programmed(part.partner(view.page)) => Err(Rule::HighBeforeLow),
-            () if later_of_kind(true) => Err(Rule::PageOrder),
+            () if view.page < view.reached.high => Err(Rule::PageOrder),
             () => Ok(()),
         };
     }
     match before {
-        0 if later_of_kind(false) => Err(Rule::PageOrder),
+        0 if view.page < view.reached.low => Err(Rule::PageOrder),
         0 => Ok(()),
-        _ if programmed(part.partner(view.page)) => Err(Rule::LowAfterHigh),
+        _ if part.order == ProgramOrder::LowLowHigh && programmed(part.partner(view.page)) => Err(Rule::LowAfterHigh),
         _ => Ok(()),
     }
 }
@@ -194,7 +229,12 @@ mod tests {
 
     fn check(part: &Part, programs: &[u8], page: u32) -> Result<(), Rule> {
         let next_page = programs.iter().rposition(|&p| p > 0).map_or(0, |last| last as u32 + 1);
-        check_program(&PageView { part, bad: false, torn: false, page, next_page, programs })
+        let mut reached = Reached::default();
+        (0..)
+            .zip(programs)
+            .filter(|(_, programs)| **programs > 0)
+            .for_each(|(page, _)| reached.note(page, part.is_high(page)));
+        check_program(&PageView { part, bad: false, torn: false, page, next_page, programs, reached })
     }
 
     #[test]
@@ -230,5 +270,36 @@ mod tests {
         assert_eq!(check(&part, &[0, 0, 0, 0, 0, 0, 0, 0], 2), Err(Rule::HighBeforeLow));
         assert_eq!(check(&part, &[1, 1, 0, 1, 1, 0, 0, 0], 2), Err(Rule::PageOrder), "high pages ascend");
         assert_eq!(check(&part, &[1, 0, 0, 1, 0, 0, 0, 0], 1), Err(Rule::PageOrder), "low pages ascend");
+    }
+
+    #[test]
+    fn an_ideal_part_programs_low_pages_again_after_their_high_pages() {
+        let part = Part { cell: CellKind::Mlc, nop: 2, order: ProgramOrder::LowHighLow, ..slc() };
+        assert_eq!(check(&part, &[1; 8], 0), Ok(()));
+        assert_eq!(check(&part, &[2, 1, 1, 1, 1, 1, 1, 1], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1; 8], 2), Err(Rule::HighTwice), "high pages are as on real parts");
+    }
+
+    #[test]
+    fn refusals_name_the_transitions_that_fail() {
+        let text = Rule::LowAfterHigh.to_string();
+        assert!(text.contains("ER does not reach P3") && text.contains("P1 does not reach P2"), "{text}");
+        let text = Rule::HighTwice.to_string();
+        assert!(text.contains("P3 cannot reach P2") && text.contains("P1 goes to P2"), "{text}");
+    }
+
+    #[test]
+    fn low_pages_that_run_ahead_are_told_from_the_standard_order() {
+        let part = Part { cell: CellKind::Mlc, ..slc() };
+        let mut reached = Reached::default();
+        for page in 0..8 {
+            reached.note(page, part.is_high(page));
+            assert!(!reached.low_first(), "standard order up to page {page}");
+        }
+        let mut reached = Reached::default();
+        for (page, first) in [(0, false), (1, false), (3, true), (5, true), (2, true), (4, false)] {
+            reached.note(page, part.is_high(page));
+            assert_eq!(reached.low_first(), first, "page {page}");
+        }
     }
 }

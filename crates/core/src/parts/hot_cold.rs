@@ -1,8 +1,10 @@
 //! Telling hot writes from cold ones, where a layer has a stream for each. A classifier decides; the layer acts.
 //!
-//! One classifier is one file and one arm of [`StreamChooser::new`].
+//! One classifier is one file and one arm of [`classifier`].
 
+mod address;
 mod recency;
+mod sequence;
 mod size;
 
 use crate::ftl::settings::{Classifier, FtlSettings};
@@ -14,6 +16,17 @@ pub trait HotCold: Send {
     fn is_hot(&mut self, extent: Extent) -> bool;
 }
 
+/// The classifier that the configuration names, for `units` units of `unit_sectors` sectors.
+fn classifier(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Option<Box<dyn HotCold>> {
+    match settings.classifier {
+        Classifier::None => None,
+        Classifier::Size => Some(Box::new(size::Size)),
+        Classifier::Recency => Some(Box::new(recency::Recency::new(units, unit_sectors))),
+        Classifier::Sequence => Some(Box::new(sequence::Sequence::new(unit_sectors))),
+        Classifier::Address => Some(Box::new(address::Address::new(settings.hot_below, units, unit_sectors))),
+    }
+}
+
 /// Finds the stream of a write.
 pub struct StreamChooser {
     classifier: Option<Box<dyn HotCold>>,
@@ -22,13 +35,15 @@ pub struct StreamChooser {
 impl StreamChooser {
     /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.
     pub fn new(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Self {
-        let classifier: Option<Box<dyn HotCold>> = match settings.classifier {
-            _ if settings.streams < 3 => None,
-            Classifier::None => None,
-            Classifier::Size => Some(Box::new(size::Size)),
-            Classifier::Recency => Some(Box::new(recency::Recency::new(units, unit_sectors))),
-        };
-        StreamChooser { classifier }
+        match settings.streams {
+            3.. => Self::always(settings, units, unit_sectors),
+            _ => StreamChooser { classifier: None },
+        }
+    }
+
+    /// For a layer that has streams for hot and cold data whatever `ftl.streams` says.
+    pub fn always(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Self {
+        StreamChooser { classifier: classifier(settings, units, unit_sectors) }
     }
 
     /// The stream of a write of `extent`: 0, or 1 where it is cold and cold data has a stream.

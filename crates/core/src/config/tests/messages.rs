@@ -152,8 +152,8 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["part.order=low-low-high"],
-        "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:N): the \
-             low-low-high order needs low and high pages: part.cell = \"mlc\"",
+        "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:N): that \
+             order needs low and high pages: part.cell = \"mlc\"",
     ),
     (
         "llh-16g",
