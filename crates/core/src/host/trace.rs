@@ -191,18 +191,12 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 /// # Errors
 /// As [`open_trace`].
 pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
-    const MAGIC_BYTES: u64 = 4;
-    let failed = |failure: std::io::Error| match failure.kind() {
-        std::io::ErrorKind::IsADirectory => Error::input(name, "this is a directory; expected a trace file"),
-        _ => Error::Io { place: name.to_string(), what: failure.to_string() },
-    };
-    let mut magic = Vec::new();
-    input.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic).map_err(failed)?;
-    input.seek(SeekFrom::Start(0)).map_err(failed)?;
     #[cfg(feature = "parquet")]
-    if magic == parquet::MAGIC && options.format.as_deref().is_none_or(|format| format == parquet::FORMAT.name) {
+    if parquet::is_meant(input.as_mut(), name, options)? {
         return parquet::open(input, name, options);
     }
+    let start = input.seek(SeekFrom::Start(0));
+    start.map_err(|failure| Error::Io { place: name.to_string(), what: failure.to_string() })?;
     open_trace(Box::new(input), name, options)
 }
 

@@ -7,13 +7,15 @@
 //! is missing the columns of the published traces hold. A file name may hold commas; a process name may not.
 //!
 //! `DiskRead`, `DiskWrite` and `DiskFlush` are requests; all other events (`DiskReadInit`, `FileIoRead` and so on) are
-//! passed over. The disk becomes the stream; disks share one address space.
+//! passed over. As in CSV a file becomes the stream by a hash of its name; what has no name is of stream 0. Disks share one
+//! address space, and their numbers are dropped.
 //!
 //! The time is the event's own. Windows logs these events when a request completes; the issue would lie `ElapsedTime`
 //! earlier, which would change the order of requests and is ignored, as the published conversions of these traces do.
 
 use std::fmt::{self, Write};
 
+use super::columns::hash;
 use super::fields::{Fault, Parse, number, quoted};
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
 use crate::host::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
@@ -55,6 +57,7 @@ impl LineFormat for Etw {
     const HOLDS: Holds = Holds {
         time_grain: 1000,
         kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Flush],
+        streams: false,
         names: Names::NotOfFlushes,
         ..Holds::ALL
     };
@@ -108,14 +111,14 @@ EndHeader
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
-        let (micros, disk, file) = (request.arrival / 1000, request.stream, file.unwrap_or_default());
+        let (micros, file) = (request.arrival / 1000, file.unwrap_or_default());
         let event = match request.kind {
             RequestKind::Read => "DiskRead",
             RequestKind::Flush => {
                 return write!(
                     out,
                     "             DiskFlush, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, \
-                     {0:>36}, {disk:>8}, 0x000000, {0:>11}, Normal",
+                     {0:>36}, {0:>8}, 0x000000, {0:>11}, Normal",
                     0
                 );
             }
@@ -125,7 +128,7 @@ EndHeader
         write!(
             out,
             "{event:>22}, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, {offset:#012x}, {bytes:#010x}, \
-             {0:>11}, {disk:>8}, 0x000000, {0:>11}, Normal, Original, 0x0000000000000000, \"{file}\"",
+             {0:>11}, {0:>8}, 0x000000, {0:>11}, Normal, Original, 0x0000000000000000, \"{file}\"",
             0
         )
     }
@@ -186,14 +189,14 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut Fil
     let time = micros
         .checked_mul(1000)
         .ok_or_else(|| Fault::column("TimeStamp", "a time below 2^64 ns", micros.to_string().as_bytes()))?;
-    let disk = there(disk, "DiskNum")?;
+    there(disk, "DiskNum")?;
     if kind == RequestKind::Flush {
-        let disk = u32::try_from(disk).map_err(|_| Fault::new("column DiskNum: expected a number below 2^32"))?;
-        return Ok(Record::flush(time, disk));
+        return Ok(Record::flush(time, 0));
     }
-    let parsed = Record::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, disk)?;
-    let file = names.map_or(NO_FILE, |names| names.number(unquoted(name)));
-    Ok(parsed.of_file(file))
+    let name = unquoted(name);
+    let stream = if name.is_empty() { 0 } else { hash(name) };
+    let parsed = Record::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, u64::from(stream))?;
+    Ok(parsed.of_file(names.map_or(NO_FILE, |names| names.number(name))))
 }
 
 fn unquoted(name: &[u8]) -> &[u8] {
@@ -238,9 +241,9 @@ mod tests {
         let expected = Record {
             time: 8_612_000,
             kind: RequestKind::Read,
-            sector: 0x18f_0b80_00 / 512,
+            sector: 0x0001_8f0b_8000 / 512,
             sectors: 8,
-            stream: 2,
+            stream: hash(b"C:\\a, b\\$Mft"),
             file: NO_FILE,
         };
         assert_eq!(record, expected);
@@ -268,7 +271,7 @@ mod tests {
         let parse = |line: &str| Etw::default().parse(line.as_bytes());
         assert_eq!(parse("DiskReadInit,  8612,  xperf.exe (3984), 11844, 0xffffe288b23f1b20"), Ok(Parsed::Skip));
         let flush = "DiskFlush, 7, System ( 4), 64, 0xfffffa8005c6b010, 14153, 3, 0x060000, 14149, Normal";
-        assert_eq!(only(parse(flush)), only(Ok(Record::flush(7000, 3))));
+        assert_eq!(only(parse(flush)), only(Ok(Record::flush(7000, 0))));
         for (line, says) in [
             ("DiskRead, 8612, x.exe (1), 1, 0x0, 0x1000", "ends before column DiskNum"),
             ("DiskRead, x, x.exe (1), 1, 0x0, 0x1000, 0x200, 1, 0", "TimeStamp"),

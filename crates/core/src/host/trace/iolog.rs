@@ -5,13 +5,14 @@
 //! version 2 `wait` sets the time, in microseconds; a log without any `wait` near its start has no times at all and is
 //! replayed in a closed loop of depth 1, fio's default.
 //!
-//! File names hold no blanks. A file becomes the stream, numbered in order of appearance; files share one address space.
+//! File names hold no blanks. As in CSV a file becomes the stream by a hash of its name; files share one address space.
 //!
 //! Other than in fio: the offset of `wait` is taken as fio's manual has it (relative to the `wait` before), where fio's
 //! code compares milliseconds; files need not be added before they are used.
 
 use std::fmt::{self, Write};
 
+use super::columns::hash;
 use super::fields::{Fault, Fields, Parse};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
@@ -134,7 +135,7 @@ impl Iolog {
         } else {
             Record::of_bytes(time, kind, fields.number("offset")?, fields.number("bytes")?, 0)?
         };
-        Ok(parsed.of_file(self.files.number(file)).of_stream(self.files.number(file)))
+        Ok(parsed.of_file(self.files.number(file)).of_stream(hash(file)))
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
         let mut records = Vec::new();
         for line in lines {
             if let Parsed::Record(r) = log.parse(line.as_bytes()).unwrap() {
-                assert_eq!(r.file, r.stream);
+                assert_eq!(Some(r.stream), log.files.name(r.file).map(|name| hash(name.as_bytes())));
                 records.push((r.time, r.kind, r.sector, r.sectors, r.file));
             }
         }

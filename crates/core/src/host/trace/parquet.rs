@@ -48,6 +48,22 @@ pub const FORMAT: Format = Format {
     create,
 };
 
+/// Whether a file is Parquet by its first bytes, and not meant to be read as another format.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Input`] when it is meant and is not Parquet.
+pub fn is_meant(input: &mut dyn ReadSeek, name: &str, options: &TraceOptions) -> Result<bool> {
+    let mut magic = Vec::new();
+    let failed = |failure: std::io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
+    input.seek(SeekFrom::Start(0)).map_err(failed)?;
+    input.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(failed)?;
+    let forced = options.format.as_deref();
+    if forced == Some(FORMAT.name) && magic != MAGIC {
+        return Err(Error::input(name, "the file does not begin as Parquet does; expected an intact Parquet file"));
+    }
+    Ok(magic == MAGIC && forced.is_none_or(|format| format == FORMAT.name))
+}
+
 /// Opens a trace.
 ///
 /// # Errors

@@ -28,8 +28,7 @@ fn written(requests: impl Iterator<Item = (Request, Option<&'static str>)>) -> V
     let mut recorder = Recorder::new(target, Box::new(file.clone()), "out").unwrap();
     requests.for_each(|(request, name)| recorder.add(request, name).unwrap());
     assert_eq!(recorder.finish().unwrap().1, Losses::default());
-    let bytes = file.0.lock().unwrap().clone();
-    bytes
+    file.0.lock().unwrap().clone()
 }
 
 fn opened(bytes: &[u8], skip_bad: bool) -> Result<Box<dyn Source>> {
