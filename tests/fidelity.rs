@@ -7,6 +7,8 @@
 mod amplification;
 #[path = "fidelity/bench.rs"]
 mod bench;
+#[path = "fidelity/codesign.rs"]
+mod codesign;
 #[path = "fidelity/determinism.rs"]
 mod determinism;
 #[path = "fidelity/forms.rs"]

@@ -10,6 +10,8 @@ mod drives;
 mod engine;
 #[path = "model/faults.rs"]
 mod faults;
+#[path = "model/filesystem.rs"]
+mod filesystem;
 #[path = "model/harness.rs"]
 mod harness;
 #[path = "model/placement.rs"]

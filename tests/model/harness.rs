@@ -76,6 +76,8 @@ pub struct Model {
     pub shadow: Shadowed,
     pub completions: Completions,
     submitted: BTreeMap<(u8, u64), i64>,
+    /// Requests so far: they name one of a few files in turn, or none.
+    served: u32,
 }
 
 impl Model {
@@ -87,13 +89,20 @@ impl Model {
             shadow: Shadowed(shadow),
             completions: Completions::default(),
             submitted: BTreeMap::new(),
+            served: 0,
             drive,
         }
     }
 
     /// Serves `command` without time.
     pub fn count(&mut self, command: Command) -> Result<()> {
+        self.name_file();
         self.device.count(command, &mut self.shadow)
+    }
+
+    fn name_file(&mut self) {
+        self.served += 1;
+        self.device.set_stream(self.served / 3 % 5);
     }
 
     /// Everything the layer and flash know agrees.
@@ -124,6 +133,7 @@ impl Model {
             while self.device.outstanding() < depth {
                 let Some(command) = commands.next() else { break };
                 *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
+                self.name_file();
                 let now = self.device.engine.now();
                 self.device.submit(command, now, &mut self.shadow)?;
                 self.device.harvest(&mut self.completions, &mut self.shadow)?;
@@ -163,13 +173,18 @@ pub fn note(settings: &[String]) {
 
 /// Runs `case` for every layer with seeds 0 to `seeds`. `case` returns whether what the seed drew was possible.
 pub fn for_each_seed(test: &str, seeds: u64, case: impl Fn(&'static Entry, u64) -> bool) {
+    for_each_seed_of(REGISTRY, test, seeds, case);
+}
+
+/// As [`for_each_seed`], for the layers `entries`.
+pub fn for_each_seed_of(entries: &'static [Entry], test: &str, seeds: u64, case: impl Fn(&'static Entry, u64) -> bool) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let only = std::env::var("MODEL_FTL").ok();
     let range = match number("MODEL_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("MODEL_CASES").unwrap_or(seeds),
     };
-    for entry in REGISTRY.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
+    for entry in entries.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
         let mut possible = 0;
         for seed in range.clone() {
             note(&[]);

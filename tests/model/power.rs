@@ -10,7 +10,8 @@ use palimpsest_core::config::resolve;
 use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
 use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::host::request::{Arrivals, Request, Source};
+use palimpsest_core::host::fs::replay::is_file_system;
+use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
 use palimpsest_core::nand::{Flash, Halt};
@@ -60,11 +61,11 @@ struct Powered {
 
 /// Cuts of one run: the operation of the first, and how many operations after each cut the next one comes.
 #[derive(Debug, Clone)]
-struct Cuts {
-    first: u64,
+pub struct Cuts {
+    pub first: u64,
     /// Within recovery, one after the other.
-    in_recovery: Vec<u64>,
-    second: Option<u64>,
+    pub in_recovery: Vec<u64>,
+    pub second: Option<u64>,
 }
 
 impl Powered {
@@ -75,7 +76,7 @@ impl Powered {
             known: vec![Known::default(); drive.logical_subpages() as usize],
             scratch: Buffers::new(drive.geometry.subpage_bytes as usize),
             per_subpage: drive.geometry.subpage_bytes / 512,
-            durable: !entry.buffered || drive.host.acknowledge == Acknowledge::Buffer,
+            durable: (!entry.buffered || drive.host.acknowledge == Acknowledge::Buffer) && !is_file_system(entry.name),
         }
     }
 
@@ -216,6 +217,7 @@ impl Powered {
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {
             let mut command = command;
+            self.device.set_stream(index as u32 / 3 % 5);
             if command.kind == RequestKind::Trim {
                 let Some(units) = self.device.whole_units(command.extent) else { continue };
                 command.extent = units;
@@ -223,7 +225,7 @@ impl Powered {
             loop {
                 match self.serve(command) {
                     Ok(()) => break self.served(command),
-                    Err(Halt::NoSpace) => return false,
+                    Err(Halt::NoSpace | Halt::FileSystemFull) => return false,
                     Err(Halt::Refused(refusal)) => panic!("request {index}, {command:?}: {refusal}"),
                     Err(Halt::PowerCut) => {}
                 }
@@ -233,7 +235,7 @@ impl Powered {
                     self.read_all(&shape.drive, true)
                 }) {
                     Ok(()) => {}
-                    Err(Halt::NoSpace) => return false,
+                    Err(Halt::NoSpace | Halt::FileSystemFull) => return false,
                     Err(halt) => panic!("recovery from a cut in request {index}, {command:?}: {halt:?}"),
                 }
                 self.check();
@@ -266,7 +268,13 @@ fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
 ///
 /// A program that is cut off spoils a page, and a drive with the least over-provisioning has only one to lose: a second cut
 /// may end it.
-fn cut_everywhere(entry: &'static Entry, shape: &Shape, seed: u64, stride: u64, cuts: impl Fn(u64, &mut Rng) -> Cuts) {
+pub fn cut_everywhere(
+    entry: &'static Entry,
+    shape: &Shape,
+    seed: u64,
+    stride: u64,
+    cuts: impl Fn(u64, &mut Rng) -> Cuts,
+) {
     note(&shape.settings);
     let geometry = &shape.drive.geometry;
     let spare =
@@ -407,6 +415,7 @@ impl Source for Listed {
             sector: extent.sector,
             sectors: extent.sectors,
             stream: 0,
+            file: NO_FILE,
         }))
     }
     fn place(&self) -> String {

@@ -33,7 +33,7 @@ fn write(model: &mut Model, unit: u64) {
 fn figure(model: &Model, name: &str) -> (u64, u64) {
     match model.device.ftl.report().own.iter().find(|(own, _)| *own == name) {
         Some((_, Figure::Count(count) | Figure::Level(count))) => (*count, 1),
-        Some((_, Figure::Share(part, whole))) => (*part, *whole),
+        Some((_, Figure::Share(part, whole) | Figure::Part(part, whole))) => (*part, *whole),
         None => panic!("{name} is not reported"),
     }
 }

@@ -12,7 +12,7 @@ const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
 const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
 
 /// A random start, a full drive, and five times its size in overwrites.
-fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
+pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let mut rng = Rng::new(seed, 0x5e9);
     let mut mix = Mix::new(&shape.drive, seed);
     let page_sectors = u64::from(shape.drive.geometry.page_bytes()) / 512;

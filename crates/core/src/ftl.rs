@@ -4,11 +4,13 @@
 //! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
 //! with a complete layer.
 
+pub(crate) mod block;
 mod gather;
 mod hotcold;
 pub mod llh;
 mod mga;
 pub mod page;
+pub mod pages;
 pub mod sector_log;
 pub mod settings;
 pub mod spread;
@@ -55,6 +57,8 @@ pub enum Figure {
     Level(u64),
     /// A count as a share of another.
     Share(u64, u64),
+    /// A level as a share of another.
+    Part(u64, u64),
 }
 
 /// What a layer reports beside what flash and engine count.
@@ -182,6 +186,7 @@ impl Entry {
 /// Every layer.
 pub const REGISTRY: &[Entry] = &[
     page::ENTRY,
+    block::ENTRY,
     subpage::ENTRY,
     spread::PAGE_FGM,
     spread::DMA_FGM,

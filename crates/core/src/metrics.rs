@@ -1,5 +1,6 @@
 //! Measurements. They observe; they never change a result.
 
 pub mod histogram;
+pub mod profile;
 pub mod recorder;
 pub mod report;

@@ -47,6 +47,8 @@ pub enum Halt {
     Refused(Box<Refusal>),
     /// The translation layer found no block to write to: the drive is at the end of its life.
     NoSpace,
+    /// The file system above the translation layer has no room.
+    FileSystemFull,
 }
 
 /// Result of flash operations.
@@ -237,6 +239,11 @@ impl Nand {
     /// Controller memory for payload bytes.
     pub fn buffers(&mut self) -> &mut data::Buffers {
         self.payload.buffers()
+    }
+
+    /// The bytes of `data` in controller memory; `None` for zeros.
+    pub fn buffered(&self, data: Data) -> Option<&[u8]> {
+        self.payload.buffered(data)
     }
 
     /// The payload that is stored.

@@ -191,6 +191,12 @@ pub struct Io {
     /// Subpages of the write buffer taken by the present request.
     pub(crate) buffer_taken: u32,
     pub(crate) host: port::HostPort,
+    /// File or stream that the workload names with the present request; 0 where it names none.
+    pub(crate) stream: u32,
+    /// Reads waiting or running at each die.
+    pub(crate) reading: Vec<u32>,
+    /// Gates that also wait for a moment.
+    pub(crate) delays: Vec<(Gate, Nanos)>,
 }
 
 impl Io {
@@ -211,6 +217,9 @@ impl Io {
             transfer_subpages: 1,
             buffer_taken: 0,
             host,
+            stream: 0,
+            reading: vec![0; dies],
+            delays: Vec::new(),
         }
     }
 
@@ -246,6 +255,26 @@ impl Io {
     #[inline]
     pub fn load(&self, die: u32) -> u32 {
         self.load[die as usize]
+    }
+
+    /// Reads waiting or running at `die`.
+    #[inline]
+    pub fn reading(&self, die: u32) -> u32 {
+        self.reading[die as usize]
+    }
+
+    /// The file or stream that the workload names with the present request; 0 where it names none.
+    #[inline]
+    pub fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    /// `gate`, which is open or none, also waits for the moment `at`.
+    pub fn delay(&mut self, gate: Gate, at: Nanos) {
+        if self.timed && !gate.is_none() {
+            self.gates.expect(gate);
+            self.delays.push((gate, at));
+        }
     }
 
     /// The gate whose closing completes the present request; [`Gate::NONE`] when nobody waits.

@@ -205,7 +205,7 @@ pub fn run_layer(
 
 /// The layer that `drive` names.
 fn registered(drive: &Drive) -> &'static Entry {
-    crate::ftl::find(&drive.ftl.name).expect("the configuration checked the name")
+    crate::host::find_layer(&drive.ftl.name).expect("the configuration checked the name")
 }
 
 /// Checks what an option asks of a drive, before anything is simulated.

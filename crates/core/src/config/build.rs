@@ -5,7 +5,7 @@ use super::value::{self, Value};
 use super::{Drive, Entry};
 use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
-use crate::host::settings::{Acknowledge, HostSettings};
+use crate::host::settings::{Acknowledge, FileSystemSettings, Files, HostSettings};
 use crate::nand::faults::FaultSettings;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
 use crate::plan::select::ReadPolicy;
@@ -174,6 +174,19 @@ fn ftl(values: &Values) -> FtlSettings {
         reuse_cold: values.flag("ftl.reuse_cold"),
         low_pages_first: values.flag("ftl.low_pages_first"),
         victim_free: values.flag("ftl.victim_free"),
+        fs: file_system(values),
+    }
+}
+
+fn file_system(values: &Values) -> FileSystemSettings {
+    FileSystemSettings {
+        scheme: values.text("fs.scheme"),
+        dispatch_overhead: values.time("fs.dispatch_overhead"),
+        files: values.choice("fs.files", &[Files::Names, Files::Addresses]),
+        file_bytes: values.bytes("fs.file_size"),
+        gc_start: values.ratio("fs.gc_start"),
+        gc_gain: values.ratio("fs.gc_gain"),
+        commit_interval: values.time("fs.commit_interval"),
     }
 }
 

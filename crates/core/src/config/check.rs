@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::ftl;
 use crate::ftl::settings::Classifier;
 use crate::geometry::Geometry;
+use crate::host;
 use crate::host::request::SECTOR_BYTES;
 use crate::nand::part::ReadMode;
 use crate::units::Nanos;
@@ -43,14 +44,15 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     words(drive, values)?;
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
+    file_system(drive, values)?;
     buffer(drive, values)
 }
 
 fn layer(drive: &Drive, values: &Values) -> Result<()> {
-    if ftl::find(&drive.ftl.name).is_some() {
+    if host::find_layer(&drive.ftl.name).is_some() {
         return Ok(());
     }
-    let names: Vec<&str> = ftl::REGISTRY.iter().map(|entry| entry.name).collect();
+    let names: Vec<&str> = host::layers().map(|entry| entry.name).collect();
     let near = near(&drive.ftl.name, names.iter().copied());
     let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
     refuse(values, &["ftl.name"], &what)
@@ -194,7 +196,7 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
     let part = &drive.part;
     if drive.ftl.read.mode == ReadMode::Spread && part.t_read_words.is_empty() {
         let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
-        let named = ftl::find(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
+        let named = host::find_layer(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
         return refuse(values, &[if named { "ftl.name" } else { "ftl.read" }, "ssd.part"], what);
     }
     if part.words_per_page() > MOST_WORDS {
@@ -257,7 +259,7 @@ fn spare(drive: &Drive) -> u64 {
 /// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
 fn apart(drive: &Drive, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    ftl::find(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
+    host::find_layer(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
@@ -353,6 +355,27 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
         if most == 1 { "" } else { "s" },
     );
     refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
+fn file_system(drive: &Drive, values: &Values) -> Result<()> {
+    let Drive { geometry, ftl, .. } = drive;
+    if !host::fs::replay::is_file_system(&ftl.name) {
+        return Ok(());
+    }
+    if geometry.page_bytes() < 512 {
+        return refuse(values, &["ftl.name", "part.page_size"], "a file system needs pages of 512 bytes at the least");
+    }
+    let lacks = host::fs::replay::lacks(&ftl.name, geometry, ftl.streams, drive.logical_pages(), ftl.fs.file_bytes);
+    if lacks == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
+         over-provisioning, or more blocks",
+        ftl.name
+    );
+    refuse(values, &["ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
 }
 
 fn buffer(drive: &Drive, values: &Values) -> Result<()> {

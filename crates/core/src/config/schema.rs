@@ -239,6 +239,33 @@ pub static KEYS: &[Key] = &[
     ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(
+        "fs.scheme",
+        Choice(&["rr", "fairness", "read-busy", "depth", "hybrid"]),
+        "rr",
+        "codesign: which channel each page of a write goes to",
+    ),
+    key(
+        "fs.dispatch_overhead",
+        Time,
+        "3us",
+        "codesign, fs-page: hand-over of the FTL's memory for each group of commands to one channel, one at a time",
+    ),
+    key(
+        "fs.files",
+        Choice(&["names", "addresses"]),
+        "names",
+        "codesign, fs-page: a request's file: the one it names (else that of its range), or always that of its range",
+    ),
+    key(
+        "fs.file_size",
+        Bytes { min: 4096, max: 1 << 40 },
+        "64MiB",
+        "codesign, fs-page: range of addresses that is a file where requests name none",
+    ),
+    key("fs.gc_start", PROBABILITY, "5%", "codesign, fs-page: collection starts when less of the space is free"),
+    key("fs.gc_gain", PROBABILITY, "10%", "codesign, fs-page: collection stops when so much more of the space is free"),
+    key("fs.commit_interval", Time, "5s", "codesign, fs-page: how long a change may wait for a commit"),
+    key(
         "sim.scheduler",
         Choice(&["fifo", "read-first", "host-first"]),
         "fifo",

@@ -38,6 +38,25 @@ fn line_of(file: &str, start: &str) -> String {
 }
 
 #[test]
+fn every_scheme_can_be_named() {
+    use crate::host::fs::schemes::SCHEMES;
+    let kind = KEYS[schema::position("fs.scheme").unwrap()].kind;
+    assert_eq!(kind, value::Kind::Choice(&["rr", "fairness", "read-busy", "depth", "hybrid"]));
+    for scheme in SCHEMES {
+        let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();
+        assert_eq!(resolved.drive.ftl.fs.scheme, scheme.name);
+    }
+}
+
+#[test]
+fn a_file_system_needs_room() {
+    let refused =
+        preset("codesign-8ch", &["ftl.name=codesign", "ssd.blocks_per_plane=24", "ssd.over_provisioning=15%"]);
+    let Err(Error::Input { what, .. }) = refused else { panic!("not refused") };
+    assert!(what.contains("the file system of codesign needs") && what.contains("more spare pages"), "{what}");
+}
+
+#[test]
 fn every_preset_resolves_and_survives_being_written() {
     assert_eq!(ssd_presets().len(), 11);
     for info in ssd_presets() {

@@ -4,6 +4,7 @@
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
 //! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
 
+use super::pages::Pages;
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::Extent;
@@ -23,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
 };
 
-struct Page {
+pub(crate) struct Page {
     settings: FtlSettings,
     log: UnitLog,
     streams: StreamChooser,
@@ -33,7 +34,7 @@ struct Page {
 }
 
 impl Page {
-    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+    pub(crate) fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let subpages = io.geometry().subpages_per_page;
         Page {
             settings: blueprint.settings.clone(),
@@ -70,6 +71,42 @@ impl Page {
             return self.log.append(io, stream, what);
         }
         self.log.append_page(io, stream, what, &self.contents)
+    }
+}
+
+impl Pages for Page {
+    fn write_page(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        contents: &[Data],
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        let what = Append { unit: page, data: contents[0], cause, after, signal, holds: 0 };
+        match self.subpages {
+            1 => self.log.append(io, 0, what),
+            _ => self.log.append_page(io, 0, what, contents),
+        }
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        match self.log.locate(page) {
+            Location::Flash(ppn) => Some(ppn),
+            _ => None,
+        }
+    }
+
+    fn trim_block(&mut self, io: &mut Io, block: u32, _after: Gate) -> Flash<()> {
+        let pages = io.geometry().pages_per_block;
+        (block * pages..(block + 1) * pages).for_each(|page| self.log.trim(io, page));
+        Ok(())
+    }
+
+    fn written(&self, io: &Io, block: u32) -> u32 {
+        let pages = io.geometry().pages_per_block;
+        (0..pages).rfind(|page| self.locate(block * pages + page).is_some()).map_or(0, |last| last + 1)
     }
 }
 
@@ -149,7 +186,7 @@ impl Ftl for Page {
 
 /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
 #[inline]
-pub(super) fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+pub(crate) fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
     (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
         let first = extent.sector.max(page * per_page) - page * per_page;
         let end = extent.end().min((page + 1) * per_page) - page * per_page;
@@ -159,7 +196,7 @@ pub(super) fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32,
 
 /// Puts `sectors` sectors of the host, from sector `first` of logical page `page` on, over the contents of its subpages.
 #[inline]
-pub(super) fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
+pub(crate) fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
     let (host, buffers) = io.host();
     if !host.active() {
         return;

@@ -1,5 +1,6 @@
 //! What a flash translation layer can be told. Each layer documents which of these it uses.
 
+use crate::host::settings::FileSystemSettings;
 use crate::plan::select::ReadPolicy;
 use crate::units::Nanos;
 
@@ -156,6 +157,8 @@ pub struct FtlSettings {
     pub low_pages_first: bool,
     /// `mga`: whether victims are chosen by subpages that are not valid, free ones among them, instead of invalid ones.
     pub victim_free: bool,
+    /// `codesign`, `fs-page`: the file system.
+    pub fs: FileSystemSettings,
 }
 
 #[cfg(test)]
@@ -191,6 +194,7 @@ impl FtlSettings {
             reuse_cold: false,
             low_pages_first: false,
             victim_free: false,
+            fs: FileSystemSettings::default(),
         }
     }
 }

@@ -16,6 +16,7 @@
 //! - The default length is `n=100k` requests rather than the size of the region.
 
 mod distribution;
+mod jobs;
 mod keys;
 mod pattern;
 mod quantity;
@@ -26,6 +27,7 @@ mod spec;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
+pub use jobs::{JobFile, JobsSource, is_job_file};
 pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;

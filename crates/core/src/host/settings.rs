@@ -11,6 +11,50 @@ pub enum Acknowledge {
     Program,
 }
 
+/// Which file a request belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Files {
+    /// The one that the workload names; where it names none, that of the range of addresses.
+    Names,
+    /// That of the range of addresses, whatever the workload says.
+    Addresses,
+}
+
+/// Settings of the file system of `codesign` and `fs-page`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSystemSettings {
+    /// Name of the channel allocation scheme.
+    pub scheme: String,
+    /// Hand-over of the FTL's memory, for each command group.
+    pub dispatch_overhead: Nanos,
+    /// Which file a request belongs to.
+    pub files: Files,
+    /// Bytes of the files of ranges of addresses.
+    pub file_bytes: u64,
+    /// Collection starts when less than this share of the space is free.
+    pub gc_start: f64,
+    /// It stops when this share more is free.
+    pub gc_gain: f64,
+    /// How long after a change a commit makes it durable, if nobody asks for that before.
+    pub commit_interval: Nanos,
+}
+
+#[cfg(test)]
+impl Default for FileSystemSettings {
+    /// The schema's defaults.
+    fn default() -> Self {
+        FileSystemSettings {
+            scheme: "rr".into(),
+            dispatch_overhead: 3000,
+            files: Files::Names,
+            file_bytes: 64 << 20,
+            gc_start: 0.05,
+            gc_gain: 0.1,
+            commit_interval: 5_000_000_000,
+        }
+    }
+}
+
 /// Settings of the host and of the drive's write buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSettings {

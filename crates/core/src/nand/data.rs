@@ -77,6 +77,11 @@ impl PayloadStore {
         }
     }
 
+    /// The bytes of `data` in controller memory; `None` for zeros.
+    pub fn buffered(&self, data: Data) -> Option<&[u8]> {
+        self.buffers.get(data)
+    }
+
     /// Controller memory.
     pub fn buffers(&mut self) -> &mut Buffers {
         &mut self.buffers

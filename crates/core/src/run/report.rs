@@ -161,6 +161,8 @@ fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
     let value = |name: &str, figure: Figure| match (figure, earlier(name)) {
         (Figure::Count(now), Some(Figure::Count(then))) => Value::from(now - then),
         (Figure::Count(level), _) | (Figure::Level(level), _) => Value::from(level),
+        (Figure::Part(_, 0), _) => Value::Null,
+        (Figure::Part(part, whole), _) => Value::from(part as f64 / whole as f64),
         (Figure::Share(part, whole), then) => {
             let (part_before, whole_before) = match then {
                 Some(Figure::Share(part, whole)) => (part, whole),

@@ -5,6 +5,7 @@ use crate::config::Drive;
 use crate::error::{Error, Result};
 use crate::ftl::{Blueprint, Entry, Report};
 use crate::geometry::{Extent, RequestKind};
+use crate::host::fs::replay::is_file_system;
 use crate::host::request::{Arrivals, Request, Source};
 use crate::host::settings::Acknowledge;
 use crate::host::shadow::Shadow;
@@ -35,6 +36,8 @@ const NANOS_PER_DAY: f64 = 86_400e9;
 struct Upcoming {
     arrival: Nanos,
     command: Command,
+    /// File or stream that the workload names.
+    stream: u32,
 }
 
 /// Counters at the start of the measurement.
@@ -133,7 +136,8 @@ impl<'a> Session<'a> {
         let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
         if drive.faults.power_cut_at.is_some() {
-            shadow.expect_power_cut(!entry.buffered || !blueprint.acknowledge_programs);
+            let durable = !entry.buffered || !blueprint.acknowledge_programs;
+            shadow.expect_power_cut(durable && !is_file_system(entry.name));
         }
         Ok(Session {
             drive,
@@ -323,7 +327,8 @@ impl<'a> Session<'a> {
 
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
-            let Some(Upcoming { command, .. }) = self.next(source)? else { return Ok(()) };
+            let Some(Upcoming { command, stream, .. }) = self.next(source)? else { return Ok(()) };
+            self.device.set_stream(stream);
             self.device.count(command, &mut self.verifier)?;
             self.watch()?;
         }
@@ -334,12 +339,13 @@ impl<'a> Session<'a> {
         let mut left = most;
         loop {
             while left > 0 && self.device.outstanding() < depth {
-                let Some(Upcoming { command, .. }) = self.next(source)? else {
+                let Some(Upcoming { command, stream, .. }) = self.next(source)? else {
                     left = 0;
                     break;
                 };
                 left -= 1;
                 let now = self.device.engine.now();
+                self.device.set_stream(stream);
                 self.device.submit(command, now, &mut self.verifier)?;
                 self.device.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
@@ -359,12 +365,13 @@ impl<'a> Session<'a> {
         let mut next = self.next_arrival(source, &mut left)?;
         loop {
             match (next, self.device.next_time()) {
-                (Some(Upcoming { arrival, command }), event) if event.is_none_or(|event| arrival <= event) => {
+                (Some(Upcoming { arrival, command, stream }), event) if event.is_none_or(|event| arrival <= event) => {
                     self.idle_until(arrival)?;
                     if self.device.next_time().is_some_and(|event| event < arrival) {
                         continue;
                     }
                     self.device.engine.advance_to(arrival.max(self.device.engine.now()));
+                    self.device.set_stream(stream);
                     self.device.submit(command, arrival, &mut self.verifier)?;
                     self.device.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
@@ -433,7 +440,7 @@ impl<'a> Session<'a> {
         } else if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent } })
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
     }
 
     /// Background collection while the host is idle.

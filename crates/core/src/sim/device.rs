@@ -29,6 +29,8 @@ struct InFlight {
     arrival: Nanos,
     /// Submitted before the measurement began.
     warmup: bool,
+    /// File or stream that it belongs to.
+    stream: u32,
 }
 
 /// Somebody who knows what the host's data must be, and checks it.
@@ -97,6 +99,12 @@ impl Device {
         let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
         let end = extent.end() / self.unit_sectors * self.unit_sectors;
         (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
+    }
+
+    /// Requests that are served or submitted from now on belong to this file or stream of the workload; 0: it names none.
+    #[inline]
+    pub fn set_stream(&mut self, stream: u32) {
+        self.io.stream = stream;
     }
 
     fn serve(&mut self, command: Command) -> Flash<()> {
@@ -180,7 +188,7 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight { command, arrival, warmup: self.warming_up };
+        let entry = InFlight { command, arrival, warmup: self.warming_up, stream: self.io.stream };
         let id = match self.free.pop() {
             Some(id) => {
                 self.in_flight[id as usize] = entry;
@@ -212,7 +220,8 @@ impl Device {
     }
 
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        let command = self.in_flight[id as usize].command;
+        let InFlight { command, stream, .. } = self.in_flight[id as usize];
+        self.io.stream = stream;
         let gate = self.io.gates.open();
         self.engine.watch(&mut self.io, gate, id);
         self.io.now = self.engine.now();
@@ -296,7 +305,7 @@ impl Device {
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, .. } = self.in_flight[id as usize];
                 self.free.push(id);
                 self.outstanding -= 1;
                 let now = self.engine.now();
@@ -355,6 +364,11 @@ pub fn explain(halt: Halt) -> Error {
         Halt::NoSpace => Error::Device(
             "the drive is at the end of its life: no plane has a block left to write to (too many bad blocks for its \
              over-provisioning)"
+                .into(),
+        ),
+        Halt::FileSystemFull => Error::Device(
+            "the file system is full: metadata of so many files leave no room for what the drive offers to the host (expected \
+             more ssd.over_provisioning)"
                 .into(),
         ),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),

@@ -228,6 +228,11 @@ impl Engine {
             self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
         }
         io.links.clear();
+        for index in 0..io.delays.len() {
+            let (gate, at) = io.delays[index];
+            self.planned(io, gate, at);
+        }
+        io.delays.clear();
         for index in 0..io.plan.len() {
             let operation = io.plan[index];
             self.enqueue(io, operation, data_at);
@@ -242,6 +247,7 @@ impl Engine {
         let plane = self.plane_size.divide(operation.block);
         let die = self.die_count.split(plane).1;
         io.load[die as usize] += 1;
+        io.reading[die as usize] += u32::from(operation.kind == OperationKind::Read);
         let mut pending = Pending {
             operation,
             order: self.order,
@@ -381,6 +387,7 @@ impl Engine {
         let Pending { operation, enqueued, die, .. } = self.pending[index as usize];
         self.live -= 1;
         io.load[die as usize] -= 1;
+        io.reading[die as usize] -= u32::from(operation.kind == OperationKind::Read);
         self.buffer_freed += u64::from(operation.frees);
         if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
             self.collections.push(self.now - enqueued);
@@ -399,7 +406,7 @@ impl Engine {
         self.add_waiter(io, gate, gates::Waiter::Request(id));
     }
 
-    /// The plan of the request behind `gate` is complete; its own part is over at `at`.
+    /// One thing that `gate` waits for is over at `at`: a moment, or the making of the plan of the request behind it.
     #[inline]
     pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
         if at > self.now {

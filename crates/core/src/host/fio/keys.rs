@@ -115,6 +115,12 @@ pub fn find(name: &str) -> Result<&'static Key> {
     Err(Error::input(place(name), what))
 }
 
+/// Whether a key replaces another: they are the same, or say one thing in two ways.
+pub fn say_the_same(name: &str, other: &str) -> bool {
+    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
+    name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
+}
+
 /// What depends on several keys: defaults, and contradictions.
 pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
     let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());

@@ -7,7 +7,7 @@ use super::distribution::Sampler;
 use super::region::Region;
 use super::spec::{FioSpec, Pacing, direction};
 use crate::error::Result;
-use crate::host::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::host::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
 use crate::rng::{Rng, mix};
 use crate::units::Nanos;
 
@@ -164,7 +164,8 @@ impl Source for FioSource {
         if self.flushes.due {
             self.flushes.due = false;
             let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
-            return Ok(Some(Request { arrival, kind: RequestKind::Flush, sector: 0, sectors: 0, stream: 0 }));
+            let kind = RequestKind::Flush;
+            return Ok(Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE }));
         }
         if self.requests_left == 0 || self.bytes_left == 0 {
             return Ok(None);
@@ -177,7 +178,7 @@ impl Source for FioSource {
             self.flushes.count_write();
         }
         let arrival = self.clock.as_mut().map_or(0, Clock::next);
-        Ok(Some(Request { arrival, kind, sector, sectors, stream: 0 }))
+        Ok(Some(Request { arrival, kind, sector, sectors, stream: 0, file: NO_FILE }))
     }
 
     fn place(&self) -> String {

@@ -120,17 +120,14 @@ impl FioSpec {
     /// As [`parse`](Self::parse) for an unknown key in `changes`.
     pub fn changed(base: &str, changes: &str) -> Result<String> {
         let changes = pairs(changes)?;
-        let mut replaced: Vec<&str> = Vec::new();
+        let mut replacing: Vec<&str> = Vec::new();
         for (name, _) in &changes {
-            let name = keys::find(name)?.name;
-            // Several keys say one thing in two ways.
-            let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
-            replaced.extend(same.iter().filter(|pair| pair.contains(&name)).flatten());
-            replaced.push(name);
+            replacing.push(keys::find(name)?.name);
         }
         let mut kept = Vec::new();
         for (name, value) in pairs(base)? {
-            if !replaced.contains(&keys::find(name)?.name) {
+            let name = keys::find(name)?.name;
+            if !replacing.iter().any(|change| keys::say_the_same(change, name)) {
                 kept.push((name, value));
             }
         }

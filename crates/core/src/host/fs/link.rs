@@ -1,0 +1,257 @@
+//! The device of the file system in a run: a layer that offers pages, over the flash of the run.
+//!
+//! Commands are timed: what a commit writes comes before its checkpoint, and that before the trims ([`Link::barrier`]). Each
+//! *command group*, the consecutive commands of a request to one channel, waits for the hand-over of the FTL's memory from one
+//! module to the next, which takes `fs.dispatch_overhead` and is one at a time for the whole device (co-design paper, Sec.
+//! III-C.3). Ignored: the link between host and device for what the file system itself reads and writes.
+//!
+//! Metadata are bytes. Where flash stores fingerprints, their bytes are remembered here under the fingerprint; where it stores
+//! nothing, nothing can be mounted.
+
+use super::device::{Device, Purpose, Shape};
+use crate::ftl::pages::Pages;
+use crate::nand::data::{Data, Payload};
+use crate::nand::{Flash, first_subpages};
+use crate::plan::select::ReadPolicy;
+use crate::plan::{Cause, Gate, Io};
+use crate::rng::mix;
+use crate::units::Nanos;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the link remembers between calls.
+pub(super) struct Link {
+    pub shape: Shape,
+    pub read: ReadPolicy,
+    pub overhead: Nanos,
+    /// When the memory of the FTL is handed over next at the earliest.
+    free_at: Nanos,
+    /// The channel of the present group, and when its commands may start.
+    group: Option<(u32, Gate)>,
+    /// Command groups so far.
+    pub groups: u64,
+    /// Closes when everything written since the last barrier is durable.
+    epoch: Gate,
+    /// What comes now follows it.
+    before: Gate,
+    /// Contents of the host that are still being read, for each page of data to be written in turn.
+    pub arrived: VecDeque<Gate>,
+    /// Blocks trimmed in each channel, each of which the block map erases.
+    pub wear: Vec<u64>,
+    /// Bytes by fingerprint, and the fingerprints in each page that was written.
+    held: BTreeMap<u64, Box<[u8]>>,
+    holders: BTreeMap<u32, Vec<u64>>,
+    fingerprints: u64,
+}
+
+impl Link {
+    /// A link to a device of `shape`.
+    pub fn new(shape: Shape, read: ReadPolicy, overhead: Nanos) -> Self {
+        Link {
+            shape,
+            read,
+            overhead,
+            free_at: 0,
+            group: None,
+            groups: 0,
+            epoch: Gate::NONE,
+            before: Gate::NONE,
+            arrived: VecDeque::new(),
+            wear: vec![0; shape.channels as usize],
+            held: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            fingerprints: 0,
+        }
+    }
+
+    /// A request of the host begins: its commands are a group of their own.
+    pub fn begin(&mut self) {
+        self.group = None;
+        self.arrived.clear();
+    }
+
+    /// The power failed: nothing is under way.
+    pub fn restart(&mut self) {
+        self.begin();
+        (self.epoch, self.before) = (Gate::NONE, Gate::NONE);
+    }
+
+    /// The gate that commands to `channel` follow.
+    pub fn hand_over(&mut self, io: &mut Io, channel: u32) -> Gate {
+        match self.group {
+            Some((present, gate)) if present == channel => gate,
+            _ => {
+                self.groups += 1;
+                let mut gate = Gate::NONE;
+                if self.overhead > 0 {
+                    gate = io.gate();
+                }
+                if !gate.is_none() {
+                    self.free_at = self.free_at.max(io.now()) + self.overhead;
+                    io.delay(gate, self.free_at);
+                }
+                self.group = Some((channel, gate));
+                gate
+            }
+        }
+    }
+
+    /// A gate that closes with those of `gates` that are open; none where all have closed.
+    fn all_of(io: &mut Io, gates: &[Gate]) -> Gate {
+        let mut open = gates.iter().copied().filter(|&gate| io.is_open(gate));
+        match (open.next(), open.next()) {
+            (None, _) => Gate::NONE,
+            (Some(gate), None) => gate,
+            _ => {
+                let all = io.gate();
+                gates.iter().for_each(|&gate| io.link(gate, all));
+                all
+            }
+        }
+    }
+
+    /// The request that is served also waits for everything written since the last barrier, and for that.
+    pub fn wait_for_all(&mut self, io: &mut Io) {
+        let request = io.request();
+        io.link(self.epoch, request);
+        io.link(self.before, request);
+    }
+}
+
+/// The device for the time of a call.
+pub(super) struct Attached<'a> {
+    pub io: &'a mut Io,
+    pub store: &'a mut dyn Pages,
+    pub link: &'a mut Link,
+}
+
+impl Attached<'_> {
+    /// Programs `page`, after `after` and what every command follows.
+    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, after: Gate) -> Flash<()> {
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
+        let after = Link::all_of(self.io, &[after, group, before]);
+        let done = self.io.gate();
+        self.store.write_page(self.io, page, contents, cause, after, done)?;
+        if !self.io.is_open(self.link.epoch) {
+            self.link.epoch = self.io.gate();
+        }
+        self.io.link(done, self.link.epoch);
+        if cause == Cause::Host {
+            let request = self.io.request();
+            self.io.link(done, request);
+        }
+        Ok(())
+    }
+}
+
+impl Device for Attached<'_> {
+    fn shape(&self) -> Shape {
+        self.link.shape
+    }
+
+    fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()> {
+        match purpose {
+            Purpose::Data => {
+                let arrived = self.link.arrived.pop_front().unwrap_or(Gate::NONE);
+                self.program(page, contents, Cause::Host, arrived)
+            }
+            Purpose::Metadata => {
+                if self.io.nand().payload() == Payload::Tag {
+                    self.link.holders.insert(page, contents.iter().map(|data| data.0).collect());
+                }
+                self.program(page, contents, Cause::Metadata, Gate::NONE)
+            }
+        }
+    }
+
+    fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool> {
+        let width = self.link.shape.subpages_per_page;
+        let Some(ppn) = self.store.locate(page) else { return Ok(false) };
+        let cause = if purpose == Purpose::Metadata { Cause::Metadata } else { Cause::Host };
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let after = Link::all_of(self.io, &[group]);
+        self.io.read(ppn, first_subpages(width), 0, self.link.read, cause, after, Gate::NONE)?;
+        contents.clear();
+        contents.extend((0..width).map(|subpage| self.io.load_subpage(ppn * width + subpage)));
+        Ok(true)
+    }
+
+    fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
+        let width = self.link.shape.subpages_per_page;
+        let ppn = self.store.locate(from).expect("a valid page was written");
+        let group = self.link.hand_over(self.io, self.link.shape.channel(from));
+        let (after, read) = (Link::all_of(self.io, &[group]), self.io.gate());
+        self.io.read(ppn, first_subpages(width), 0, self.link.read, Cause::Gc, after, read)?;
+        let contents: Vec<Data> = (0..width).map(|subpage| self.io.load_subpage(ppn * width + subpage)).collect();
+        self.program(to, &contents, Cause::Gc, read)
+    }
+
+    fn barrier(&mut self) {
+        self.link.before = Link::all_of(self.io, &[self.link.epoch, self.link.before]);
+        self.link.epoch = Gate::NONE;
+    }
+
+    fn trim(&mut self, block: u32) -> Flash<()> {
+        let pages = self.link.shape.pages_per_block;
+        let after = Link::all_of(self.io, &[self.link.before]);
+        self.store.trim_block(self.io, block, after)?;
+        self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
+        let holders = &mut self.link.holders;
+        for page in block * pages..(block + 1) * pages {
+            for fingerprint in holders.remove(&page).unwrap_or_default() {
+                self.link.held.remove(&fingerprint);
+            }
+        }
+        Ok(())
+    }
+
+    fn written(&self, block: u32) -> u32 {
+        self.store.written(self.io, block)
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {
+        let width = bytes.len() / self.link.shape.subpages_per_page as usize;
+        let payload = self.io.nand().payload();
+        let subpages = bytes.chunks_exact(width);
+        subpages
+            .map(|subpage| match payload {
+                Payload::None => Data::ZERO,
+                Payload::Bytes => self.io.host().1.keep(subpage),
+                Payload::Tag => {
+                    self.link.fingerprints += 1;
+                    // Those of the host's data come from the same space by chance only.
+                    let fingerprint = mix(self.link.fingerprints ^ u64::MAX << 40).max(1);
+                    self.link.held.insert(fingerprint, subpage.into());
+                    Data(fingerprint)
+                }
+            })
+            .collect()
+    }
+
+    fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(self.link.shape.page_bytes as usize);
+        for data in contents {
+            match self.io.nand().payload() {
+                Payload::None => return None,
+                Payload::Tag => bytes.extend_from_slice(self.link.held.get(&data.0)?),
+                Payload::Bytes => match self.io.nand().buffered(*data) {
+                    Some(subpage) => bytes.extend_from_slice(subpage),
+                    None => {
+                        let width = self.link.shape.page_bytes / self.link.shape.subpages_per_page;
+                        bytes.extend(std::iter::repeat_n(0, width as usize));
+                    }
+                },
+            }
+        }
+        Some(bytes)
+    }
+
+    fn reading(&self, channel: u32) -> bool {
+        let geometry = self.io.geometry();
+        (0..geometry.dies()).any(|die| geometry.channel_of_die(die) == channel && self.io.reading(die) > 0)
+    }
+
+    fn wear(&self, channel: u32) -> u64 {
+        self.link.wear[channel as usize]
+    }
+}

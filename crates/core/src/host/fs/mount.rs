@@ -1,0 +1,154 @@
+//! Making a file system, and finding it again: the newest checkpoint, the tree below it, and what is free.
+//!
+//! Every page that the tree reaches is valid; other written pages are invalid, whatever they were before the power failed.
+
+use super::commit::Checkpoint;
+use super::device::{Device, NO_PAGE, Purpose, Shape};
+use super::inode::{INODE_BYTES, Inode, Kind, Leaf};
+use super::schemes::Scheme;
+use super::space::{Part, Space};
+use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
+
+/// Reads `page`, which must be a page of bytes.
+fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
+    let mut contents = Vec::new();
+    if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
+        return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
+    }
+    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata holds something else"))
+}
+
+fn pointers(bytes: &[u8]) -> Box<[u32]> {
+    bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
+}
+
+/// The newest checkpoint, with the anchor that it stands in.
+fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize)>> {
+    let mut best: Option<(Checkpoint, usize)> = None;
+    for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
+        let first = block * shape.pages_per_block;
+        for page in (first..first + device.written(block)).rev() {
+            let mut contents = Vec::new();
+            if !device.read(page, Purpose::Metadata, &mut contents)? {
+                continue;
+            }
+            let found = device.bytes(&contents).and_then(|bytes| Checkpoint::decode(&bytes, shape));
+            let Some(found) = found else { continue };
+            if best.as_ref().is_none_or(|(best, _)| found.sequence > best.sequence) {
+                best = Some((found, index));
+            }
+            break;
+        }
+    }
+    Ok(best)
+}
+
+impl FileSystem {
+    /// An empty file system on `device`, whatever that held.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
+        let shape = device.shape();
+        let mut filesystem = FileSystem::new(shape, thresholds, scheme);
+        // Trims may be undone by a power cut: what was there before must be the older one.
+        filesystem.sequence = newest(device, shape)?.map_or(0, |(checkpoint, _)| checkpoint.sequence);
+        for block in (0..shape.blocks()).filter(|&block| device.written(block) > 0).collect::<Vec<_>>() {
+            device.trim(block)?;
+        }
+        filesystem.space.adopt(|_| 0);
+        filesystem.insert_inode(ROOT, Inode::new(Kind::Directory, shape.channels));
+        filesystem.touch(ROOT);
+        filesystem.commit(device)?;
+        Ok(filesystem)
+    }
+
+    /// The file system that `device` holds, as of its last commit.
+    ///
+    /// # Errors
+    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and what flash says.
+    pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
+        let shape = device.shape();
+        let (checkpoint, anchor) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
+        let mut filesystem = FileSystem::new(shape, thresholds, scheme);
+        filesystem.sequence = checkpoint.sequence;
+        filesystem.anchor = anchor;
+        filesystem.anchor_next = device.written(Self::anchors(shape)[anchor]);
+        filesystem.inodes[INODE_FILE as usize] = Some(checkpoint.inode_file);
+        filesystem.read_pointers(device, INODE_FILE, checkpoint.single)?;
+        let pages: Vec<(u32, u32)> = filesystem.inode(INODE_FILE)?.pages(filesystem.width).collect();
+        for (page, pointer) in pages {
+            let bytes = read(device, pointer)?;
+            for (index, record) in bytes.chunks_exact(INODE_BYTES).enumerate() {
+                let ino = page * filesystem.inodes_per_page() + index as u32;
+                if let Some((inode, single)) = Inode::decode(record, shape.channels) {
+                    filesystem.insert_inode(ino, inode);
+                    filesystem.read_pointers(device, ino, single)?;
+                    filesystem.read_directory(device, ino)?;
+                }
+            }
+        }
+        if !filesystem.directories.contains_key(&ROOT) {
+            return Err(Fault::Corrupt("there is no root directory"));
+        }
+        filesystem.space.adopt(|block| device.written(block));
+        Ok(filesystem)
+    }
+
+    /// Reads the leaves of `ino`, and takes possession of all its pages.
+    fn read_pointers(&mut self, device: &mut dyn Device, ino: u32, single: u32) -> Done<()> {
+        let root = self.inode(ino)?.root;
+        let mut homes = vec![single];
+        if root != NO_PAGE {
+            homes.extend(pointers(&read(device, root)?));
+        }
+        while homes.last() == Some(&NO_PAGE) {
+            homes.pop();
+        }
+        let mut leaves = Vec::with_capacity(homes.len());
+        for home in homes {
+            leaves.push(match home {
+                NO_PAGE => None,
+                home => {
+                    let pointers = pointers(&read(device, home)?);
+                    let used = pointers.iter().filter(|&&pointer| pointer != NO_PAGE).count() as u32;
+                    Some(Leaf { pointers, used, home, dirty: false })
+                }
+            });
+        }
+        let mut owned = vec![(root, Part::Root)];
+        owned.extend(
+            leaves.iter().enumerate().filter_map(|(at, leaf)| Some((leaf.as_ref()?.home, Part::Leaf(at as u32)))),
+        );
+        self.inode_mut(ino).leaves = leaves;
+        owned.extend(self.inode(ino)?.pages(self.width).map(|(page, pointer)| (pointer, Part::Page(page))));
+        for (page, part) in owned.into_iter().filter(|&(page, _)| page != NO_PAGE) {
+            if page >= self.shape.pages() || self.space.owner(page).is_some() {
+                return Err(Fault::Corrupt("two pointers lead to one page, or one leads nowhere"));
+            }
+            self.space.own(page, ino, part);
+            if matches!(part, Part::Page(_)) {
+                let channel = self.shape.channel(page);
+                self.inode_mut(ino).channels[channel as usize] += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_directory(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
+        let Some(mut directory) = self.directories.remove(&ino) else { return Ok(()) };
+        let pages: Vec<(u32, u32)> = self.inode(ino)?.pages(self.width).collect();
+        for (page, pointer) in pages {
+            if !directory.decode(page, &read(device, pointer)?) {
+                return Err(Fault::Corrupt("a page of a directory holds something else"));
+            }
+        }
+        self.directories.insert(ino, directory);
+        Ok(())
+    }
+
+    /// An empty space like the present one, for checks.
+    pub(super) fn empty_space(&self) -> Space {
+        Space::new(self.shape, Self::anchors(self.shape))
+    }
+}

@@ -1,0 +1,510 @@
+//! Requests of a workload as operations on files: what `--ftl codesign` and `--ftl fs-page` run.
+//!
+//! A workload addresses sectors of a disk; a file system is asked for files. A request that names a file (the stream of a
+//! trace that knows them) writes to the file of that name: the page of the disk becomes the next page of the file when the
+//! file writes it first, and stays that page; whoever wrote a page of the disk last has it, as it would be after the file
+//! that had it before was deleted or shortened. A request that names nothing belongs to who has the page, else to the file
+//! of its range: files of `fs.file_size`, one behind the other, each as its range (`fs.files = "addresses"` treats all
+//! requests so). Reads go to the file that has the page. A flush is a sync; there is a commit `fs.commit_interval` after the
+//! first change that it makes durable, and at the latest after 65536 pages.
+//!
+//! `codesign` is the file system above the block map, which keeps two blocks of each plane for copies after failures; all
+//! other blocks are the file system's. `fs-page` is the same file system above the page map, without hints: the map goes round
+//! its channels itself (`fs.scheme` has no say), and half of the spare blocks stay with it for its own collection.
+
+use super::device::{NO_PAGE, Shape};
+use super::imbalance::{Imbalance, POINTS};
+use super::link::{Attached, Link};
+use super::{Fault, FileSystem, Kind, ROOT, Thresholds, inode, schemes};
+use crate::ftl::block::Block;
+use crate::ftl::page::{Page, overlay, pages};
+use crate::ftl::pages::Pages;
+use crate::ftl::{Blueprint, Entry, Figure, Ftl, Report};
+use crate::geometry::{Extent, Geometry};
+use crate::host::settings::{FileSystemSettings, Files};
+use crate::nand::data::Data;
+use crate::nand::{Flash, Halt, first_subpages};
+use crate::plan::{Cause, Gate, Io};
+use crate::units::{Nanos, SECTOR_BYTES};
+use std::collections::BTreeMap;
+
+/// File systems above layers.
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "codesign",
+        about: "file system that updates out of place and chooses channels (fs.scheme), above the block map",
+        read: None,
+        buffered: false,
+        apart: Entry::NONE_APART,
+        build: |io, blueprint| Box::new(Replay::new(io, blueprint, true)),
+    },
+    Entry {
+        name: "fs-page",
+        about: "the same file system above the page map, which chooses channels in turn",
+        read: None,
+        buffered: false,
+        apart: Entry::NONE_APART,
+        build: |io, blueprint| Box::new(Replay::new(io, blueprint, false)),
+    },
+];
+
+/// Whether `name` is a file system, whose writes are durable only after a flush.
+pub fn is_file_system(name: &str) -> bool {
+    ENTRIES.iter().any(|entry| entry.name == name)
+}
+
+/// Pages written after which a commit comes at the latest.
+const COMMIT_PAGES: u64 = 1 << 16;
+/// Blocks of each plane that the block map keeps: for a copy after a failure, and for one that a power cut interrupts.
+const KEPT_BLOCKS: u32 = 2;
+/// A page of the disk that no file has.
+const NOBODY: (u32, u32) = (NO_PAGE, 0);
+
+/// The device that the file system of layer `name` gets on a drive of `geometry` that offers `logical_pages`.
+fn shape(block_map: bool, geometry: &Geometry, streams: u32, logical_pages: u32) -> Shape {
+    let planes = geometry.planes();
+    let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
+    let kept = if block_map { KEPT_BLOCKS } else { spare.div_ceil(2).max(streams + 2) };
+    let lanes = planes / geometry.channels;
+    Shape {
+        channels: geometry.channels,
+        lanes,
+        blocks_per_channel: lanes * geometry.blocks_per_plane.saturating_sub(kept),
+        pages_per_block: geometry.pages_per_block,
+        subpages_per_page: geometry.subpages_per_page,
+        page_bytes: geometry.page_bytes(),
+    }
+}
+
+/// Pages that metadata of `pages` pages of files take at the most, while the files are those of ranges of `file_bytes`.
+fn metadata_pages(pages: u64, page_bytes: u32, file_bytes: u64) -> u64 {
+    let files = (pages * u64::from(page_bytes)).div_ceil(file_bytes.max(1));
+    // Twice: what a commit writes is there before what it replaces goes.
+    128 + 2 * (pages / u64::from(page_bytes / 4) + 3 * files + 16)
+}
+
+/// What a drive lacks for the file system `name`, in pages: 0 where it has room for all that it offers to the host.
+pub fn lacks(name: &str, geometry: &Geometry, streams: u32, logical_pages: u64, file_bytes: u64) -> u64 {
+    let shape = shape(name == ENTRIES[0].name, geometry, streams, logical_pages as u32);
+    let needs = logical_pages + metadata_pages(logical_pages, geometry.page_bytes(), file_bytes);
+    (needs as i64 - FileSystem::capacity(shape)).max(0) as u64
+}
+
+/// The file system as a layer.
+struct Replay {
+    settings: FileSystemSettings,
+    geometry: Geometry,
+    store: Box<dyn Pages>,
+    link: Link,
+    thresholds: Thresholds,
+    /// None before the first request.
+    mounted: Option<FileSystem>,
+    /// File, and page in it, of each page of the disk. The workload's knowledge, not the file system's.
+    owners: Vec<(u32, u32)>,
+    /// Who had a page of the disk before a change, and the number of the last commit then.
+    undo: Vec<(u64, u32, (u32, u32))>,
+    /// The file that each stream writes to, and how many it filled before.
+    files: BTreeMap<u64, (u32, u32)>,
+    /// Pages of each file that other files have taken over: they are used again first. Forgotten when the power fails.
+    holes: BTreeMap<u32, Vec<u32>>,
+    /// The stream of each file.
+    streams: BTreeMap<u32, u64>,
+    sectors_per_page: u64,
+    /// Pages of the file of a range.
+    range: u32,
+    dirty_since: Option<Nanos>,
+    committed_at: u64,
+}
+
+/// A page of a request.
+#[derive(Clone, Copy)]
+struct Target {
+    page: u32,
+    ino: u32,
+    index: u32,
+    first: u32,
+    sectors: u32,
+}
+
+/// Streams from here on are ranges of the disk.
+const RANGES: u64 = 1 << 32;
+
+impl Replay {
+    fn new(io: &Io, blueprint: &Blueprint, block_map: bool) -> Self {
+        let geometry = *io.geometry();
+        let mut settings = blueprint.settings.fs.clone();
+        if !block_map {
+            // The page map does not ask: every page is a command of its own, as in turn.
+            settings.scheme = "rr".into();
+        }
+        let shape = shape(block_map, &geometry, blueprint.settings.streams, blueprint.logical_pages);
+        let inner = Blueprint { logical_pages: shape.pages(), ..blueprint.clone() };
+        let store: Box<dyn Pages> =
+            if block_map { Box::new(Block::new(io, &inner)) } else { Box::new(Page::new(io, &inner)) };
+        let space = f64::from(shape.pages());
+        let metadata = metadata_pages(u64::from(blueprint.logical_pages), shape.page_bytes, settings.file_bytes);
+        let slack = FileSystem::capacity(shape) - i64::from(blueprint.logical_pages) - metadata as i64;
+        // What a full drive cannot have free is not waited for.
+        let most = slack.max(0) as u64 / 4;
+        let most_pages = inode::most_pages(shape.page_bytes / 4);
+        Replay {
+            thresholds: Thresholds {
+                start: ((space * settings.gc_start) as u64).min(most),
+                gain: ((space * settings.gc_gain) as u64).min(most),
+            },
+            link: Link::new(shape, blueprint.settings.read, settings.dispatch_overhead),
+            store,
+            mounted: None,
+            owners: vec![NOBODY; blueprint.logical_pages as usize],
+            undo: Vec::new(),
+            files: BTreeMap::new(),
+            holes: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
+            range: (settings.file_bytes / u64::from(geometry.page_bytes())).clamp(1, u64::from(most_pages)) as u32,
+            dirty_since: None,
+            committed_at: 0,
+            geometry,
+            settings,
+        }
+    }
+
+    /// Does `act` with the file system and its device.
+    fn with<T>(
+        &mut self,
+        io: &mut Io,
+        act: impl FnOnce(&mut FileSystem, &mut Attached<'_>) -> Result<T, Fault>,
+    ) -> Flash<T> {
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        if self.mounted.is_none() {
+            let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
+            let fresh = FileSystem::format(&mut device, self.thresholds, scheme);
+            self.mounted = Some(fresh.map_err(halt)?);
+        }
+        let filesystem = self.mounted.as_mut().expect("it was mounted or made");
+        act(filesystem, &mut device).map_err(halt)
+    }
+
+    /// The file that a stream writes to, which has room for page `index` or, where there is none, for one more; made if need be.
+    fn file_of(&mut self, io: &mut Io, stream: u64, more: u32) -> Flash<(u32, u32)> {
+        let most = inode::most_pages(self.link.shape.page_bytes / 4);
+        let width = u64::from(self.link.shape.page_bytes);
+        loop {
+            let (ino, part) = self.files.get(&stream).copied().unwrap_or((NO_PAGE, 0));
+            let part = if ino == NO_PAGE {
+                0
+            } else {
+                let size = self.with(io, |filesystem, _| filesystem.stat(ino))?.1;
+                let next = size.div_ceil(width) as u32;
+                if stream >= RANGES || next + more < most {
+                    return Ok((ino, next));
+                }
+                part + 1
+            };
+            let name = format!("{stream:x}.{part:x}");
+            let made = self.with(io, |filesystem, device| filesystem.create(device, ROOT, &name, Kind::File))?;
+            self.files.insert(stream, (made, part));
+            self.streams.insert(made, stream);
+        }
+    }
+
+    /// Which page of which file each page of `extent` is, when a write is over.
+    fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
+        let named = self.settings.files == Files::Names && io.stream() != 0;
+        let mut targets = Vec::new();
+        let mut more = 0;
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let owner = self.owners[page as usize];
+            let has = match self.streams.get(&owner.0) {
+                Some(&stream) => !named || stream == u64::from(io.stream()),
+                None => false,
+            };
+            let (ino, index) = if has {
+                owner
+            } else if named {
+                let (ino, next) = self.file_of(io, u64::from(io.stream()), more)?;
+                match self.holes.get_mut(&ino).and_then(Vec::pop) {
+                    Some(hole) => (ino, hole),
+                    None => {
+                        more += 1;
+                        (ino, next + more - 1)
+                    }
+                }
+            } else {
+                let (ino, _) = self.file_of(io, RANGES + u64::from(page / self.range), 0)?;
+                (ino, page % self.range)
+            };
+            targets.push(Target { page, ino, index, first, sectors });
+        }
+        Ok(targets)
+    }
+
+    /// The physical page of page `page` of the disk.
+    fn locate(&self, page: u32) -> Option<(u32, u32)> {
+        let (ino, index) = self.owners[page as usize];
+        if ino == NO_PAGE {
+            return None;
+        }
+        let logical = self.mounted.as_ref()?.locate(ino, index).ok()??;
+        Some((logical, self.store.locate(logical)?))
+    }
+
+    /// What the page of `target` holds after the present write, appended to `contents`, and when it has been read.
+    fn merge(&mut self, io: &mut Io, target: &Target, contents: &mut Vec<Data>) -> Flash<Gate> {
+        let width = self.link.shape.subpages_per_page;
+        let from = contents.len();
+        contents.resize(from + width as usize, Data::ZERO);
+        let mut arrived = Gate::NONE;
+        if u64::from(target.sectors) < self.sectors_per_page
+            && let Some((logical, ppn)) = self.locate(target.page)
+        {
+            let group = self.link.hand_over(io, self.link.shape.channel(logical));
+            arrived = io.gate();
+            io.read(ppn, first_subpages(width), 0, self.link.read, Cause::Rmw, group, arrived)?;
+            for subpage in 0..width {
+                contents[from + subpage as usize] = io.load_subpage(ppn * width + subpage);
+            }
+        }
+        overlay(io, target.page, target.first, target.sectors, &mut contents[from..]);
+        Ok(arrived)
+    }
+
+    /// Writes the pages of `targets`, which are of one file.
+    fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let mut contents = Vec::new();
+        self.link.arrived.clear();
+        for target in targets {
+            let arrived = self.merge(io, target, &mut contents)?;
+            self.link.arrived.push_back(arrived);
+        }
+        let ino = targets[0].ino;
+        let indexes: Vec<u32> = targets.iter().map(|target| target.index).collect();
+        let last = indexes.iter().max().map_or(0, |&last| u64::from(last) + 1);
+        let bytes = last * u64::from(self.link.shape.page_bytes);
+        let sequence = self.with(io, |filesystem, device| {
+            filesystem.write_pages(device, ino, &indexes, &contents)?;
+            filesystem.extend(ino, bytes)?;
+            Ok(filesystem.sequence())
+        })?;
+        for target in targets {
+            let now = (target.ino, target.index);
+            let before = std::mem::replace(&mut self.owners[target.page as usize], now);
+            if before == now {
+                continue;
+            }
+            self.undo.push((sequence, target.page, before));
+            if before != NOBODY {
+                // Only now: until the new page is durable, the old one must be there.
+                self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
+                if self.streams.get(&before.0).is_some_and(|&stream| stream < RANGES) {
+                    self.holes.entry(before.0).or_default().push(before.1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After every request: commits that are due, and changes that no power cut can undo any more.
+    fn settle(&mut self, io: &mut Io) -> Flash<()> {
+        let Some(filesystem) = &self.mounted else { return Ok(()) };
+        if filesystem.counters().data_pages >= self.committed_at + COMMIT_PAGES {
+            self.with(io, |filesystem, device| filesystem.sync(device))?;
+        }
+        let Some(filesystem) = &self.mounted else { return Ok(()) };
+        let sequence = filesystem.sequence();
+        if self.undo.first().is_some_and(|change| change.0 < sequence) {
+            self.undo.retain(|change| change.0 >= sequence);
+        }
+        if filesystem.is_dirty() {
+            self.dirty_since.get_or_insert(io.now());
+        } else {
+            self.dirty_since = None;
+            self.committed_at = filesystem.counters().data_pages;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, io: &mut Io) -> Flash<()> {
+        self.link.begin();
+        if self.mounted.is_some() {
+            self.with(io, |filesystem, device| filesystem.sync(device))?;
+        }
+        self.link.wait_for_all(io);
+        self.settle(io)
+    }
+
+    /// How many of the logical pages `pages` stand in each channel of the drive, wherever the layer below put them.
+    fn per_channel(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut channels = vec![0; self.geometry.channels as usize];
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            let plane = self.geometry.plane_of_block(ppn / self.geometry.pages_per_block);
+            let channel = self.geometry.channel_of_die(self.geometry.die_of_plane(plane));
+            channels[channel as usize] += 1;
+        }
+        channels
+    }
+
+    /// Finds the files of the streams by their names.
+    fn find_files(&mut self) {
+        self.files.clear();
+        self.holes.clear();
+        self.streams.clear();
+        let Some(filesystem) = &self.mounted else { return };
+        for (name, ino) in filesystem.list(ROOT).into_iter().flatten() {
+            let Some((stream, part)) = name.split_once('.') else { continue };
+            let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
+                continue;
+            };
+            self.streams.insert(ino, stream);
+            let entry = self.files.entry(stream).or_insert((ino, part));
+            if part >= entry.1 {
+                *entry = (ino, part);
+            }
+        }
+    }
+}
+
+/// What a fault of the file system is to the drive. Names are ours: that one is missing or wrong is our bug.
+fn halt(fault: Fault) -> Halt {
+    match fault {
+        Fault::Halt(halt) => halt,
+        Fault::Full => Halt::FileSystemFull,
+        other => panic!("the file system of the run: {other:?}"),
+    }
+}
+
+impl Ftl for Replay {
+    fn unit_subpages(&self) -> u32 {
+        self.link.shape.subpages_per_page
+    }
+
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        let targets = self.targets(io, extent)?;
+        let mut rest = targets.as_slice();
+        while let Some(first) = rest.first() {
+            // Almost always all of them. The others keep their order.
+            let of_one = |target: &&Target| target.ino == first.ino;
+            if rest.iter().all(|target| target.ino == first.ino) {
+                self.write_file(io, rest)?;
+                break;
+            }
+            let count = rest.iter().take_while(of_one).count();
+            let (now, later) = rest.split_at(count);
+            self.write_file(io, now)?;
+            rest = later;
+        }
+        self.settle(io)
+    }
+
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        let width = self.link.shape.subpages_per_page;
+        let per_subpage = self.sectors_per_page as u32 / width;
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let location = self.locate(page);
+            match location {
+                Some((logical, ppn)) => {
+                    let channel = self.link.shape.channel(logical);
+                    let group = self.link.hand_over(io, channel);
+                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
+                    io.read(ppn, wanted, words, self.link.read, Cause::Host, group, io.request())?;
+                    if let Some(filesystem) = &mut self.mounted {
+                        filesystem.note_read(channel, 1);
+                    }
+                }
+                None => io.count_unwritten(end - begin),
+            }
+            if io.host().0.active() {
+                for subpage in begin..end {
+                    let data = location.map_or(Data::ZERO, |(_, ppn)| io.load_subpage(ppn * width + subpage));
+                    io.host().0.deliver(page * width + subpage, data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
+            let (ino, index) = self.owners[page as usize];
+            if ino != NO_PAGE {
+                self.with(io, |filesystem, device| filesystem.punch(device, ino, index))?;
+            }
+        }
+        self.settle(io)
+    }
+
+    fn flush(&mut self, io: &mut Io) -> Flash<()> {
+        self.sync(io)
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.dirty_since.map(|since| since + self.settings.commit_interval)
+    }
+
+    fn timer(&mut self, io: &mut Io) -> Flash<()> {
+        self.sync(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.link.restart();
+        self.store.recover(io)?;
+        let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        self.mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
+            Ok(filesystem) => Some(filesystem),
+            Err(Fault::NotFormatted) => None,
+            Err(fault) => return Err(halt(fault)),
+        };
+        let sequence = self.mounted.as_ref().map_or(0, FileSystem::sequence);
+        for (at, page, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+            if at >= sequence {
+                self.owners[page as usize] = before;
+            }
+        }
+        (self.dirty_since, self.committed_at) = (None, 0);
+        self.find_files();
+        Ok(())
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.store.check(io)?;
+        match &self.mounted {
+            Some(filesystem) => filesystem.check(|block| self.store.written(io, block)),
+            None => Ok(()),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.store.report();
+        let Some(filesystem) = &self.mounted else { return report };
+        let counters = filesystem.counters();
+        let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
+        report.gc_runs += counters.collected;
+        report.gc_erased += counters.trimmed;
+        report.gc_moved_subpages += counters.moved_pages * u64::from(self.link.shape.subpages_per_page);
+        let free = (0..self.link.shape.channels).map(|channel| filesystem.free_in(channel));
+        let wear = self.link.wear.iter().copied();
+        report.own.extend([
+            ("fs_channel_free_least", Figure::Level(free.clone().min().unwrap_or(0))),
+            ("fs_channel_free_most", Figure::Level(free.max().unwrap_or(0))),
+            ("fs_channel_trims_least", Figure::Level(wear.clone().min().unwrap_or(0))),
+            ("fs_channel_trims_most", Figure::Level(wear.max().unwrap_or(0))),
+            ("fs_metadata_pages", Figure::Count(counters.metadata_pages)),
+            ("fs_commits", Figure::Count(counters.commits)),
+            ("fs_moved_pages", Figure::Count(counters.moved_pages)),
+            ("fs_trimmed_blocks", Figure::Count(counters.trimmed)),
+            ("fs_command_groups", Figure::Count(self.link.groups)),
+            ("fs_page_state_bytes", Figure::Level(filesystem.status_bytes())),
+            ("imbalance_files", Figure::Level(imbalance.files)),
+            ("imbalance_uneven", Figure::Part(imbalance.uneven(), imbalance.files)),
+            ("imbalance_above_1", Figure::Part(imbalance.above_one(), imbalance.files)),
+        ]);
+        let points = POINTS.iter().zip(imbalance.at_most);
+        report.own.extend(points.map(|(&(_, name), files)| (name, Figure::Part(files, imbalance.files))));
+        report
+    }
+}

@@ -1,0 +1,364 @@
+//! The logical address space: the state of every page (the first tier, FTLPA, of the co-design paper), and where pages are
+//! allocated.
+//!
+//! A page is free, valid or invalid: two bits each, which are not stored but follow from the pointers at a mount. Here they
+//! are the owner of each page and, as pages of a block are allocated strictly ascending, the next free page of each block. In
+//! each lane of a channel (a plane) one block is being written, the updating block of the paper; pages of a channel go over
+//! its lanes in turn, so that several pages of a request meet several dies and planes.
+//!
+//! Metadata have an updating block of their own in each channel (the paper is silent): every commit makes those of the last
+//! one invalid, so that their blocks come back whole, and blocks of files do not fill with them.
+
+use super::device::{NO_PAGE, Shape};
+use std::collections::{BTreeSet, VecDeque};
+
+/// No block.
+const NO_BLOCK: u32 = u32::MAX;
+/// Inode number of an owner that is none.
+pub const NO_INODE: u32 = u32::MAX;
+
+/// Status of a logical page (Fig. 3 of the paper).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Not written since the trim of its block.
+    Free,
+    /// Something points to it.
+    Valid,
+    /// Nothing points to it any more.
+    Invalid,
+}
+
+/// What a page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Inode; [`NO_INODE`] where nothing points to the page.
+    pub ino: u32,
+    /// Which of its pages: see [`Part`].
+    pub part: u32,
+}
+
+const NOBODY: Owner = Owner { ino: NO_INODE, part: 0 };
+
+/// Which page of an inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// This page of the file.
+    Page(u32),
+    /// This leaf.
+    Leaf(u32),
+    /// The page of pointers to leaves.
+    Root,
+}
+
+const LEAF: u32 = 1 << 30;
+const ROOT: u32 = 1 << 31;
+
+impl Part {
+    /// As a number.
+    pub fn pack(self) -> u32 {
+        match self {
+            Part::Page(page) => page,
+            Part::Leaf(leaf) => LEAF | leaf,
+            Part::Root => ROOT,
+        }
+    }
+
+    /// What [`Self::pack`] packed.
+    pub fn unpack(packed: u32) -> Self {
+        match packed {
+            ROOT => Part::Root,
+            packed if packed & LEAF != 0 => Part::Leaf(packed & !LEAF),
+            page => Part::Page(page),
+        }
+    }
+}
+
+/// The space.
+pub struct Space {
+    shape: Shape,
+    owners: Vec<Owner>,
+    next: Vec<u32>,
+    valid: Vec<u32>,
+    /// Free blocks of each lane, in order of their trims.
+    free: Vec<VecDeque<u32>>,
+    /// The updating block of each lane.
+    open: Vec<u32>,
+    /// The updating block of metadata in each channel. Its pages do not count as free.
+    metadata: Vec<u32>,
+    /// The lane of each channel whose turn it is.
+    turn: Vec<u32>,
+    /// Free pages of each channel.
+    free_pages: Vec<u64>,
+    /// Pages of each channel that the next commit gives back: those of blocks that were cleaned since the last.
+    promised: Vec<u64>,
+    valid_pages: u64,
+    /// Written blocks without valid pages, that are not being written.
+    empty: BTreeSet<u32>,
+    /// Blocks of checkpoints.
+    anchors: [u32; 2],
+}
+
+impl Space {
+    /// All pages free, but those of the two blocks of `anchors`, which are never allocated.
+    pub fn new(shape: Shape, anchors: [u32; 2]) -> Self {
+        Space {
+            owners: vec![NOBODY; shape.pages() as usize],
+            next: vec![0; shape.blocks() as usize],
+            valid: vec![0; shape.blocks() as usize],
+            free: vec![VecDeque::new(); (shape.channels * shape.lanes) as usize],
+            open: vec![NO_BLOCK; (shape.channels * shape.lanes) as usize],
+            metadata: vec![NO_BLOCK; shape.channels as usize],
+            turn: vec![0; shape.channels as usize],
+            free_pages: vec![0; shape.channels as usize],
+            promised: vec![0; shape.channels as usize],
+            valid_pages: 0,
+            empty: BTreeSet::new(),
+            anchors,
+            shape,
+        }
+    }
+
+    /// Takes over what `written` says of each block, once every owner is known: partly written blocks are written on, where a
+    /// lane has several the emptiest.
+    pub fn adopt(&mut self, written: impl Fn(u32) -> u32) {
+        let mut begun = Vec::new();
+        let anchors = self.anchors;
+        for block in (0..self.shape.blocks()).filter(|block| !anchors.contains(block)) {
+            self.next[block as usize] = written(block);
+            match (self.next[block as usize], self.valid[block as usize]) {
+                (0, _) => self.give(block),
+                (_, 0) => _ = self.empty.insert(block),
+                (next, _) if next < self.shape.pages_per_block => begun.push((next, block)),
+                _ => {}
+            }
+        }
+        begun.sort_unstable();
+        for (next, block) in begun {
+            let lane = self.shape.lane(block) as usize;
+            if self.open[lane] == NO_BLOCK {
+                self.open[lane] = block;
+                let left = u64::from(self.shape.pages_per_block - next);
+                self.free_pages[self.shape.channel_of_block(block) as usize] += left;
+            } else {
+                self.next[block as usize] = self.shape.pages_per_block;
+            }
+        }
+    }
+
+    fn give(&mut self, block: u32) {
+        self.free[self.shape.lane(block) as usize].push_back(block);
+        self.free_pages[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
+    /// Status of `page`.
+    pub fn status(&self, page: u32) -> Status {
+        match self.owners[page as usize] {
+            NOBODY if page % self.shape.pages_per_block >= self.next[(page / self.shape.pages_per_block) as usize] => {
+                Status::Free
+            }
+            NOBODY => Status::Invalid,
+            _ => Status::Valid,
+        }
+    }
+
+    /// Owner of `page`.
+    pub fn owner(&self, page: u32) -> Option<Owner> {
+        let owner = self.owners[page as usize];
+        (owner.ino != NO_INODE).then_some(owner)
+    }
+
+    /// Free pages of all channels.
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages.iter().sum()
+    }
+
+    /// Free pages of `channel`.
+    pub fn free_in(&self, channel: u32) -> u64 {
+        self.free_pages[channel as usize]
+    }
+
+    /// Valid pages.
+    pub fn valid_pages(&self) -> u64 {
+        self.valid_pages
+    }
+
+    /// The channel with the most free pages.
+    pub fn roomiest(&self) -> u32 {
+        let channels = 0..self.shape.channels;
+        channels.max_by_key(|&channel| (self.free_in(channel), u32::MAX - channel)).unwrap_or(0)
+    }
+
+    /// Takes the next page of `channel`, or of the channel with the most free pages where that has none; `None` where no channel
+    /// has any.
+    pub fn allocate(&mut self, channel: u32) -> Option<u32> {
+        let channel = if self.free_in(channel) > 0 { channel } else { self.roomiest() };
+        if self.free_in(channel) == 0 {
+            return None;
+        }
+        for step in 0..self.shape.lanes {
+            let place = (self.turn[channel as usize] + step) % self.shape.lanes;
+            let lane = (channel * self.shape.lanes + place) as usize;
+            if self.open[lane] == NO_BLOCK {
+                match self.free[lane].pop_front() {
+                    Some(block) => self.open[lane] = block,
+                    None => continue,
+                }
+            }
+            self.turn[channel as usize] = (place + 1) % self.shape.lanes;
+            self.free_pages[channel as usize] -= 1;
+            return Some(self.take_next(lane));
+        }
+        unreachable!("a channel with free pages has a lane with one")
+    }
+
+    /// Takes a page for metadata: of the updating block of `channel`, if it has one or, where there is `plenty` of room, gets
+    /// one; else of any; else a page as for files.
+    pub fn allocate_metadata(&mut self, channel: u32, plenty: bool) -> Option<u32> {
+        let any = self.metadata.iter().position(|&block| block != NO_BLOCK);
+        let place = match any {
+            Some(any) if self.metadata[channel as usize] == NO_BLOCK && !plenty => any,
+            _ => channel as usize,
+        };
+        if self.metadata[place] == NO_BLOCK && !self.open_metadata(place as u32) {
+            return self.allocate(channel);
+        }
+        let (block, page) = self.advance(self.metadata[place]);
+        if self.next[block as usize] == self.shape.pages_per_block {
+            self.metadata[place] = NO_BLOCK;
+        }
+        Some(page)
+    }
+
+    /// Takes a free block of `channel`, from the lane that has most, for metadata.
+    fn open_metadata(&mut self, channel: u32) -> bool {
+        let lanes = channel * self.shape.lanes..(channel + 1) * self.shape.lanes;
+        let most = lanes.max_by_key(|&lane| (self.free[lane as usize].len(), u32::MAX - lane));
+        let Some(block) = most.and_then(|lane| self.free[lane as usize].pop_front()) else { return false };
+        self.free_pages[channel as usize] -= u64::from(self.shape.pages_per_block);
+        self.metadata[channel as usize] = block;
+        true
+    }
+
+    fn take_next(&mut self, lane: usize) -> u32 {
+        let (block, page) = self.advance(self.open[lane]);
+        if self.next[block as usize] == self.shape.pages_per_block {
+            self.open[lane] = NO_BLOCK;
+        }
+        page
+    }
+
+    /// The next page of `block`, which is being written.
+    fn advance(&mut self, block: u32) -> (u32, u32) {
+        let next = &mut self.next[block as usize];
+        let page = block * self.shape.pages_per_block + *next;
+        *next += 1;
+        if *next == self.shape.pages_per_block && self.valid[block as usize] == 0 {
+            self.empty.insert(block);
+        }
+        (block, page)
+    }
+
+    /// Something points to `page` now.
+    pub fn own(&mut self, page: u32, ino: u32, part: Part) {
+        let block = (page / self.shape.pages_per_block) as usize;
+        debug_assert_eq!(self.owners[page as usize], NOBODY);
+        self.owners[page as usize] = Owner { ino, part: part.pack() };
+        self.valid[block] += 1;
+        self.valid_pages += 1;
+        self.empty.remove(&(block as u32));
+    }
+
+    /// Nothing points to `page` any more.
+    pub fn disown(&mut self, page: u32) {
+        if page == NO_PAGE {
+            return;
+        }
+        let block = page / self.shape.pages_per_block;
+        debug_assert_ne!(self.owners[page as usize], NOBODY);
+        self.owners[page as usize] = NOBODY;
+        self.valid[block as usize] -= 1;
+        self.valid_pages -= 1;
+        if self.valid[block as usize] == 0 && self.next[block as usize] == self.shape.pages_per_block {
+            self.empty.insert(block);
+        }
+    }
+
+    /// Free pages of `channel`, with those that the next commit gives back.
+    pub fn expected_in(&self, channel: u32) -> u64 {
+        self.free_in(channel) + self.promised[channel as usize]
+    }
+
+    /// `block` was cleaned.
+    pub fn promise(&mut self, block: u32) {
+        self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
+    /// Takes the written blocks without valid pages, to be trimmed and given back with [`Self::trimmed`].
+    pub fn take_empty(&mut self) -> BTreeSet<u32> {
+        self.promised.fill(0);
+        std::mem::take(&mut self.empty)
+    }
+
+    /// Whether there are such blocks.
+    pub fn has_empty(&self) -> bool {
+        !self.empty.is_empty()
+    }
+
+    /// `block` was trimmed.
+    pub fn trimmed(&mut self, block: u32) {
+        self.next[block as usize] = 0;
+        self.give(block);
+    }
+
+    /// The block to clean: the one with the fewest valid pages; among those within an eighth of a block of it the one whose
+    /// channel has the least free space, so that all have similar free space. `None` where every written block is valid
+    /// throughout.
+    pub fn victim(&self) -> Option<u32> {
+        let written = |&block: &u32| {
+            let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
+            next == self.shape.pages_per_block && valid > 0 && valid < next && !self.anchors.contains(&block)
+        };
+        let candidates = (0..self.shape.blocks()).filter(written);
+        let fewest = candidates.clone().map(|block| self.valid[block as usize]).min()?;
+        let near = candidates.filter(|&block| self.valid[block as usize] <= fewest + self.shape.pages_per_block / 8);
+        near.min_by_key(|&block| {
+            (self.expected_in(self.shape.channel_of_block(block)), self.valid[block as usize], block)
+        })
+    }
+
+    /// Valid pages of `block`.
+    pub fn valid_in(&self, block: u32) -> u32 {
+        self.valid[block as usize]
+    }
+
+    /// Checks the space against itself and against `written` pages of each block.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&self, written: impl Fn(u32) -> u32) -> Result<(), String> {
+        let per_block = self.shape.pages_per_block;
+        let mut free = vec![0u64; self.shape.channels as usize];
+        for block in (0..self.shape.blocks()).filter(|block| !self.anchors.contains(block)) {
+            let pages = block * per_block..(block + 1) * per_block;
+            let valid = pages.filter(|&page| self.owner(page).is_some()).count() as u32;
+            if valid != self.valid_in(block) {
+                return Err(format!("logical block {block} counts {} of {valid} valid pages", self.valid_in(block)));
+            }
+            let (next, lane) = (self.next[block as usize], self.shape.lane(block) as usize);
+            let is_free = self.free[lane].contains(&block);
+            if (is_free && next > 0)
+                || ((self.open[lane] == block || self.metadata.contains(&block)) && next != written(block))
+                || written(block) > next
+            {
+                return Err(format!("logical block {block} has {} pages written, not {next}", written(block)));
+            }
+            if is_free || self.open[lane] == block {
+                free[self.shape.channel_of_block(block) as usize] += u64::from(per_block - next);
+            }
+        }
+        if free != self.free_pages {
+            return Err(format!("channels count {:?} free pages, not {free:?}", self.free_pages));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! The co-designed file system on the drive of its paper: hand-over of memory, command groups, the size of the map, and how
+//! evenly files lie.
+
+use crate::bench::{Run, drive};
+use palimpsest_core::config::Resolved;
+use palimpsest_core::error::Result;
+use palimpsest_core::geometry::RequestKind;
+use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_core::metrics::report::Summary;
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::rng::Rng;
+use palimpsest_core::run::precondition::Precondition;
+use palimpsest_core::run::{self, Fidelity, Options, Warmup};
+use std::ops::ControlFlow;
+
+/// The paper's drive with fewer blocks, and no commit but at a flush.
+fn small(ftl: &str, more: &str) -> Resolved {
+    let sets = "ssd.blocks_per_plane=24 ssd.over_provisioning=60% fs.commit_interval=3600s";
+    drive("codesign-8ch", &format!("{sets} ftl.name={ftl} {more}"))
+}
+
+/// One request at a time: each group of commands to a channel waits for its hand-over, one after the other; so a write of k
+/// pages on k channels takes k hand-overs, command, transfer and program of the last page, a read of a page one hand-over.
+#[test]
+fn hand_overs_come_one_after_the_other() {
+    for ftl in ["codesign", "fs-page"] {
+        for (overhead, nanos) in [("0ns", 0), ("3us", 3000), ("20us", 20_000)] {
+            let ssd = small(ftl, &format!("fs.dispatch_overhead={overhead}"));
+            let part = &ssd.drive.part;
+            let on_bus = part.t_command + part.bus_rate.time_for(u64::from(part.page_bytes));
+            for pages in [1, 4, 8] {
+                // Of the page map, too, consecutive pages go to consecutive channels.
+                let write = Run { warmup: 8, ..Run::new(&ssd, &format!("rw=write,bs={}k,n=100,iodepth=1", 4 * pages)) };
+                let mean = write.result().latency_ns.unwrap().write.mean;
+                // At 0 hand-overs all go at once; else the last page begins last.
+                assert_eq!(mean, pages * nanos + on_bus + part.t_program, "{ftl}, {overhead}, {pages} pages");
+            }
+            let read = Run {
+                precondition: "fill:10%",
+                warmup: 8,
+                ..Run::new(&ssd, "rw=read,bs=4k,n=100,iodepth=1,size=4MiB")
+            };
+            let mean = read.result().latency_ns.unwrap().read.mean;
+            assert_eq!(mean, nanos + on_bus + part.t_read, "{ftl}, {overhead}");
+        }
+    }
+}
+
+fn groups(summary: &Summary) -> u64 {
+    summary.ftl_stats["fs_command_groups"].as_u64().unwrap()
+}
+
+/// Requests of 32 pages on 8 channels: in turn each page is a group, with dynamic depth each channel has one. At 16 pages there
+/// is no depth (Sec. III-C.3).
+#[test]
+fn depth_makes_fewer_groups() {
+    for (scheme, kib, wanted) in [("rr", 128, 32), ("depth", 128, 8), ("hybrid", 128, 8), ("depth", 64, 16)] {
+        let ssd = small("codesign", &format!("fs.scheme={scheme}"));
+        let spec = format!("rw=write,bs={kib}k,n=60,iodepth=1");
+        let run = Run { warmup: 10, fidelity: Fidelity::Count, ..Run::new(&ssd, &spec) };
+        assert_eq!(groups(&run.result()), 50 * wanted, "{scheme}, {kib} KiB");
+    }
+}
+
+/// Sec. III-A: "the size of mapping table in block level is reduced by 255/256 compared with page mapping", for the same
+/// number of pages.
+#[test]
+fn the_block_map_is_a_share_of_the_page_map() {
+    let bytes = |ftl: &str| {
+        let ssd = small(ftl, "");
+        let summary = Run { fidelity: Fidelity::Count, ..Run::new(&ssd, "rw=write,bs=4k,n=10") }.result();
+        (summary.mapping.bytes, ssd)
+    };
+    let ((page, ssd), (codesign, _)) = (bytes("page"), bytes("codesign"));
+    assert_eq!(page, 8 * ssd.drive.logical_pages());
+    // The file system has all blocks but two of each plane.
+    let blocks = u64::from(ssd.drive.geometry.planes()) * 22;
+    assert_eq!(codesign, 8 * blocks);
+}
+
+/// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under overwrites that collection keeps up
+/// with.
+#[test]
+fn channels_stay_even() {
+    for scheme in ["rr", "fairness", "hybrid"] {
+        let ssd = small("codesign", &format!("fs.scheme={scheme} part.pages_per_block=64"));
+        let spec = "rw=randwrite,bssplit=4k/70:12k/20:80k/10,n=60000,random_distribution=zipf:0.9";
+        let run = Run { precondition: "fill:70%", fidelity: Fidelity::Count, ..Run::new(&ssd, spec) };
+        let stats = run.result().ftl_stats;
+        let level = |key: &str| stats[key].as_u64().unwrap();
+        let (free, most_free) = (level("fs_channel_free_least"), level("fs_channel_free_most"));
+        let (trims, most_trims) = (level("fs_channel_trims_least"), level("fs_channel_trims_most"));
+        println!("{scheme}: {free} to {most_free} free pages a channel, {trims} to {most_trims} trims");
+        assert!(trims > 200, "{scheme}: collection had nothing to do");
+        // Of a channel's 5632 pages; a block has 64.
+        assert!(most_free - free <= 6 * 64, "{scheme}: {free} to {most_free} free pages");
+        assert!((most_trims - trims) * 10 <= most_trims, "{scheme}: {trims} to {most_trims} trims");
+    }
+}
+
+/// Small writes of many files, interleaved.
+struct Files {
+    rng: Rng,
+    left: u32,
+    next: [u64; 40],
+}
+
+impl Source for Files {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let file = self.rng.below(40);
+        let pages = 1 + self.rng.below(5);
+        let page = file * 1000 + self.next[file as usize];
+        self.next[file as usize] += pages;
+        Ok(Some(Request {
+            arrival: 0,
+            kind: RequestKind::Write,
+            sector: page * 8,
+            sectors: pages as u32 * 8,
+            stream: 1 + file as u32,
+            file: NO_FILE,
+        }))
+    }
+    fn place(&self) -> String {
+        "files".into()
+    }
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: 1 }
+    }
+}
+
+fn files(scheme: &str) -> Summary {
+    let ssd = small("codesign", &format!("fs.scheme={scheme}"));
+    let mut source = Files { rng: Rng::new(5, 0), left: 800, next: [0; 40] };
+    let options = Options {
+        workload: "files".into(),
+        precondition: Precondition::None,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: Fidelity::Count,
+        payload: Payload::Tag,
+        seed: 1,
+    };
+    run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
+}
+
+/// Under fairness no channel holds two pages more of a file than another, as no request is of whole rounds; in turn they do
+/// (Sec. II-B).
+#[test]
+fn fairness_lays_files_evenly() {
+    let (rr, fairness) = (files("rr"), files("fairness"));
+    let share = |summary: &Summary, key: &str| summary.ftl_stats[key].as_f64().unwrap();
+    assert_eq!(rr.ftl_stats["imbalance_files"], 40);
+    println!("uneven: rr {}, fairness {}", share(&rr, "imbalance_uneven"), share(&fairness, "imbalance_uneven"));
+    // 60 pages a file: a difference of one page is a rate of 1/8.
+    assert_eq!(share(&fairness, "imbalance_cdf_0.25"), 1.0);
+    assert!(share(&rr, "imbalance_cdf_0.25") < 0.2, "{}", share(&rr, "imbalance_cdf_0.25"));
+}

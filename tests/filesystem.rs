@@ -1,0 +1,11 @@
+//! The model suite of the file system: random operations on files against a model in memory, with remounts and power cuts.
+//!
+//! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_CASES` sets how many. Tests
+//! called `long_*` run the same with many more seeds.
+
+#[path = "filesystem/device.rs"]
+mod device;
+#[path = "filesystem/model.rs"]
+mod model;
+#[path = "filesystem/operations.rs"]
+mod operations;

@@ -1,0 +1,151 @@
+//! A device in memory that refuses what flash would refuse, and loses power when it is told to.
+
+use palimpsest_core::host::fs::device::{Device, Purpose, Shape};
+use palimpsest_core::nand::data::Data;
+use palimpsest_core::nand::{Flash, Halt};
+use palimpsest_core::rng::Rng;
+
+/// What a page holds.
+#[derive(Clone, PartialEq)]
+enum Page {
+    Free,
+    Torn,
+    Bytes(Box<[u8]>),
+}
+
+pub struct Memory {
+    shape: Shape,
+    pages: Vec<Page>,
+    written: Vec<u32>,
+    /// Pages of blocks as they were before their trim, which a cut may bring back; until the block is written again.
+    before_trim: Vec<Option<(u32, Vec<Page>)>>,
+    held: Vec<Box<[u8]>>,
+    /// Operations so far, and the one at which the power fails.
+    pub operations: u64,
+    pub cut_at: u64,
+    pub rng: Rng,
+    pub trims: Vec<u64>,
+    /// Whether reads are told of as under way in a channel.
+    pub reading: Vec<bool>,
+}
+
+impl Memory {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        Memory {
+            pages: vec![Page::Free; shape.pages() as usize],
+            written: vec![0; shape.blocks() as usize],
+            before_trim: vec![None; shape.blocks() as usize],
+            held: Vec::new(),
+            operations: 0,
+            cut_at: u64::MAX,
+            rng: Rng::new(seed, 0xdef),
+            trims: vec![0; shape.channels as usize],
+            reading: vec![false; shape.channels as usize],
+            shape,
+        }
+    }
+
+    fn begin(&mut self) -> bool {
+        self.operations += 1;
+        self.operations == self.cut_at
+    }
+
+    /// Does `act` while the power cannot fail; what it does does not count.
+    pub fn without_cuts<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let (operations, cut_at) = (self.operations, std::mem::replace(&mut self.cut_at, u64::MAX));
+        let done = act(self);
+        (self.operations, self.cut_at) = (operations, cut_at);
+        done
+    }
+
+    /// The power is back: some trims of blocks that were not written since are undone.
+    pub fn power_cycle(&mut self) {
+        self.cut_at = u64::MAX;
+        for block in 0..self.shape.blocks() {
+            if let Some((written, pages)) = self.before_trim[block as usize].take()
+                && self.rng.below(2) == 0
+            {
+                let first = (block * self.shape.pages_per_block) as usize;
+                self.pages[first..first + pages.len()].clone_from_slice(&pages);
+                self.written[block as usize] = written;
+            }
+        }
+    }
+}
+
+impl Device for Memory {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn write(&mut self, page: u32, contents: &[Data], _purpose: Purpose) -> Flash<()> {
+        let cut = self.begin();
+        let (block, at) = (page / self.shape.pages_per_block, page % self.shape.pages_per_block);
+        assert_eq!(at, self.written[block as usize], "pages of a block are written in order, each once");
+        assert_eq!(contents.len(), self.shape.subpages_per_page as usize);
+        self.before_trim[block as usize] = None;
+        self.written[block as usize] += 1;
+        let bytes = contents.iter().flat_map(|data| self.held[data.0 as usize].to_vec()).collect();
+        self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes) };
+        if cut { Err(Halt::PowerCut) } else { Ok(()) }
+    }
+
+    fn read(&mut self, page: u32, _purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool> {
+        if self.begin() {
+            return Err(Halt::PowerCut);
+        }
+        let Page::Bytes(bytes) = &self.pages[page as usize] else { return Ok(false) };
+        let bytes = bytes.to_vec();
+        *contents = self.hold(&bytes);
+        Ok(true)
+    }
+
+    fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
+        let mut contents = Vec::new();
+        assert!(self.read(from, Purpose::Data, &mut contents)?, "a valid page was written");
+        self.write(to, &contents, Purpose::Data)
+    }
+
+    fn barrier(&mut self) {}
+
+    fn trim(&mut self, block: u32) -> Flash<()> {
+        let cut = self.begin();
+        let first = (block * self.shape.pages_per_block) as usize;
+        let range = first..first + self.shape.pages_per_block as usize;
+        if cut && self.rng.below(2) == 0 {
+            return Err(Halt::PowerCut);
+        }
+        self.before_trim[block as usize] = Some((self.written[block as usize], self.pages[range.clone()].to_vec()));
+        self.pages[range].fill(Page::Free);
+        self.written[block as usize] = 0;
+        self.trims[self.shape.channel_of_block(block) as usize] += 1;
+        if cut { Err(Halt::PowerCut) } else { Ok(()) }
+    }
+
+    fn written(&self, block: u32) -> u32 {
+        self.written[block as usize]
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {
+        assert_eq!(bytes.len(), self.shape.page_bytes as usize);
+        let width = bytes.len() / self.shape.subpages_per_page as usize;
+        let mut held = Vec::new();
+        for subpage in bytes.chunks_exact(width) {
+            held.push(Data(self.held.len() as u64));
+            self.held.push(subpage.into());
+        }
+        held
+    }
+
+    fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
+        Some(contents.iter().flat_map(|data| self.held[data.0 as usize].to_vec()).collect())
+    }
+
+    fn reading(&self, channel: u32) -> bool {
+        self.reading[channel as usize]
+    }
+
+    fn wear(&self, channel: u32) -> u64 {
+        self.trims[channel as usize]
+    }
+}

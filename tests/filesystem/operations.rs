@@ -1,0 +1,280 @@
+//! Random operations, remounts, and a power cut at every operation of the device.
+
+use crate::device::Memory;
+use crate::model::{Draw, Operation, Tree, apply, refusal};
+use palimpsest_core::host::fs::device::Shape;
+use palimpsest_core::host::fs::schemes::{self, SCHEMES};
+use palimpsest_core::host::fs::{Fault, FileSystem, Thresholds};
+use palimpsest_core::nand::Halt;
+use palimpsest_core::rng::Rng;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs `case` with seeds 0 to `seeds`; returns what it counted, all together.
+fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let range = match number("MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("MODEL_CASES").unwrap_or(seeds),
+    };
+    let mut counted = 0;
+    for seed in range {
+        counted += catch_unwind(AssertUnwindSafe(|| case(seed))).unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+            panic!(
+                "{what}\nrepeat with: MODEL_SEED={seed} cargo test -p palimpsest-core --test filesystem -- --exact {test}"
+            )
+        });
+    }
+    counted
+}
+
+struct Case {
+    shape: Shape,
+    thresholds: Thresholds,
+    scheme: &'static str,
+    seed: u64,
+    large: u64,
+}
+
+impl Case {
+    fn new(seed: u64) -> Case {
+        let mut rng = Rng::new(seed, 0xf5);
+        let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u64) as usize];
+        let (channels, lanes) = (pick(&[1, 2, 3, 8]), pick(&[1, 1, 2]));
+        let pages_per_block = pick(&[4, 8, 16]);
+        let blocks = channels * (lanes + 1) + 12 + 2 + 8 + pick(&[0, 10, 60]);
+        let shape = Shape {
+            channels,
+            lanes,
+            blocks_per_channel: (blocks / channels + 1).next_multiple_of(lanes),
+            pages_per_block,
+            subpages_per_page: pick(&[1, 1, 4]),
+            page_bytes: 512,
+        };
+        let pages = u64::from(shape.pages());
+        let part = u64::from(pick(&[0, 3, 10]));
+        let scheme = SCHEMES[rng.below(SCHEMES.len() as u64) as usize].name;
+        let large = (FileSystem::capacity(shape).max(8) as u64 / 3).min(300) * 512;
+        Case {
+            shape,
+            thresholds: Thresholds { start: pages * part / 100, gain: pages * part / 100 },
+            scheme,
+            seed,
+            large,
+        }
+    }
+
+    fn draw(&self) -> Draw {
+        let far = [40 * 512, 300 * 512];
+        Draw { rng: Rng::new(self.seed, 0xd4a), page: 512, large: self.large, far }
+    }
+
+    fn scheme(&self) -> Box<dyn schemes::Scheme> {
+        schemes::new(self.scheme).expect("a scheme of the registry")
+    }
+
+    fn format(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
+        FileSystem::format(device, self.thresholds, self.scheme())
+    }
+
+    fn mount(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
+        FileSystem::mount(device, self.thresholds, self.scheme())
+    }
+}
+
+fn check(filesystem: &FileSystem, device: &Memory) {
+    use palimpsest_core::host::fs::device::Device;
+    filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
+}
+
+/// Does `operation` on both sides, which must agree. False where the file system was full, and nothing was to happen.
+fn both(
+    filesystem: &mut FileSystem,
+    device: &mut Memory,
+    tree: &mut Tree,
+    operation: &Operation,
+) -> Result<bool, Halt> {
+    let mut after = tree.clone();
+    let wanted = after.apply(operation);
+    match apply(filesystem, device, operation) {
+        Ok(bytes) => {
+            assert!(wanted.as_ref() == Ok(&bytes), "{operation:?}: {wanted:?} expected");
+            *tree = after;
+            Ok(true)
+        }
+        Err(Fault::Halt(halt)) => Err(halt),
+        Err(Fault::Full) => Ok(false),
+        Err(fault) => {
+            let refused = refusal(&fault).unwrap_or_else(|| panic!("{operation:?}: {fault:?}"));
+            assert_eq!(wanted, Err(refused), "{operation:?}");
+            Ok(true)
+        }
+    }
+}
+
+/// Random operations with remounts. Returns how many blocks were cleaned.
+fn remounted(seed: u64, steps: u32) -> u64 {
+    let case = Case::new(seed);
+    let (mut device, mut draw, mut tree) = (Memory::new(case.shape, seed), case.draw(), Tree::default());
+    let mut filesystem = case.format(&mut device).expect("an empty device can be formatted");
+    let mut cleaned = 0;
+    for step in 0..steps {
+        let operation = draw.next();
+        for channel in 0..case.shape.channels {
+            device.reading[channel as usize] = draw.rng.below(3) == 0;
+        }
+        let done = both(&mut filesystem, &mut device, &mut tree, &operation).expect("no power cut");
+        if !done {
+            // Full: a write may have been done in part. The tree is what the file system says, if that is whole.
+            tree = Tree::of(&filesystem, &mut device).expect("a tree");
+            if let Some(path) = tree.0.iter().rfind(|entry| entry.1.is_some()).map(|entry| entry.0.clone()) {
+                both(&mut filesystem, &mut device, &mut tree, &Operation::Unlink(path)).expect("no power cut");
+            }
+        }
+        if step % 5 == 0 {
+            check(&filesystem, &device);
+        }
+        if step % 40 == 39 {
+            cleaned += filesystem.counters().collected;
+            filesystem.sync(&mut device).expect("a commit");
+            filesystem = case.mount(&mut device).expect("what was committed can be mounted");
+            check(&filesystem, &device);
+            assert!(Tree::of(&filesystem, &mut device).expect("a tree") == tree, "after a remount");
+        }
+    }
+    assert!(Tree::of(&filesystem, &mut device).expect("a tree") == tree, "at the end");
+    cleaned + filesystem.counters().collected
+}
+
+/// Runs `operations` with the power cut at operation `cut`; after it the tree is one that the file system had at a commit, and
+/// no older than what was synced. False where the run ended before.
+fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool {
+    let mut device = Memory::new(case.shape, case.seed);
+    device.cut_at = cut;
+    let mut filesystem = match case.format(&mut device) {
+        Ok(filesystem) => filesystem,
+        Err(Fault::Halt(Halt::PowerCut)) => return true,
+        Err(fault) => panic!("{fault:?}"),
+    };
+    let mut tree = Tree::default();
+    // Operations since the last sync that returned, each with the tree before it: a commit may have come in any of them.
+    let mut since: Vec<(Tree, &Operation)> = Vec::new();
+    let mut interrupted = None;
+    for operation in operations {
+        since.push((tree.clone(), operation));
+        match both(&mut filesystem, &mut device, &mut tree, operation) {
+            Ok(true) => {}
+            Ok(false) => tree = device.without_cuts(|device| Tree::of(&filesystem, device)).expect("a tree"),
+            Err(_) => {
+                interrupted = Some(operation);
+                break;
+            }
+        }
+        if matches!(operation, Operation::Sync) {
+            since.clear();
+        }
+    }
+    let Some(interrupted) = interrupted else { return false };
+    // The power fails again while it mounts.
+    device.power_cycle();
+    if again > 0 {
+        device.cut_at = device.operations + again;
+        let _ = case.mount(&mut device);
+        device.power_cycle();
+    }
+    let mut filesystem = case.mount(&mut device).unwrap_or_else(|fault| panic!("mount: {fault:?}"));
+    check(&filesystem, &device);
+    let found = Tree::of(&filesystem, &mut device).expect("a tree");
+    let known = since.iter().any(|(tree, operation)| between(&found, tree, operation));
+    assert!(known, "cut at {cut} in {interrupted:?}: the tree is none that there was since the last sync");
+    // Life goes on.
+    let mut tree = found;
+    for operation in operations.iter().take(15) {
+        if !both(&mut filesystem, &mut device, &mut tree, operation).expect("no power cut") {
+            tree = Tree::of(&filesystem, &mut device).expect("a tree");
+        }
+    }
+    check(&filesystem, &device);
+    filesystem.sync(&mut device).expect("a commit");
+    let filesystem = case.mount(&mut device).expect("what was committed can be mounted");
+    assert!(Tree::of(&filesystem, &mut device).expect("a tree") == tree, "after the cut and a remount");
+    true
+}
+
+/// Whether `found` is `tree`, or `tree` after `operation`, or, where that is a write or truncation in the middle of which a
+/// commit came, something between: each page of the one file old or new.
+fn between(found: &Tree, tree: &Tree, operation: &Operation) -> bool {
+    let mut after = tree.clone();
+    if found == tree || (after.apply(operation).is_ok() && *found == after) {
+        return true;
+    }
+    let path = match operation {
+        Operation::Write(path, ..) | Operation::Truncate(path, _) => path,
+        _ => return false,
+    };
+    let file = |tree: &Tree| tree.0.get(path).cloned().flatten();
+    let (Some(old), Some(new), Some(got)) = (file(tree), file(&after), file(found)) else { return false };
+    let page = |bytes: &[u8], at: usize| {
+        let mut page = bytes.get(at * 512..).map(|rest| rest[..rest.len().min(512)].to_vec()).unwrap_or_default();
+        page.resize(512, 0);
+        page
+    };
+    let pages = old.len().max(new.len()).max(got.len()).div_ceil(512);
+    let each = (0..pages).all(|at| {
+        // The length comes after the pages: behind the old end nothing is to be seen until then.
+        let mut cut_off = page(&new, at);
+        cut_off[got.len().saturating_sub(at * 512).min(512)..].fill(0);
+        let got = page(&got, at);
+        got == page(&old, at) || got == page(&new, at) || got == cut_off
+    });
+    let mut rest = found.clone();
+    rest.0.insert(path.clone(), Some(old.clone()));
+    each && (got.len() == old.len() || got.len() == new.len()) && rest == *tree
+}
+
+fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
+    let case = Case::new(seed);
+    let mut draw = case.draw();
+    let operations: Vec<Operation> = (0..steps).map(|_| draw.next()).collect();
+    let mut cut = 1 + seed % stride;
+    let mut cuts = 0;
+    let mut rng = Rng::new(seed, 0xca7);
+    while cut_once(&case, &operations, cut, rng.below(3) * rng.below(20)) {
+        cut += stride;
+        cuts += 1;
+    }
+    cuts
+}
+
+#[test]
+fn random_operations_with_remounts() {
+    let cleaned = for_each_seed("operations::random_operations_with_remounts", 60, |seed| remounted(seed, 400));
+    assert!(cleaned > 100 || std::env::var("MODEL_SEED").is_ok(), "only {cleaned} blocks were cleaned");
+}
+
+#[test]
+fn a_cut_at_every_operation() {
+    let cuts = for_each_seed("operations::a_cut_at_every_operation", 20, |seed| cut_everywhere(seed, 100, 1));
+    assert!(cuts > 500, "only {cuts} cuts");
+}
+
+#[test]
+fn cuts_of_longer_lives() {
+    for_each_seed("operations::cuts_of_longer_lives", 24, |seed| cut_everywhere(seed + 100, 400, 97));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_random_operations_with_remounts() {
+    for_each_seed("operations::long_random_operations_with_remounts --ignored", 3000, |seed| {
+        remounted(seed + 1000, 600)
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts() {
+    for_each_seed("operations::long_cuts --ignored", 200, |seed| cut_everywhere(seed + 1000, 120, 1));
+    for_each_seed("operations::long_cuts --ignored", 400, |seed| cut_everywhere(seed + 5000, 500, 29));
+}

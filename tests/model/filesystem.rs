@@ -1,0 +1,128 @@
+//! The file systems as layers: sequences of requests, counted and timed, and power cuts, as for every other layer, on drives
+//! that have room for a file system. Writes are durable after a flush only.
+
+use crate::drives::{Shape, build, pick, plain, with};
+use crate::harness::{Model, for_each_seed_of, note};
+use crate::power::{Cuts, cut_everywhere};
+use crate::sequences::requests;
+use palimpsest_core::error::Error;
+use palimpsest_core::ftl::Entry;
+use palimpsest_core::host::fs::replay::ENTRIES;
+use palimpsest_core::nand::data::Payload;
+use palimpsest_core::rng::Rng;
+
+/// A drive for a file system: about `blocks` blocks, of which the host sees the smaller part.
+fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
+    let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
+    let subpages = pick(rng, &[1u32, 1, 2, 4]);
+    let base =
+        plain(channels, (blocks / u64::from(channels * dies * planes)) as u32, pick(rng, &[8, 16, 32]), subpages);
+    let order = pick(rng, &[("slc", "strict"), ("mlc", "strict"), ("mlc", "low-low-high")]);
+    let settings = with(
+        &base,
+        &[
+            &format!("ssd.dies_per_chip={dies}"),
+            &format!("ssd.planes_per_die={planes}"),
+            &format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400])),
+            &format!("part.cell={}", order.0),
+            &format!("part.order={}", order.1),
+            &format!("fs.scheme={}", pick(rng, &["rr", "fairness", "read-busy", "depth", "hybrid"])),
+            &format!("fs.dispatch_overhead={}", pick(rng, &["0ns", "3us", "50us"])),
+            &format!("fs.files={}", pick(rng, &["names", "names", "addresses"])),
+            &format!("fs.file_size={}", pick(rng, &["64KiB", "256KiB", "64MiB"])),
+            &format!("fs.gc_start={}", pick(rng, &["0%", "5%", "20%"])),
+            &format!("fs.gc_gain={}", pick(rng, &["2%", "10%"])),
+            &format!("fs.commit_interval={}", pick(rng, &["1ms", "100ms", "5s"])),
+            &format!("ftl.wear_leveling={}", pick(rng, &["none", "dynamic", "static"])),
+            "ftl.wear_threshold=2",
+            &format!("sim.cache_register={}", pick(rng, &["true", "false"])),
+        ],
+    );
+    build(entry.name, &settings).ok()
+}
+
+fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
+    let mut rng = Rng::new(seed, 0xf11e);
+    let Some(mut shape) = draw(entry, &mut rng, 200) else { return false };
+    if seed % 4 == 3 {
+        let faults = ["faults.program_fail=0.1%", "faults.erase_fail=0.5%", "faults.read_fail=1%"];
+        shape = build(entry.name, &with(&shape.settings, &faults)).expect("the same drive with faults");
+    }
+    note(&shape.settings);
+    let faulty = shape.drive.faults.any();
+    let mut model = Model::new(&shape, entry, payload, seed);
+    for (index, command) in requests(&shape, seed).into_iter().enumerate() {
+        match model.count(command) {
+            Ok(()) => {}
+            // Failed blocks are lost, and a small drive has few.
+            Err(Error::Device(_)) if faulty => return true,
+            Err(error) => panic!("request {index}, {command:?}: {error}"),
+        }
+        if index % 17 == 0 {
+            model.check();
+        }
+    }
+    model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
+    model.check();
+    true
+}
+
+fn timed(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0xf12e);
+    let Some(shape) = draw(entry, &mut rng, 200) else { return false };
+    note(&shape.settings);
+    let mut model = Model::new(&shape, entry, Payload::Tag, seed);
+    model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+    let depth = pick(&mut rng, &[1, 16]);
+    let commands = requests(&shape, seed);
+    model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));
+    model.check();
+    true
+}
+
+fn cut(entry: &'static Entry, seed: u64, stride: u64, blocks: u64) -> bool {
+    let mut rng = Rng::new(seed, 0xf13e);
+    let Some(shape) = draw(entry, &mut rng, blocks) else { return false };
+    if shape.drive.logical_pages() > 1000 {
+        return true;
+    }
+    cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {
+        first,
+        in_recovery: (0..rng.below(3)).map(|_| 1 + rng.below(30)).collect(),
+        second: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
+    });
+    true
+}
+
+#[test]
+fn counted_sequences() {
+    for_each_seed_of(ENTRIES, "filesystem::counted_sequences", 24, |entry, seed| {
+        counted(entry, seed, if seed % 6 == 0 { Payload::Bytes } else { Payload::Tag })
+    });
+}
+
+#[test]
+fn timed_sequences() {
+    for_each_seed_of(ENTRIES, "filesystem::timed_sequences", 24, timed);
+}
+
+#[test]
+fn power_cuts() {
+    for_each_seed_of(ENTRIES, "filesystem::power_cuts", 10, |entry, seed| cut(entry, seed, 61, 150));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_sequences() {
+    for_each_seed_of(ENTRIES, "--ignored filesystem::long_sequences", 500, |entry, seed| {
+        counted(entry, seed + 1000, Payload::Tag) && timed(entry, seed + 1000)
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_power_cuts() {
+    for_each_seed_of(ENTRIES, "--ignored filesystem::long_power_cuts", 60, |entry, seed| {
+        cut(entry, seed + 1000, 1, 150)
+    });
+}
