@@ -6,6 +6,7 @@
 //! and the load of the dies are values that the device sets before each call.
 
 pub mod port;
+mod reuse;
 pub mod select;
 
 use crate::geometry::Geometry;
@@ -418,23 +419,6 @@ impl Io {
         Ok(())
     }
 
-    /// Reads all of page `ppn`, which must be decoded, to hand `subpages` of what it stores to the host or to the layer.
-    /// Gates as for [`Self::read`].
-    ///
-    /// # Errors
-    /// See [`Nand::read`].
-    pub fn read_coded(&mut self, ppn: u32, subpages: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
-        let all = crate::nand::first_subpages(self.geometry().subpages_per_page);
-        self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
-        let part = self.nand.part();
-        self.counters.wanted[cause as usize] -= u64::from(part.page_bytes - subpages * part.subpage_bytes);
-        if self.timed {
-            let link_bytes = subpages.next_multiple_of(self.transfer_subpages) * part.subpage_bytes;
-            self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
-        }
-        Ok(())
-    }
-
     /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
     #[inline]
     pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
@@ -471,26 +455,6 @@ impl Io {
         signal: Gate,
     ) -> Flash<Outcome> {
         let outcome = self.nand.program(ppn, page.written, page.logical, page.data)?;
-        self.programmed(ppn, page, outcome, cause, after, signal);
-        Ok(outcome)
-    }
-
-    /// Programs low page `ppn` again, with `page` encoded so that cells go from 1 to 0 only; `spare` are the bytes of its
-    /// spare area that the code uses, where contents are bytes. Subpages of `page` that store no data are its padding; the
-    /// whole page crosses the bus.
-    ///
-    /// # Errors
-    /// See [`Nand::reprogram`].
-    pub fn reprogram(
-        &mut self,
-        ppn: u32,
-        page: &PageImage<'_>,
-        spare: &[u8],
-        cause: Cause,
-        after: Gate,
-        signal: Gate,
-    ) -> Flash<Outcome> {
-        let outcome = self.nand.reprogram(ppn, page.written, page.logical, page.data, spare)?;
         self.programmed(ppn, page, outcome, cause, after, signal);
         Ok(outcome)
     }
