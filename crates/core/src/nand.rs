@@ -12,6 +12,7 @@ pub mod part;
 pub mod rules;
 #[cfg(test)]
 mod tests;
+pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
 use crate::units::Picojoules;
@@ -81,6 +82,8 @@ pub struct NandCounters {
     pub reprograms: u64,
     /// Erases of blocks.
     pub erases: u64,
+    /// Erases of blocks in which a low page had been programmed again.
+    pub reused_erases: u64,
     /// Programs that reported failure.
     pub failed_programs: u64,
     /// Erases that reported failure.
@@ -522,6 +525,7 @@ impl Nand {
         }
         state.erases += 1;
         self.counters.erases += 1;
+        self.counters.reused_erases += u64::from(reused);
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);

@@ -5,6 +5,7 @@
 //! on one block keep their order needs no saying. There is no clock, queue or source of random numbers behind it; `now`
 //! and the load of the dies are values that the device sets before each call.
 
+pub mod counters;
 pub mod port;
 mod reuse;
 pub mod select;
@@ -14,31 +15,8 @@ use crate::nand::data::Data;
 use crate::nand::part::{Part, ReadCommand, ReadMode};
 use crate::nand::{Flash, Nand, Outcome, SubpageMask, WordMask};
 use crate::units::{Nanos, SECTOR_BYTES};
+pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use select::ReadPolicy;
-
-/// Why an operation is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// The host asked for it.
-    Host,
-    /// Garbage collection, wear levelling, moves from failing blocks.
-    Gc,
-    /// Merging of scattered subpages.
-    Merge,
-    /// Read half of a read-modify-write.
-    Rmw,
-    /// Reading cells that are about to be programmed again.
-    Prefetch,
-    /// The layer's or the file system's own records.
-    Metadata,
-}
-
-/// Number of causes.
-pub const CAUSES: usize = 6;
-
-/// Names of the causes in results, in the order of [`Cause`].
-pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata"];
 
 /// Something that closes when the operations that signal it have ended. Stale gates count as closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,29 +71,6 @@ pub struct Operation {
     pub signal: Gate,
     /// Subpages of the write buffer that are free when it has ended.
     pub frees: u32,
-}
-
-/// Reads and programs of pages by cause, and what they moved.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IoCounters {
-    /// Page reads by cause.
-    pub reads: [u64; CAUSES],
-    /// Page programs by cause.
-    pub programs: [u64; CAUSES],
-    /// Erases.
-    pub erases: u64,
-    /// Bytes sensed by cause.
-    pub sensed: [u64; CAUSES],
-    /// Of those, bytes that were wanted.
-    pub wanted: [u64; CAUSES],
-    /// Bytes over the buses of the channels.
-    pub bus_bytes: u64,
-    /// Bytes of data programmed (valid subpages, no padding).
-    pub data_bytes: u64,
-    /// Bytes programmed as padding.
-    pub padding_bytes: u64,
-    /// Subpages that the host read without ever having written them.
-    pub unwritten_subpages: u64,
 }
 
 /// Gates made so far, open ones with how much they wait for.

@@ -4,6 +4,7 @@
 //! core to one exception class. No logic of the simulator is here.
 
 mod traces;
+mod wear;
 mod wom;
 mod workload;
 
@@ -249,6 +250,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;
+    module.add_function(wrap_pyfunction!(wear::bit_error_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(wear::life, module)?)?;
     module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

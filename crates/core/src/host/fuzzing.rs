@@ -73,6 +73,8 @@ pub const SPECS: &[&str] = &[
      bssplit=4k/50:16k/50,rate_iops=20000",
     "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
     "rw=trimwrite,bs=64k,io_size=1GiB",
+    "rw=randrw,bssplit=4k/99.3:64k/0.7,sequential_from=64k,sequential_size=25%,rate_iops=3.15,\
+     random_distribution=zipf:0.9:0,percentage_random=100,17.3",
     "rw=randread,random_distribution=hotspot:20/80,ba=8k,randseed=7",
     "rw=randwrite,random_distribution=zoned:50/5:30/15:20/80,loops=2",
     "rw=randtrim,random_distribution=pareto:0.2",

@@ -38,6 +38,8 @@ impl Io {
         signal: Gate,
     ) -> Flash<Outcome> {
         let outcome = self.nand.reprogram(ppn, page.written, page.logical, page.data, spare)?;
+        let subpages = page.written.count_ones() - page.padding;
+        self.counters.second_bytes += u64::from(subpages * self.nand.part().subpage_bytes);
         self.programmed(ppn, page, outcome, cause, after, signal);
         Ok(outcome)
     }

@@ -242,7 +242,7 @@ fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Er
 
 impl Job {
     fn is_open(&self) -> bool {
-        self.spec.rate_iops.is_some()
+        self.spec.rate_thousandths.is_some()
     }
 
     fn depth(&self) -> u64 {

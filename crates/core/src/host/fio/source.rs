@@ -11,7 +11,8 @@ use crate::host::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES
 use crate::rng::{Rng, mix};
 use crate::units::Nanos;
 
-const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds in 1000 seconds.
+const THOUSAND_SECONDS: u64 = 1_000_000_000_000;
 
 /// The requests of a [`FioSpec`] on one drive.
 #[derive(Debug, Clone)]
@@ -53,16 +54,20 @@ struct Lane {
     align: u64,
     /// Where the request after the last one starts, from the region's start.
     next: u64,
-    random_percent: u32,
+    random_permille: u32,
+    /// Where the next request goes that follows, from the region's start.
+    follow: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct SizeChoice {
-    /// Cumulated share in percent.
-    upto_percent: u64,
+    /// Cumulated share in tenths of a percent.
+    upto_permille: u64,
     sectors: u32,
     /// Aligned places where such a request fits.
     slots: u64,
+    /// Whether it goes on where the last such request ended.
+    follows: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -87,7 +92,7 @@ impl FioSource {
         let in_use = spec.pattern.kinds.iter().map(|&kind| &lanes[direction(kind)]);
         let slot_sectors = in_use.clone().map(|lane| lane.align).min().expect("a pattern has a kind");
         let smallest = in_use.flat_map(|lane| &lane.sizes).map(|size| u64::from(size.sectors)).min();
-        let slots = (region.sectors - smallest.expect("a lane has a size")) / slot_sectors + 1;
+        let slots = region.drawn.saturating_sub(smallest.expect("a lane has a size")) / slot_sectors + 1;
         let io_bytes = region.io_bytes(spec, drive_bytes);
         Ok(FioSource {
             region,
@@ -97,7 +102,7 @@ impl FioSource {
             sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
             slot_sectors,
             depth: spec.iodepth,
-            clock: spec.rate_iops.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
+            clock: spec.rate_thousandths.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
             flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: io_bytes,
@@ -135,17 +140,23 @@ impl FioSource {
         let size = match &lane.sizes[..] {
             [only] => *only,
             sizes => {
-                let draw = self.size_rng.below(100);
-                *sizes.iter().find(|size| draw < size.upto_percent).expect("shares add up to 100")
+                let draw = self.size_rng.below(1000);
+                *sizes.iter().find(|size| draw < size.upto_permille).expect("shares add up to 100")
             }
         };
-        let is_random = match (self.random, lane.random_percent) {
+        if size.follows {
+            let (first, end) = (self.region.following(), self.region.sectors);
+            let start = if lane.follow + u64::from(size.sectors) <= end { lane.follow } else { first };
+            lane.follow = start + u64::from(size.sectors);
+            return (start, size.sectors);
+        }
+        let is_random = match (self.random, lane.random_permille) {
             (false, _) => false,
-            (true, 100) => true,
-            (true, percent) => self.kind_rng.below(100) < u64::from(percent),
+            (true, 1000) => true,
+            (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
         };
         let start = match &self.sampler {
-            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.sectors => lane.next,
+            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
             _ if !is_random => 0,
             Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
             sampler => {
@@ -212,16 +223,17 @@ impl Lane {
         let shares = spec.sizes(kind);
         let smallest = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
         let align = spec.block_align.unwrap_or(smallest) / SECTOR_BYTES;
-        let mut upto_percent = 0;
+        let mut upto_permille = 0;
         let choice = |share: &super::SizeShare| {
-            upto_percent += u64::from(share.percent);
+            upto_permille += u64::from(share.permille);
             let sectors = (share.bytes / SECTOR_BYTES) as u32;
             // Directions that the pattern does not use need not fit.
-            let slots = region.sectors.saturating_sub(u64::from(sectors)) / align + 1;
-            SizeChoice { upto_percent, sectors, slots }
+            let slots = region.drawn.saturating_sub(u64::from(sectors)) / align + 1;
+            SizeChoice { upto_permille, sectors, slots, follows: spec.follows(share.bytes) }
         };
         let sizes = shares.iter().map(choice).collect();
-        Lane { sizes, align, next: 0, random_percent: spec.random_percent[direction(kind)] }
+        let random_permille = spec.random_permille[direction(kind)];
+        Lane { sizes, align, next: 0, random_permille, follow: region.following() }
     }
 }
 
@@ -238,6 +250,7 @@ impl Flushes {
 /// Arrival times of an open loop.
 #[derive(Debug, Clone)]
 struct Clock {
+    /// Requests in 1000 seconds.
     rate: u64,
     pacing: Pacing,
     rng: Rng,
@@ -262,14 +275,14 @@ impl Clock {
         }
         let gap = match self.pacing {
             Pacing::Linear => {
-                self.numerator += SECOND % self.rate;
+                self.numerator += THOUSAND_SECONDS % self.rate;
                 let carry = u64::from(self.numerator >= self.rate);
                 self.numerator -= carry * self.rate;
-                SECOND / self.rate + carry
+                THOUSAND_SECONDS / self.rate + carry
             }
             Pacing::Poisson => {
                 let exponential = -libm::log(1.0 - self.rng.unit());
-                self.fraction += exponential * (SECOND as f64 / self.rate as f64);
+                self.fraction += exponential * (THOUSAND_SECONDS as f64 / self.rate as f64);
                 let whole = libm::floor(self.fraction);
                 self.fraction -= whole;
                 whole as u64
