@@ -5,6 +5,7 @@
 //! refuse with the rule that it breaks. Time is not known here. Ignored: analogue effects (retention, read disturb,
 //! voltage distributions); faults are injected by probability instead ([`faults`]).
 
+mod counters;
 pub mod data;
 pub mod faults;
 pub mod history;
@@ -16,6 +17,7 @@ pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
 use crate::units::Picojoules;
+pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
@@ -65,37 +67,6 @@ pub enum Outcome {
     Done,
     /// The part reported failure; the block must not be used again.
     Failed,
-}
-
-/// What flash has done since the run began.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NandCounters {
-    /// Reads of pages.
-    pub reads: u64,
-    /// Reads whose first attempt could not be corrected.
-    pub retries: u64,
-    /// Programs of pages, all kinds.
-    pub programs: u64,
-    /// Programs that wrote fewer subpages than a page has.
-    pub partial_programs: u64,
-    /// Programs of pages that had been programmed since their erase.
-    pub reprograms: u64,
-    /// Erases of blocks.
-    pub erases: u64,
-    /// Erases of blocks in which a low page had been programmed again.
-    pub reused_erases: u64,
-    /// Programs that reported failure.
-    pub failed_programs: u64,
-    /// Erases that reported failure.
-    pub failed_erases: u64,
-    /// Energy of reads.
-    pub read_energy: Picojoules,
-    /// Energy of first programs.
-    pub program_energy: Picojoules,
-    /// Energy of re-programs.
-    pub reprogram_energy: Picojoules,
-    /// Energy of erases.
-    pub erase_energy: Picojoules,
 }
 
 /// What flash knows of a block.
