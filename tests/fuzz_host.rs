@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use palimpsest_core::host::fuzzing::{SAMPLES, SPECS, fuzz_spec, fuzz_trace};
+use palimpsest_core::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_spec, fuzz_trace};
 use palimpsest_core::rng::Rng;
 
 /// Bytes that mean something to some reader.
@@ -69,5 +69,18 @@ fn mutated_specifications_do_not_panic() {
             mutate(&mut bytes, &mut rng);
         }
         fuzz_spec(&bytes);
+    }
+}
+
+#[test]
+fn mutated_job_files_do_not_panic() {
+    const ROUNDS: u64 = 5_000;
+    for round in 0..ROUNDS {
+        let mut rng = Rng::new(round, 2000);
+        let mut bytes = JOB_FILES[rng.below(JOB_FILES.len() as u64) as usize].as_bytes().to_vec();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut bytes, &mut rng);
+        }
+        fuzz_job_file(&bytes);
     }
 }

@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `reproduce`, `report`, `list`, `show`.
+"""The command line: `palimpsest run`, `compare`, `reproduce`, `report`, `list`, `show`, `trace`.
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from . import _core, engine, errors, units
+from . import _core, engine, errors, trace_commands
 from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
+from .parameters import Choice, Count, Seed
 from .progress import ProgressBoard
 from .result import Comparison, Result
 
@@ -30,45 +31,6 @@ __all__ = ["cli", "main"]
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-
-
-class Choice(click.Choice[str]):
-    """One of a few names."""
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
-        """What is said of anything else."""
-        return f"{value!r} is not known; expected one of {', '.join(self.choices)}"
-
-
-class Seed(click.ParamType[int]):
-    """A seed: a whole number of 64 bits."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
-        try:
-            number = int(value)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 2**64:
-            self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
-        return number
-
-
-class Count(click.ParamType[int]):
-    """A positive number of things: 250000, 1e6, 100k."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
-        if isinstance(value, int):
-            return value
-        try:
-            return units.parse_count(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 _RUN_OPTIONS = (
@@ -344,6 +306,9 @@ def _print_result(result: "str | RenderableType") -> None:
     with console.capture() as captured:
         console.print(result)
     click.echo("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+trace_commands.add_to(cli, _print_result)
 
 
 def _fail(error: BaseException) -> NoReturn:

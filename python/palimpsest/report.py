@@ -113,7 +113,8 @@ def page(results: Sequence[Result], configs: Mapping[str, str]) -> str:
             f'<section><h2>{_escape(charts.CHARTS[name][0])}</h2><div class="chart" id="{name}"></div></section>'
             for name in drawn
         ),
-        configs="".join(
+        configs="<h2>Configuration</h2>"
+        + "".join(
             f"<details><summary>{_escape(name)}</summary><pre>{_escape(text)}</pre></details>"
             for name, text in configs.items()
             if text

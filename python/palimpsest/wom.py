@@ -47,7 +47,8 @@ def spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float 
     """The fewest bytes of erased spare with which encoding fails at most with probability `failure`.
 
     Half of the data cells are taken to be stuck at random. A union bound for `polar`, 0.6 of that for `polar-repair`
-    (measured down to 1e-4, extrapolated below), that of random matrices and 80 cells for `fountain`, none for `table`.
+    (measured down to 1e-4, extrapolated below), that of random matrices and one cell in 800 for `fountain`, none for
+    `table`.
 
     Args:
         name: the code.

@@ -5,7 +5,7 @@ use crate::bench::{Run, drive};
 use palimpsest_core::config::Resolved;
 use palimpsest_core::error::Result;
 use palimpsest_core::geometry::RequestKind;
-use palimpsest_core::host::request::{Arrivals, Request, Source};
+use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_core::metrics::report::Summary;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::rng::Rng;
@@ -121,6 +121,7 @@ impl Source for Files {
             sector: page * 8,
             sectors: pages as u32 * 8,
             stream: 1 + file as u32,
+            file: NO_FILE,
         }))
     }
     fn place(&self) -> String {

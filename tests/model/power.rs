@@ -11,7 +11,7 @@ use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
 use palimpsest_core::geometry::{Extent, RequestKind};
 use palimpsest_core::host::fs::replay::is_file_system;
-use palimpsest_core::host::request::{Arrivals, Request, Source};
+use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
 use palimpsest_core::nand::{Flash, Halt};
@@ -279,7 +279,7 @@ pub fn cut_everywhere(
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let tight = spare < u64::from(shape.drive.ftl.streams) + 3;
+    let tight = spare < u64::from(palimpsest_core::ftl::frontiers(&shape.drive.ftl)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
     let mut whole = Powered::new(shape, entry, seed);
@@ -415,6 +415,7 @@ impl Source for Listed {
             sector: extent.sector,
             sectors: extent.sectors,
             stream: 0,
+            file: NO_FILE,
         }))
     }
     fn place(&self) -> String {

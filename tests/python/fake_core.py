@@ -156,6 +156,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "lifetime": {
             "mean_erases": 3.21,
             "max_erases": 9,
+            "reused_erases": 0,
             "projected_host_bytes": 52_776_558_133_248,
             "retired_blocks": 1,
         },

@@ -41,7 +41,10 @@ RESULT: dict[str, Any] = {
     "merge": {"count": INT, "moved_subpages": INT},
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
     "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
-    "lifetime": {"mean_erases": NUMBER, "max_erases": INT, "projected_host_bytes": INT_OR_NULL, "retired_blocks": INT},
+    "lifetime": {
+        "mean_erases": NUMBER, "max_erases": INT, "reused_erases": INT, "projected_host_bytes": INT_OR_NULL,
+        "retired_blocks": INT,
+    },
     "ftl_stats": TABLE,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},
     "notes": LIST,

@@ -3,6 +3,7 @@
 //! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in
 //! [fio's language](fio). Nothing here knows the drive behind it, and nothing opens files.
 
+pub mod file_names;
 pub mod fio;
 pub mod fs;
 pub mod fuzzing;

@@ -1,5 +1,7 @@
 //! Measurements. They observe; they never change a result.
 
 pub mod histogram;
+pub mod lifetime;
+pub mod profile;
 pub mod recorder;
 pub mod report;

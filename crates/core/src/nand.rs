@@ -5,14 +5,19 @@
 //! refuse with the rule that it breaks. Time is not known here. Ignored: analogue effects (retention, read disturb,
 //! voltage distributions); faults are injected by probability instead ([`faults`]).
 
+mod counters;
 pub mod data;
 pub mod faults;
 pub mod history;
 pub mod part;
 pub mod rules;
+#[cfg(test)]
+mod tests;
+pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
 use crate::units::Picojoules;
+pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
@@ -62,35 +67,6 @@ pub enum Outcome {
     Done,
     /// The part reported failure; the block must not be used again.
     Failed,
-}
-
-/// What flash has done since the run began.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NandCounters {
-    /// Reads of pages.
-    pub reads: u64,
-    /// Reads whose first attempt could not be corrected.
-    pub retries: u64,
-    /// Programs of pages, all kinds.
-    pub programs: u64,
-    /// Programs that wrote fewer subpages than a page has.
-    pub partial_programs: u64,
-    /// Programs of pages that had been programmed since their erase.
-    pub reprograms: u64,
-    /// Erases of blocks.
-    pub erases: u64,
-    /// Programs that reported failure.
-    pub failed_programs: u64,
-    /// Erases that reported failure.
-    pub failed_erases: u64,
-    /// Energy of reads.
-    pub read_energy: Picojoules,
-    /// Energy of first programs.
-    pub program_energy: Picojoules,
-    /// Energy of re-programs.
-    pub reprogram_energy: Picojoules,
-    /// Energy of erases.
-    pub erase_energy: Picojoules,
 }
 
 /// What flash knows of a block.
@@ -520,6 +496,7 @@ impl Nand {
         }
         state.erases += 1;
         self.counters.erases += 1;
+        self.counters.reused_erases += u64::from(reused);
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
@@ -546,62 +523,5 @@ impl Nand {
     #[inline]
     fn first_page(&self, block: u32) -> usize {
         block as usize * self.geometry.pages_per_block as usize
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::part::tests::slc;
-    use super::*;
-
-    fn nand(part: Part) -> Nand {
-        let geometry = Geometry {
-            channels: 1,
-            chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
-            blocks_per_plane: 2,
-            pages_per_block: part.pages_per_block,
-            subpages_per_page: part.subpages_per_page(),
-            subpage_bytes: part.subpage_bytes,
-        };
-        Nand::new(geometry, part, Payload::Bytes, None)
-    }
-
-    fn filled(nand: &mut Nand, byte: u8) -> Data {
-        let bytes = vec![byte; nand.geometry().subpage_bytes as usize];
-        nand.buffers().keep(&bytes)
-    }
-
-    #[test]
-    fn cells_are_programmed_again_from_one_to_zero_only() {
-        let mut nand = nand(Part { nop: 3, ..slc() });
-        let (first, fewer, more) = (filled(&mut nand, 0b1110), filled(&mut nand, 0b0110), filled(&mut nand, 0b0111));
-        assert_eq!(nand.program(0, 1, &[7], &[first]).unwrap(), Outcome::Done);
-        assert!(
-            matches!(nand.program(0, 1, &[7], &[fewer]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
-        );
-        assert_eq!(nand.reprogram(0, 1, &[8], &[fewer], &[0x0f]).unwrap(), Outcome::Done);
-        assert!(
-            matches!(nand.reprogram(0, 1, &[8], &[more], &[]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
-        );
-        assert!(
-            matches!(nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero),
-            "spare cells are cells, too"
-        );
-        assert_eq!(nand.spare(0), Some(&[0x0f][..]));
-        assert_eq!((nand.logical(0), nand.counters().reprograms), (8, 1));
-        let read = nand.load(0);
-        assert!(nand.buffers().get(read).unwrap().iter().all(|&byte| byte == 0b0110));
-    }
-
-    #[test]
-    fn a_refusal_tells_what_happened_to_the_block() {
-        let mut nand = nand(slc());
-        let data = filled(&mut nand, 1);
-        assert_eq!(nand.program(2, 1, &[0], &[data]).unwrap(), Outcome::Done);
-        let Err(Halt::Refused(refusal)) = nand.program(1, 1, &[1], &[data]) else { panic!("not refused") };
-        assert_eq!((refusal.rule, refusal.operation), (Rule::PageOrder, 2));
-        assert_eq!(refusal.history, ["program page 2 subpages 0b1"]);
     }
 }

@@ -5,7 +5,10 @@
 //! on one block keep their order needs no saying. There is no clock, queue or source of random numbers behind it; `now`
 //! and the load of the dies are values that the device sets before each call.
 
+pub mod counters;
+mod gates;
 pub mod port;
+mod reuse;
 pub mod select;
 
 use crate::geometry::Geometry;
@@ -13,31 +16,11 @@ use crate::nand::data::Data;
 use crate::nand::part::{Part, ReadCommand, ReadMode};
 use crate::nand::{Flash, Nand, Outcome, SubpageMask, WordMask};
 use crate::units::{Nanos, SECTOR_BYTES};
+pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use select::ReadPolicy;
 
-/// Why an operation is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// The host asked for it.
-    Host,
-    /// Garbage collection, wear levelling, moves from failing blocks.
-    Gc,
-    /// Merging of scattered subpages.
-    Merge,
-    /// Read half of a read-modify-write.
-    Rmw,
-    /// Reading cells that are about to be programmed again.
-    Prefetch,
-    /// The layer's or the file system's own records.
-    Metadata,
-}
-
-/// Number of causes.
-pub const CAUSES: usize = 6;
-
-/// Names of the causes in results, in the order of [`Cause`].
-pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata"];
+pub use gates::Gates;
+pub(crate) use gates::NO_WAITER;
 
 /// Something that closes when the operations that signal it have ended. Stale gates count as closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,84 +75,6 @@ pub struct Operation {
     pub signal: Gate,
     /// Subpages of the write buffer that are free when it has ended.
     pub frees: u32,
-}
-
-/// Reads and programs of pages by cause, and what they moved.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IoCounters {
-    /// Page reads by cause.
-    pub reads: [u64; CAUSES],
-    /// Page programs by cause.
-    pub programs: [u64; CAUSES],
-    /// Erases.
-    pub erases: u64,
-    /// Bytes sensed by cause.
-    pub sensed: [u64; CAUSES],
-    /// Of those, bytes that were wanted.
-    pub wanted: [u64; CAUSES],
-    /// Bytes over the buses of the channels.
-    pub bus_bytes: u64,
-    /// Bytes of data programmed (valid subpages, no padding).
-    pub data_bytes: u64,
-    /// Bytes programmed as padding.
-    pub padding_bytes: u64,
-    /// Subpages that the host read without ever having written them.
-    pub unwritten_subpages: u64,
-}
-
-/// Gates made so far, open ones with how much they wait for.
-#[derive(Default)]
-pub struct Gates {
-    pub(crate) slots: Vec<GateSlot>,
-    free: Vec<u32>,
-}
-
-/// One gate.
-#[derive(Clone, Copy)]
-pub(crate) struct GateSlot {
-    pub(crate) generation: u32,
-    pub(crate) remaining: u32,
-    /// Head of the engine's list of what waits for it.
-    pub(crate) waiters: u32,
-}
-
-/// End of a list of waiters.
-pub(crate) const NO_WAITER: u32 = u32::MAX;
-
-impl Gates {
-    /// A new open gate that waits for nothing yet.
-    #[inline]
-    pub(crate) fn open(&mut self) -> Gate {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER });
-            self.slots.len() as u32 - 1
-        });
-        Gate { slot, generation: self.slots[slot as usize].generation }
-    }
-
-    /// Whether `gate` is still open.
-    #[inline]
-    pub(crate) fn is_open(&self, gate: Gate) -> bool {
-        !gate.is_none() && self.slots[gate.slot as usize].generation == gate.generation
-    }
-
-    /// One more thing must end before `gate` closes.
-    #[inline]
-    pub(crate) fn expect(&mut self, gate: Gate) {
-        if !gate.is_none() {
-            debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
-            self.slots[gate.slot as usize].remaining += 1;
-        }
-    }
-
-    /// Makes the slot of a closed gate reusable.
-    #[inline]
-    pub(crate) fn close(&mut self, gate: Gate) {
-        let slot = &mut self.slots[gate.slot as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.waiters = NO_WAITER;
-        self.free.push(gate.slot);
-    }
 }
 
 /// What a layer is handed with each call.
@@ -418,23 +323,6 @@ impl Io {
         Ok(())
     }
 
-    /// Reads all of page `ppn`, which must be decoded, to hand `subpages` of what it stores to the host or to the layer.
-    /// Gates as for [`Self::read`].
-    ///
-    /// # Errors
-    /// See [`Nand::read`].
-    pub fn read_coded(&mut self, ppn: u32, subpages: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
-        let all = crate::nand::first_subpages(self.geometry().subpages_per_page);
-        self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
-        let part = self.nand.part();
-        self.counters.wanted[cause as usize] -= u64::from(part.page_bytes - subpages * part.subpage_bytes);
-        if self.timed {
-            let link_bytes = subpages.next_multiple_of(self.transfer_subpages) * part.subpage_bytes;
-            self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
-        }
-        Ok(())
-    }
-
     /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
     #[inline]
     pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
@@ -471,26 +359,6 @@ impl Io {
         signal: Gate,
     ) -> Flash<Outcome> {
         let outcome = self.nand.program(ppn, page.written, page.logical, page.data)?;
-        self.programmed(ppn, page, outcome, cause, after, signal);
-        Ok(outcome)
-    }
-
-    /// Programs low page `ppn` again, with `page` encoded so that cells go from 1 to 0 only; `spare` are the bytes of its
-    /// spare area that the code uses, where contents are bytes. Subpages of `page` that store no data are its padding; the
-    /// whole page crosses the bus.
-    ///
-    /// # Errors
-    /// See [`Nand::reprogram`].
-    pub fn reprogram(
-        &mut self,
-        ppn: u32,
-        page: &PageImage<'_>,
-        spare: &[u8],
-        cause: Cause,
-        after: Gate,
-        signal: Gate,
-    ) -> Flash<Outcome> {
-        let outcome = self.nand.reprogram(ppn, page.written, page.logical, page.data, spare)?;
         self.programmed(ppn, page, outcome, cause, after, signal);
         Ok(outcome)
     }

@@ -3,14 +3,16 @@
 //! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
 //! core to one exception class. No logic of the simulator is here.
 
+mod traces;
+mod wear;
 mod wom;
+mod workload;
 
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::host;
-use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::host::fs::replay::is_file_system;
 use palimpsest_core::host::fs::schemes;
-use palimpsest_core::host::request::Source;
 use palimpsest_core::host::trace::{self, TraceOptions};
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
@@ -20,11 +22,9 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
 use serde::Deserialize;
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::time::{Duration, Instant};
+use workload::{Opening, describe_io};
 
 create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can meet.");
 create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
@@ -80,64 +80,8 @@ fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
     })
 }
 
-fn describe_io(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file; expected a name that exists or a path to a file".into(),
-        std::io::ErrorKind::PermissionDenied => "the file may not be read; expected a readable file".into(),
-        std::io::ErrorKind::IsADirectory => "this is a directory; expected a file".into(),
-        _ => error.to_string(),
-    }
-}
-
 fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String]) -> PyResult<Resolved> {
     config::resolve(ssd, ftl, overrides, &read_file).map_err(raise)
-}
-
-/// The workload that `text` names: a preset, a file, or a specification in fio's language.
-fn open_workload(
-    text: &str,
-    resolved: &Resolved,
-    options: &RunOptions,
-) -> palimpsest_core::error::Result<Box<dyn Source>> {
-    let bytes = resolved.drive.logical_bytes();
-    let generated = |spec: &str| -> palimpsest_core::error::Result<Box<dyn Source>> {
-        let spec = FioSpec::parse(spec)?;
-        Ok(Box::new(FioSource::new(&spec, bytes, options.seed)?))
-    };
-    if let Some(spec) = config::workload_spec(text) {
-        return generated(&spec);
-    }
-    if let Some((name, changes)) = text.split_once(',')
-        && let Some(spec) = config::workload_spec(name)
-    {
-        return generated(&FioSpec::changed(&spec, changes)?);
-    }
-    let path = Path::new(text);
-    if text.contains('=') && !path.exists() {
-        return generated(text);
-    }
-    if !path.exists() {
-        return Err(unknown_workload(text));
-    }
-    if path.is_dir() {
-        return Err(CoreError::input(text, "this is a directory; expected a trace file"));
-    }
-    let file = File::open(path).map_err(|error| CoreError::input(text, describe_io(&error)))?;
-    let trace_options = TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad };
-    trace::open_trace(Box::new(BufReader::with_capacity(1 << 18, file)), text, &trace_options)
-}
-
-fn unknown_workload(text: &str) -> CoreError {
-    let presets = config::workload_presets();
-    let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-    CoreError::input(
-        format!("--workload {text}"),
-        format!(
-            "there is no preset, no file and no specification of this name; expected one of {}, a trace file, or a \
-             specification such as rw=randwrite,bs=4k",
-            names.join(", ")
-        ),
-    )
 }
 
 fn parse_options(text: &str) -> PyResult<RunOptions> {
@@ -209,10 +153,14 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
     let core = core_options(&options)?;
+    // Only a file system has a use for names.
+    let file_names = is_file_system(&resolved.drive.ftl.name);
+    let trace = TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names };
+    let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
     let mut teller = Teller { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
-        let outcome = open_workload(&options.workload, &resolved, &options)
+        let outcome = workload::open(&options.workload, &opening)
             .and_then(|mut source| run_core(&resolved, source.as_mut(), &core, &mut |progress| teller.tell(progress)));
         (outcome, Instant::now())
     });
@@ -299,7 +247,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
+    module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;
+    module.add_function(wrap_pyfunction!(wear::bit_error_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(wear::life, module)?)?;
     module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

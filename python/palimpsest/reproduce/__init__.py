@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "PAPERS", "Batch", "chosen", "reproduce"]
 
-PAPERS = {"mga": "mga", "spread": "spread", "codesign": "codesign"}
+PAPERS = {"mga": "mga", "llh": "llh", "spread": "spread", "codesign": "codesign"}
 """Papers whose reproduction exists, and the module of each."""
 
 NAMES = ("mga", "llh", "spread", "codesign", "all")

@@ -154,7 +154,7 @@ UNKNOWNS = (
     Unknown("locality", "Zipf 0.9", "random_distribution=zipf:0.9"),
     Unknown("locality", "Zipf 1.2", "random_distribution=zipf:1.2"),
     Unknown("dies", "1 a channel", overrides=("ssd.dies_per_chip=1",)),
-    Unknown("dies", "4 a channel", overrides=("ssd.dies_per_chip=4", "ssd.blocks_per_plane=32")),
+    Unknown("dies", "4 a channel", overrides=("ssd.dies_per_chip=4",)),
     Unknown("flash commands", "no plane commands", overrides=("sim.multi_plane=false",)),
     Unknown("flash commands", "no cache register", overrides=("sim.cache_register=false",)),
     Unknown("scheduling", "reads first", overrides=("sim.scheduler=read-first",), quick=True),

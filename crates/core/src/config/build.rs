@@ -8,6 +8,7 @@ use crate::geometry::Geometry;
 use crate::host::settings::{Acknowledge, FileSystemSettings, Files, HostSettings};
 use crate::nand::faults::FaultSettings;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
+use crate::nand::wear::WearTable;
 use crate::plan::select::ReadPolicy;
 use crate::sim::settings::{Scheduler, SimSettings, Suspend};
 use crate::units::{Nanos, Picojoules, Rate};
@@ -42,6 +43,7 @@ impl Values<'_> {
     getter!(bytes, Bytes, u64);
     getter!(rate, Rate, Rate);
     getter!(ratio, Ratio, f64);
+    getter!(ratios, Ratios, Vec<f64>);
     getter!(energy, Energy, Picojoules);
     getter!(energies, Energies, Vec<Picojoules>);
     getter!(blocks, Blocks, BlockCount);
@@ -125,6 +127,13 @@ fn part(name: &str, values: &Values) -> Part {
         t_dma_words: values.times("part.t_dma_words"),
         spread_reach: values.choice("part.spread_reach", &[SpreadReach::Any, SpreadReach::Run]),
         endurance: values.small("part.endurance"),
+        wear: WearTable {
+            fresh_rate: values.ratio("part.ber_fresh"),
+            limit_rate: values.ratio("part.ber_limit"),
+            shares: values.ratios("part.reuse_shares"),
+            reprogram_loss: values.ratios("part.reuse_loss"),
+            voltage_loss: values.ratios("part.voltage_loss"),
+        },
         e_read: values.energy("part.e_read"),
         e_read_high: values.energy("part.e_read_high"),
         e_read_words: values.energies("part.e_read_words"),
@@ -167,6 +176,9 @@ fn ftl(values: &Values) -> FtlSettings {
         read_count_aging: values.count("ftl.read_count_aging"),
         threshold_pu: value::threshold(&values.text("ftl.threshold_pu")).expect("the value was read as a threshold"),
         threshold_window: values.small("ftl.threshold_window"),
+        threshold_steps: values.small("ftl.threshold_steps"),
+        reuse_empty: values.flag("ftl.reuse_empty"),
+        threshold_floor: values.small("ftl.threshold_floor"),
         safe_life: values.ratio("ftl.safe_life"),
         wom: values.text("ftl.wom"),
         wom_spare: values.ratio("ftl.wom_spare"),

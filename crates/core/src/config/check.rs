@@ -42,6 +42,7 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     times(values)?;
     program_order(drive, values)?;
     words(drive, values)?;
+    wear(drive, values)?;
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
     file_system(drive, values)?;
@@ -355,6 +356,30 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
         if most == 1 { "" } else { "s" },
     );
     refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+/// Bit error rates must grow, and the tables of what shortens a life must be tables.
+fn wear(drive: &Drive, values: &Values) -> Result<()> {
+    let wear = &drive.part.wear;
+    if wear.fresh_rate <= 0.0 || wear.fresh_rate >= wear.limit_rate {
+        let what = "a block wears from its fresh rate to its limit; expected 0 < part.ber_fresh < part.ber_limit";
+        return refuse(values, &["part.ber_fresh", "part.ber_limit"], what);
+    }
+    let ascend = |list: &[f64]| list.iter().zip(list.iter().skip(1)).all(|(one, next)| one < next);
+    if !ascend(&wear.shares) || wear.shares.first() == Some(&0.0) || wear.shares.last().is_some_and(|&last| last < 1.0)
+    {
+        let what = "expected shares that ascend from above 0% to 100%, or none";
+        return refuse(values, &["part.reuse_shares"], what);
+    }
+    for (key, losses) in [("part.reuse_loss", &wear.reprogram_loss), ("part.voltage_loss", &wear.voltage_loss)] {
+        if !losses.is_empty() && losses.len() != wear.shares.len() {
+            return refuse(values, &[key, "part.reuse_shares"], "expected a loss for each share, or none");
+        }
+        if !ascend(losses) || losses.last().is_some_and(|&last| last >= 1.0) {
+            return refuse(values, &[key], "expected losses that ascend and stay below 100%");
+        }
+    }
+    Ok(())
 }
 
 /// A file system needs room beside what the drive offers to the host: for its records, and for collection.

@@ -2,7 +2,7 @@
 //! but `config/build.rs`, which puts their values into the typed settings.
 
 use super::value::Kind::{
-    self, Blocks, Boundary, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio,
+    self, Blocks, Boundary, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Ratios,
     Threshold, Time, Times, Victim,
 };
 
@@ -106,6 +106,21 @@ pub static KEYS: &[Key] = &[
         "words that one spread read may name: any, or one run of adjacent words",
     ),
     key("part.endurance", Count { min: 1, max: ANY }, "3000", "erases that a block is rated for"),
+    key("part.ber_fresh", PROBABILITY, "0.001%", "raw bit error rate of a new block"),
+    key(
+        "part.ber_limit",
+        PROBABILITY,
+        "0.1%",
+        "raw bit error rate that ends a block's life, reached after part.endurance",
+    ),
+    key(
+        "part.reuse_shares",
+        Ratios,
+        "[]",
+        "shares of part.endurance spent programming low pages again, ascending to 100%, for the next two; none: not measured",
+    ),
+    key("part.reuse_loss", Ratios, "[]", "share of part.endurance that each of them costs"),
+    key("part.voltage_loss", Ratios, "[]", "share of it that the raised threshold voltage alone costs"),
     key("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
     same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
     key("part.e_read_words", Energies, "[]", "energy of sensing 1, 2, ... words in spread mode; none: as for the page"),
@@ -215,6 +230,24 @@ pub static KEYS: &[Key] = &[
         Count { min: 0, max: 1000 },
         "5",
         "llh: collections whose mean valid count moves that threshold; 0: it never moves",
+    ),
+    key(
+        "ftl.threshold_steps",
+        Count { min: 1, max: 1000 },
+        "1",
+        "llh: collections in a row that point the same way before that threshold moves",
+    ),
+    key(
+        "ftl.threshold_floor",
+        Count { min: 0, max: 1 << 24 },
+        "0",
+        "llh: blocks that the threshold does not fall below (what it starts with may be less)",
+    ),
+    key(
+        "ftl.reuse_empty",
+        Flag,
+        "false",
+        "llh: whether a partially-used block without a valid page is reused at once, however few wait",
     ),
     key("ftl.safe_life", PROBABILITY, "40%", "llh: share of part.endurance in which low pages are reused"),
     key("ftl.wom", Name, "polar", "llh: write-once-memory code of second writes"),

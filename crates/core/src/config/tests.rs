@@ -9,6 +9,7 @@ use crate::units::{GIB, Rate};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+mod llh_paper;
 mod messages;
 
 fn no_file(path: &str) -> Result<String> {
@@ -73,7 +74,8 @@ fn every_preset_resolves_and_survives_being_written() {
 #[test]
 fn every_part_and_workload_can_be_had() {
     let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
-    assert_eq!(names, ["k9-slc-8k", "k9-slc-16k", "vnand-16k", "mlc-8k", "mlc-32k", "a16", "mlc-4k", "tlc-16k"]);
+    let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "c35"];
+    assert_eq!(names, [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k"]].concat());
     for name in names {
         let resolved = preset("default", &[&format!("ssd.part={name}")]).unwrap();
         assert_eq!(resolved.drive.part.name, name);

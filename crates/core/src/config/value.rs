@@ -53,6 +53,8 @@ pub enum Kind {
         /// The largest.
         max: f64,
     },
+    /// A list of ratios up to 1.
+    Ratios,
     /// An energy, at most a joule.
     Energy,
     /// A list of energies.
@@ -79,6 +81,7 @@ pub enum Value {
     Bytes(u64),
     Rate(units::Rate),
     Ratio(f64),
+    Ratios(Vec<f64>),
     Energy(Picojoules),
     Energies(Vec<Picojoules>),
     Blocks(BlockCount),
@@ -161,6 +164,7 @@ impl Kind {
                 ratio_from_number(*number).and_then(|ratio| at_most(ratio, max))
             }
             (Kind::Ratio { .. }, Raw::Whole(number)) => ratio_from_number(*number as f64).map(Value::Ratio),
+            (Kind::Ratios, Raw::List(list)) => list.iter().map(ratio_in_list).collect::<Parsed<_>>().map(Value::Ratios),
             (Kind::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
             (Kind::Energies, Raw::List(list)) => {
                 list.iter().map(energy_in_list).collect::<Parsed<_>>().map(Value::Energies)
@@ -193,6 +197,7 @@ impl Kind {
             Kind::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
             Kind::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
             Kind::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
+            Kind::Ratios => "expected a list of percentages such as [\"20%\", \"40%\"]".into(),
             Kind::Energy => "expected an energy such as \"50.37uJ\"".into(),
             Kind::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),
             Kind::Blocks => {
@@ -214,6 +219,7 @@ impl Value {
             Value::Factor(number) => number.to_string(),
             Value::Times(times) => list_to_toml(times, |&time| format_time(time)),
             Value::Energies(energies) => list_to_toml(energies, |&energy| format_energy(energy)),
+            Value::Ratios(ratios) => list_to_toml(ratios, |&ratio| format_ratio(ratio)),
             _ => toml_edit::Value::from(self.to_text()).to_string(),
         }
     }
@@ -226,6 +232,7 @@ impl Value {
             Value::Factor(number) => (*number).into(),
             Value::Times(times) => times.iter().map(|&time| format_time(time)).collect(),
             Value::Energies(energies) => energies.iter().map(|&energy| format_energy(energy)).collect(),
+            Value::Ratios(ratios) => ratios.iter().map(|&ratio| format_ratio(ratio)).collect(),
             _ => self.to_text().into(),
         }
     }
@@ -240,9 +247,12 @@ impl Value {
             Value::Ratio(ratio) => format_ratio(*ratio),
             Value::Energy(energy) => format_energy(*energy),
             Value::Blocks(count) => format_blocks(*count),
-            Value::Count(_) | Value::Flag(_) | Value::Factor(_) | Value::Times(_) | Value::Energies(_) => {
-                self.to_toml()
-            }
+            Value::Count(_)
+            | Value::Flag(_)
+            | Value::Factor(_)
+            | Value::Times(_)
+            | Value::Energies(_)
+            | Value::Ratios(_) => self.to_toml(),
         }
     }
 }
@@ -360,6 +370,13 @@ fn time_in_list(raw: &Raw) -> Parsed<Nanos> {
     match raw {
         Raw::Text(text) => time(text),
         _ => Err(format!("{} in the list is not possible; {}", raw.describe(), Kind::Time.expected())),
+    }
+}
+
+fn ratio_in_list(raw: &Raw) -> Parsed<f64> {
+    match (Kind::Ratio { max: 1.0 }).read(raw)? {
+        Value::Ratio(ratio) => Ok(ratio),
+        other => unreachable!("a ratio was read as {other:?}"),
     }
 }
 

@@ -181,7 +181,8 @@ impl Llh {
             settings: settings.clone(),
         };
         for bank in 0..geometry.planes() {
-            let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 });
+            let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
+                .slowed(settings.threshold_steps, settings.threshold_floor);
             layer.banks.push(Bank { frontiers: [NOWHERE; 2], waiting: [Vec::new(), Vec::new()], threshold });
         }
         layer

@@ -143,6 +143,12 @@ pub struct FtlSettings {
     pub threshold_pu: ThresholdPu,
     /// `llh`: collections whose mean valid count moves that threshold; 0: it never moves.
     pub threshold_window: u32,
+    /// `llh`: collections in a row that point the same way before that threshold moves.
+    pub threshold_steps: u32,
+    /// `llh`: blocks that it does not fall below.
+    pub threshold_floor: u32,
+    /// `llh`: whether a partially-used block without a valid page is reused at once, however few wait.
+    pub reuse_empty: bool,
     /// `llh`: share of the part's endurance in which low pages are reused.
     pub safe_life: f64,
     /// `llh`: name of the write-once-memory code.
@@ -187,6 +193,9 @@ impl FtlSettings {
             hot_below: HotBelow::Zipf(1.0),
             threshold_pu: ThresholdPu::SpareOver(2),
             threshold_window: 5,
+            threshold_steps: 1,
+            threshold_floor: 0,
+            reuse_empty: false,
             safe_life: 0.4,
             wom: "polar".into(),
             wom_spare: 1.0,

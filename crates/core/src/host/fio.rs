@@ -15,10 +15,14 @@
 //! - `KiB` is 1024 bytes, like `k` (fio, with its default kb_base, swaps the two).
 //! - `rate_iops` makes an open loop: requests arrive at that rate however many are outstanding.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
+//! - Percentages have a decimal and rates have three, as published statistics do.
+//! - `sequential_from=64k` lets the large requests of a random pattern follow each other, in the end of the region that
+//!   `sequential_size` gives them: what in fio is a second, sequential job beside the random one.
 //! - The default length is `n=100k` requests rather than the size of the region.
 
 mod distribution;
 mod files;
+mod jobs;
 mod keys;
 mod pattern;
 mod quantity;
@@ -29,6 +33,7 @@ mod spec;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
+pub use jobs::{JobFile, JobsSource, is_job_file};
 pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;

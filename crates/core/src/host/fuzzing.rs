@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use super::fio::{FioSource, FioSpec};
+use super::fio::{FioSource, FioSpec, JobFile};
 use super::request::{SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace};
 use crate::units::GIB;
@@ -16,6 +16,23 @@ pub const SAMPLES: &[(&str, &str)] = &[
     (
         "csv",
         "time_ns,op,offset_bytes,size_bytes\n7,write,32768,4096\n1000000007,R,65536,8192\n3000000007,w,4096,4096\n",
+    ),
+    (
+        "etw",
+        "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, \
+         IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName\nEndHeader\nOS Version: 6.0, Trace Size: 1KB\n \
+         DiskWriteInit, 1, System ( 4), 64, 0xfffffa80\n \
+         DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, 0xff, \
+         \"C:\\$Mft\"\n \
+         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, 0xff, \
+         \"C:\\a, b\"\n \
+         DiskWrite, 3000007, System ( 4), 64, 0xfffffa80, 0x0000001000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, \
+         0xff, \"C:\\$Mft\"\n",
+    ),
+    (
+        "iolog",
+        "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n5 /dev/a write 32768 4096\n1000005 /dev/a read 65536 8192\n\
+         3000005 /dev/b write 4096 4096\n3000006 /dev/a close\n",
     ),
     (
         "msr",
@@ -56,20 +73,55 @@ pub const SPECS: &[&str] = &[
      bssplit=4k/50:16k/50,rate_iops=20000",
     "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
     "rw=trimwrite,bs=64k,io_size=1GiB",
+    "rw=randrw,bssplit=4k/99.3:64k/0.7,sequential_from=64k,sequential_size=25%,rate_iops=3.15,\
+     random_distribution=zipf:0.9:0,percentage_random=100,17.3",
     "rw=randread,random_distribution=hotspot:20/80,ba=8k,randseed=7",
     "rw=randwrite,random_distribution=zoned:50/5:30/15:20/80,loops=2",
     "rw=randtrim,random_distribution=pareto:0.2",
     "rw=randread,random_distribution=normal:10,norandommap",
 ];
 
+/// Small valid job files.
+pub const JOB_FILES: &[&str] = &[
+    "# comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\n\n[reader]\nrw=randread\niodepth=8\n",
+    "; comment\n[a]\nrate_iops=1000\nnumber_ios=30\nrw=read\n[b]\nrate_iops=2k\nn=40\nrw=write\nbssplit=4k/50:8k/50\n",
+    "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
+];
+
+/// Reads `bytes` as a job file, and draws some requests when it is one.
+pub fn fuzz_job_file(bytes: &[u8]) {
+    const DRAWS: usize = 64;
+    let Ok(file) = JobFile::parse(&String::from_utf8_lossy(bytes), "fuzz") else { return };
+    let Ok(mut source) = file.source(GIB, 1) else { return };
+    let mut latest = 0;
+    for _ in 0..DRAWS {
+        let Ok(Some(request)) = source.next_request() else { break };
+        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= GIB, "{request:?}");
+        assert!(request.arrival >= latest, "arrivals go back");
+        latest = request.arrival;
+    }
+    let _ = source.place();
+}
+
 /// Reads `bytes` as a trace: recognised, and as each format, with and without bad lines.
 pub fn fuzz_trace(bytes: &[u8]) {
     let names = FORMATS.iter().map(|format| Some(format.name.to_string()));
     for format in std::iter::once(None).chain(names) {
         for skip_bad in [false, true] {
-            let options = TraceOptions { format: format.clone(), skip_bad };
+            let options = TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad };
             drain_trace(bytes, &options);
         }
+    }
+}
+
+/// Reads `bytes` as a file that is read from its end.
+#[cfg(feature = "parquet")]
+pub fn fuzz_parquet(bytes: &[u8]) {
+    for skip_bad in [false, true] {
+        let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };
+        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
+        let Ok(mut source) = opened else { continue };
+        while let Ok(Some(_)) = source.next_request() {}
     }
 }
 

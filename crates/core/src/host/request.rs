@@ -4,6 +4,7 @@
 
 use crate::error::Result;
 pub use crate::geometry::RequestKind;
+pub use crate::host::file_names::{FileNames, NO_FILE};
 use crate::units::Nanos;
 pub use crate::units::SECTOR_BYTES;
 
@@ -20,6 +21,16 @@ pub struct Request {
     pub sectors: u32,
     /// Which file or stream the workload says this belongs to; 0 where it says nothing.
     pub stream: u32,
+    /// Which named file it belongs to, a number of the source's [`FileNames`]; [`NO_FILE`] where none is known.
+    pub file: u32,
+}
+
+impl Request {
+    /// What it belongs to, as one number: the file where one is named, else the stream; 0 where the workload says nothing.
+    #[inline]
+    pub fn owner(&self) -> u32 {
+        if self.file == NO_FILE { self.stream } else { self.file + 1 }
+    }
 }
 
 /// When requests are given to the drive.
@@ -56,6 +67,16 @@ pub trait Source: Send {
 
     /// How many requests there will be in all, where that is known without reading them.
     fn expected_requests(&self) -> Option<u64> {
+        None
+    }
+
+    /// The names behind [`Request::file`] of the requests so far, where the workload has names and they were asked for.
+    fn file_names(&self) -> Option<&FileNames> {
+        None
+    }
+
+    /// The trace format it is read as; `None` for generated workloads.
+    fn format(&self) -> Option<&'static str> {
         None
     }
 

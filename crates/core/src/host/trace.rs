@@ -1,4 +1,5 @@
-//! Trace files as workloads: which formats exist, how one is recognised, and the entry point [`open_trace`].
+//! Trace files as workloads: which formats exist, how one is recognised, and the entry point [`open_trace`]; and as
+//! [`output`].
 //!
 //! A format is recognised by content, never by name: the first 64 KiB after decompression are offered to every format
 //! of [`FORMATS`], and the one that reads most lines as its records wins (the earlier in the list when equal). Each
@@ -13,6 +14,7 @@
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file share one address space
 //!   and are told apart by [`Request::stream`](crate::host::request::Request::stream) only.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
+//! - Names of files are read on request only ([`TraceOptions::file_names`]); then alone memory grows, with their number.
 //! - A last line without line end is read as it is: whether a number at its end was cut cannot be seen.
 //!
 //! Ignored everywhere: response times, process names, content hashes.
@@ -23,19 +25,24 @@ mod blkreplay;
 mod columns;
 mod dchoices;
 mod disksim;
+mod etw;
 mod fields;
 mod fiu;
 mod head;
 mod input;
+mod iolog;
 mod line_format;
 mod line_source;
 mod lines;
 mod mqsim;
 mod msr;
+pub mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod spc;
 mod tencent;
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 
 use crate::error::{Error, Result};
 use crate::host::request::Source;
@@ -54,6 +61,8 @@ pub const MAX_REQUEST_BYTES: u64 = GIB;
 /// Every trace format, in the order in which ties of recognition are decided.
 pub const FORMATS: &[Format] = &[
     Format::of_lines::<columns::Columns>(),
+    Format::of_lines::<etw::Etw>(),
+    Format::of_lines::<iolog::Iolog>(),
     Format::of_lines::<msr::Msr>(),
     Format::of_lines::<alibaba::Alibaba>(),
     Format::of_lines::<spc::Spc>(),
@@ -64,6 +73,8 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
     Format::of_lines::<disksim::DiskSim>(),
+    #[cfg(feature = "parquet")]
+    parquet::FORMAT,
 ];
 
 /// One trace format.
@@ -76,8 +87,13 @@ pub struct Format {
     /// One line for listings.
     pub about: &'static str,
     recognise: fn(&Head<'_>) -> Vote,
-    open: fn(Opened) -> Box<dyn Source>,
+    open: fn(Opened) -> Result<Box<dyn Source>>,
+    holds: line_format::Holds,
+    create: Create,
 }
+
+/// Begins a trace as output.
+type Create = fn(output::Compressed) -> std::io::Result<Box<dyn output::Sink>>;
 
 impl Format {
     /// A format whose records are lines of text.
@@ -88,6 +104,8 @@ impl Format {
             about: F::ABOUT,
             recognise: head::vote::<F>,
             open: line_source::open::<F>,
+            holds: F::HOLDS,
+            create: output::LineSink::<F>::create,
         }
     }
 
@@ -95,6 +113,24 @@ impl Format {
     pub fn named(name: &str) -> Option<&'static Format> {
         let is_named = |format: &&Format| format.name == name || format.aliases.contains(&name);
         FORMATS.iter().find(is_named)
+    }
+
+    /// The format that files with this ending are written in.
+    fn of_ending(ending: &str) -> Option<&'static Format> {
+        match ending {
+            "load" => Format::named("blkreplay"),
+            _ => Format::named(ending),
+        }
+    }
+
+    /// Whether its files are text, to be compressed as a whole.
+    pub fn is_text(&self) -> bool {
+        self.name != "parquet"
+    }
+
+    /// What its records can say, and what it is written through.
+    fn output(&self) -> (line_format::Holds, Create) {
+        (self.holds, self.create)
     }
 }
 
@@ -105,12 +141,15 @@ pub struct TraceOptions {
     pub format: Option<String>,
     /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data stops always.
     pub skip_bad: bool,
+    /// Keep the names of files ([`Source::file_names`]), at the price of a table of them.
+    pub file_names: bool,
 }
 
 /// An open file on its way to the reader of its format.
 struct Opened {
     lines: LineReader,
     skip_bad: bool,
+    file_names: bool,
     /// The line that decided the format; `None` when the user did.
     recognised_from: Option<u64>,
 }
@@ -139,7 +178,26 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
             }
         },
     };
-    Ok((format.open)(Opened { lines, skip_bad: options.skip_bad, recognised_from }))
+    (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
+}
+
+/// A file that can be read at any place.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// As [`open_trace`], for a file rather than a pipe: Parquet is read from its end.
+///
+/// # Errors
+/// As [`open_trace`].
+pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    #[cfg(feature = "parquet")]
+    if parquet::is_meant(input.as_mut(), name, options)? {
+        return parquet::open(input, name, options);
+    }
+    let start = input.seek(SeekFrom::Start(0));
+    start.map_err(|failure| Error::Io { place: name.to_string(), what: failure.to_string() })?;
+    open_trace(Box::new(input), name, options)
 }
 
 fn find_forced(name: &str) -> Result<&'static Format> {
@@ -174,5 +232,7 @@ fn format_names() -> String {
     names.join(", ")
 }
 
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod tests;

@@ -177,13 +177,15 @@ pub struct Energy {
     pub total: f64,
 }
 
-/// Wear of the drive since it was new, preconditioning included; and how many bytes the host could write at the
-/// measured rate of erases before the mean block reaches its endurance (null where the run erased nothing).
+/// Wear of the drive since it was new, preconditioning included; how many of the blocks erased in the measured part had been
+/// reused; and how many bytes the host could write before the mean block of a new drive reaches its limit of bit errors (null
+/// where the run erased nothing): see [`super::lifetime`].
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Lifetime {
     pub mean_erases: f64,
     pub max_erases: u32,
+    pub reused_erases: u64,
     pub projected_host_bytes: Option<u64>,
     pub retired_blocks: u64,
 }

@@ -5,6 +5,7 @@
 //! temperature, variation between chips and between pages of a block other than low and high.
 
 use super::WordMask;
+use super::wear::WearTable;
 use crate::units::{Nanos, Picojoules, Rate};
 
 /// Bits a cell.
@@ -82,7 +83,7 @@ impl ReadCommand {
 }
 
 /// Time of the array operations, and energy of all of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Name of the preset.
     pub name: String,
@@ -130,6 +131,8 @@ pub struct Part {
     pub spread_reach: SpreadReach,
     /// Erases that a block is rated for.
     pub endurance: u32,
+    /// How its bit error rate grows until then, and what programming low pages again costs of it.
+    pub wear: WearTable,
     /// Energy of sensing a page (low page).
     pub e_read: Picojoules,
     /// Energy of sensing a high page.
@@ -241,6 +244,7 @@ pub(crate) mod tests {
             t_dma_words: Vec::new(),
             spread_reach: SpreadReach::Any,
             endurance: 100_000,
+            wear: WearTable::default(),
             e_read: 2_000_000,
             e_read_high: 2_000_000,
             e_read_words: Vec::new(),

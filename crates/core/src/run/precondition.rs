@@ -1,9 +1,10 @@
 //! Bringing a drive into a state worth measuring, at count fidelity: fast, and always with an end.
 //!
 //! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites what was filled, so many
-//! times its size, in units of the map at uniform random addresses; `steady` fills the whole drive and overwrites it at random
-//! until the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have
-//! been written. `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), as it lays them out.
+//! times its size, in units of the map at uniform random addresses; `bs:64KiB` fills with writes of that size instead of units
+//! of the map, for layers that tell hot writes by their size; `steady` fills the whole drive and overwrites it at random until
+//! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
+//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), as it lays them out.
 
 use super::{Phase, Session};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::metrics::report;
 use crate::rng::Rng;
 use crate::sim::device::Command;
 use crate::units::SECTOR_BYTES;
+use crate::units::parse::{format_bytes, parse_bytes};
 
 /// What to do before the measurement.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +27,8 @@ pub enum Precondition {
         share: f64,
         /// Random overwrites, in multiples of what was filled.
         random: f64,
+        /// Bytes of a write that fills; 0: a unit of the map.
+        write_bytes: u64,
     },
     /// Overwrite at random until the write amplification is steady.
     Steady,
@@ -32,8 +36,9 @@ pub enum Precondition {
     Layout,
 }
 
-const EXPECTED: &str =
-    "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx, such as fill:90%,random:2x";
+const EXPECTED: &str = "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx (and bs:SIZE), such as fill:90%,random:2x";
+/// Largest write that fills.
+const MOST_WRITE_BYTES: u64 = 1 << 30;
 /// Overwrites are measured in windows of 1 / this of the drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;
@@ -53,9 +58,16 @@ impl Precondition {
             "layout" => return Ok(Precondition::Layout),
             _ => {}
         }
-        let (mut share, mut random) = (None, None);
+        let (mut share, mut random, mut write_bytes) = (None, None, None);
         for part in text.split(',').map(str::trim) {
             let (name, value) = part.split_once(':').ok_or_else(|| wrong(format!("{part:?} has no value")))?;
+            if name == "bs" {
+                let bytes = parse_bytes(value).map_err(&wrong)?;
+                if bytes == 0 || bytes > MOST_WRITE_BYTES || write_bytes.replace(bytes).is_some() {
+                    return Err(wrong(format!("{value:?} is no size of writes, or the second one")));
+                }
+                continue;
+            }
             let (slot, unit) = match name {
                 "fill" => (&mut share, '%'),
                 "random" => (&mut random, 'x'),
@@ -76,7 +88,7 @@ impl Precondition {
         if random > 100.0 {
             return Err(wrong("more than 100 overwrites of a drive change nothing".into()));
         }
-        Ok(Precondition::Fill { share, random })
+        Ok(Precondition::Fill { share, random, write_bytes: write_bytes.unwrap_or(0) })
     }
 }
 
@@ -89,11 +101,11 @@ pub(super) fn precondition(
     let mut done = report::Precondition { spec: describe(what), ..Default::default() };
     match *what {
         Precondition::None => {}
-        Precondition::Fill { share, random } => {
+        Precondition::Fill { share, random, write_bytes } => {
             let units = ((session.units() as f64 * share) as u64).max(1);
             let overwrites = (units as f64 * random) as u64;
             session.expect(Phase::Precondition, units + overwrites)?;
-            fill(session, units)?;
+            fill(session, units, (write_bytes / session.unit_bytes()).max(1))?;
             let before = session.written();
             overwrite(session, units, overwrites)?;
             done.last_write_amplification = session.amplification_since(before);
@@ -102,7 +114,7 @@ pub(super) fn precondition(
             let units = session.units();
             let window = (units / WINDOWS_PER_DRIVE).max(1);
             session.expect(Phase::Precondition, units + window * MOST_WINDOWS as u64)?;
-            fill(session, units)?;
+            fill(session, units, 1)?;
             let steady = settle(session, units, window)?;
             (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
         }
@@ -117,8 +129,16 @@ fn describe(what: &Precondition) -> String {
         Precondition::None => "none".into(),
         Precondition::Steady => "steady".into(),
         Precondition::Layout => "layout".into(),
-        Precondition::Fill { share, random } if *random == 0.0 => format!("fill:{}%", share * 100.0),
-        Precondition::Fill { share, random } => format!("fill:{}%,random:{random}x", share * 100.0),
+        Precondition::Fill { share, random, write_bytes } => {
+            let mut text = format!("fill:{}%", share * 100.0);
+            if *random > 0.0 {
+                text += &format!(",random:{random}x");
+            }
+            if *write_bytes > 0 {
+                text += &format!(",bs:{}", format_bytes(*write_bytes));
+            }
+            text
+        }
     }
 }
 
@@ -154,9 +174,9 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
     Ok(())
 }
 
-fn fill(session: &mut Session<'_>, units: u64) -> Result<()> {
-    for unit in 0..units {
-        write_unit(session, unit)?;
+fn fill(session: &mut Session<'_>, units: u64, at_a_time: u64) -> Result<()> {
+    for first in (0..units).step_by(at_a_time as usize) {
+        write_units(session, first, at_a_time.min(units - first))?;
     }
     Ok(())
 }
@@ -164,15 +184,15 @@ fn fill(session: &mut Session<'_>, units: u64) -> Result<()> {
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
     for _ in 0..times {
-        write_unit(session, rng.below(units))?;
+        write_units(session, rng.below(units), 1)?;
     }
     Ok(())
 }
 
 #[inline]
-fn write_unit(session: &mut Session<'_>, unit: u64) -> Result<()> {
+fn write_units(session: &mut Session<'_>, first: u64, units: u64) -> Result<()> {
     let sectors = session.unit_bytes() / SECTOR_BYTES;
-    let extent = Extent { sector: unit * sectors, sectors: sectors as u32 };
+    let extent = Extent { sector: first * sectors, sectors: (units * sectors) as u32 };
     session.count(Command { kind: RequestKind::Write, extent })
 }
 
@@ -184,8 +204,11 @@ mod tests {
     fn notation() {
         assert_eq!(Precondition::parse("none"), Ok(Precondition::None));
         assert_eq!(Precondition::parse("layout"), Ok(Precondition::Layout));
-        assert_eq!(Precondition::parse("fill:90%"), Ok(Precondition::Fill { share: 0.9, random: 0.0 }));
-        assert_eq!(Precondition::parse("fill:50%, random:2x"), Ok(Precondition::Fill { share: 0.5, random: 2.0 }));
+        assert_eq!(Precondition::parse("fill:90%"), Ok(Precondition::Fill { share: 0.9, random: 0.0, write_bytes: 0 }));
+        let parsed = Precondition::parse("fill:50%, random:2x, bs:64KiB").unwrap();
+        assert_eq!(parsed, Precondition::Fill { share: 0.5, random: 2.0, write_bytes: 64 << 10 });
+        assert_eq!(describe(&parsed), "fill:50%,random:2x,bs:64KiB");
+        assert!(Precondition::parse("fill:50%,bs:64").is_err() && Precondition::parse("fill:50%,bs:0B").is_err());
         for wrong in
             ["", "full", "fill", "fill:", "fill:90", "fill:0%", "fill:101%", "random:2x", "fill:-1%", "fill:nan%"]
         {

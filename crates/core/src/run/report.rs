@@ -4,6 +4,7 @@ use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Ut
 use crate::config::Resolved;
 use crate::ftl::{Figure, Report};
 use crate::metrics::histogram::Histogram;
+use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
@@ -31,6 +32,12 @@ pub(super) fn outcome(
     let data_bytes = io.data_bytes - io_before.data_bytes;
     let written = session.host.bytes_written;
     let recorder = &session.recorder;
+    let measured = Measured {
+        host_bytes: written,
+        erases: flash.erases,
+        reused_erases: session.device.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
+        second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
+    };
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: drive.ftl.name.clone(),
@@ -73,9 +80,9 @@ pub(super) fn outcome(
             tables: report.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
-        lifetime: lifetime(session, &report, written, flash.erases),
+        lifetime: lifetime(session, &report, drive.ftl.safe_life, &measured),
         ftl_stats: own_figures(&report, before),
-        notes: notes(session, skipped_lines, &precondition),
+        notes: notes(session, skipped_lines, &precondition, unsafe_after(&drive.part, drive.ftl.safe_life, &measured)),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -142,15 +149,14 @@ fn energy(session: &Session<'_>) -> Energy {
     }
 }
 
-fn lifetime(session: &Session<'_>, report: &Report, written: u64, erases: u64) -> Lifetime {
+fn lifetime(session: &Session<'_>, report: &Report, safe_life: f64, measured: &Measured) -> Lifetime {
     let nand = &session.device.io.nand;
     let blocks = nand.geometry().blocks();
-    let budget = u128::from(nand.part().endurance) * u128::from(blocks);
     Lifetime {
         mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
         max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
-        projected_host_bytes: (erases > 0)
-            .then(|| u64::try_from(u128::from(written) * budget / u128::from(erases)).unwrap_or(u64::MAX)),
+        reused_erases: measured.reused_erases,
+        projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
         retired_blocks: report.retired_blocks,
     }
 }
@@ -176,7 +182,12 @@ fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
 }
 
 /// What the user should know about how the result came about.
-fn notes(session: &Session<'_>, skipped_lines: u64, precondition: &Precondition) -> Vec<String> {
+fn notes(
+    session: &Session<'_>,
+    skipped_lines: u64,
+    precondition: &Precondition,
+    unsafe_after: Option<u64>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if session.interrupted {
         notes.push("interrupted: these are the figures up to then".into());
@@ -199,6 +210,14 @@ fn notes(session: &Session<'_>, skipped_lines: u64, precondition: &Precondition)
     }
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
+    }
+    if let Some(cycles) = unsafe_after {
+        let part = session.device.io.nand.part();
+        notes.push(format!(
+            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are reused: \
+             less of ftl.safe_life is safe",
+            part.name, part.endurance
+        ));
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());

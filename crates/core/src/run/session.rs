@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        self.device.set_stream(request.stream);
+        self.device.set_stream(request.owner());
         let counted = self.count(Command { kind: request.kind, extent });
         self.device.set_stream(0);
         counted
@@ -452,7 +452,7 @@ impl<'a> Session<'a> {
         } else if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.stream })
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
     }
 
     /// Background collection while the host is idle.

@@ -30,7 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
     spare_needed,
 };
 
-/// As if the matrix were random, but for [`EXCESS`]: r writable cells more than coded bits fail with probability 2^-r, r < 0
+/// As if the matrix were random, but for the excess: r writable cells more than coded bits fail with probability 2^-r, r < 0
 /// always.
 fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result<usize, Unfit> {
     check(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes })?;
@@ -45,7 +45,7 @@ fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result
         })
         .collect();
     let fails = |spare: usize| -> f64 {
-        let coded = 8 * (message_bytes - spare) + EXCESS;
+        let coded = 8 * (message_bytes - spare) + cells / EXCESS_SHARE;
         let given = |writable: usize| libm::exp2(-(writable.saturating_sub(coded).min(1000) as f64));
         shares.iter().map(|&(writable, share)| share * given(writable)).sum()
     };
@@ -77,8 +77,9 @@ fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), 
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
-/// Writable cells that sparse rows need beyond random ones, on the safe side of what was measured (`docs/wom-codes.md`).
-const EXCESS: usize = 80;
+/// The share of the cells, one in so many, that sparse rows need writable beyond random ones: on the safe side of what was
+/// measured, 60 at 4 KiB over 8 KiB, 160 at 16 KiB over 32 KiB, none at 512 bytes over 1 KiB.
+const EXCESS_SHARE: usize = 800;
 /// Columns tried beyond the number of equations, before those that cost more.
 const SPARE_COLUMNS: usize = 32;
 

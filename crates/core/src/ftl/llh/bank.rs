@@ -77,11 +77,22 @@ pub(super) struct Threshold {
     pub most: u32,
     recent: Vec<u32>,
     next: usize,
+    /// Victims in a row that point the same way before the number moves.
+    steps: u32,
+    /// It falls to this at the lowest.
+    floor: u32,
+    /// How many of them have pointed up, or down where negative.
+    run: i64,
 }
 
 impl Threshold {
     pub fn new(start: u32) -> Self {
-        Threshold { now: start, least: start, most: start, recent: Vec::new(), next: 0 }
+        Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
+    }
+
+    /// The same, which moves after `steps` victims in a row that point the same way, and does not fall below `floor`.
+    pub fn slowed(self, steps: u32, floor: u32) -> Self {
+        Threshold { steps: steps.max(1), floor, ..self }
     }
 
     /// A victim had `valid` valid units: fewer blocks wait if that is more than the mean of the last `window`, more of them
@@ -92,9 +103,18 @@ impl Threshold {
         }
         let (sum, count) = (self.recent.iter().map(|&valid| u64::from(valid)).sum::<u64>(), self.recent.len() as u64);
         match (u64::from(valid) * count).cmp(&sum) {
-            std::cmp::Ordering::Greater => self.now = self.now.saturating_sub(1),
-            std::cmp::Ordering::Less => self.now = (self.now + 1).min(limit.max(self.now)),
+            std::cmp::Ordering::Greater => self.run = self.run.min(0) - 1,
+            std::cmp::Ordering::Less => self.run = self.run.max(0) + 1,
             std::cmp::Ordering::Equal => {}
+        }
+        if self.run.unsigned_abs() >= u64::from(self.steps) {
+            let up = self.run > 0;
+            self.run = 0;
+            if up {
+                self.now = (self.now + 1).min(limit.max(self.now));
+            } else if self.now > self.floor {
+                self.now -= 1;
+            }
         }
         (self.least, self.most) = (self.least.min(self.now), self.most.max(self.now));
         if self.recent.len() < window {
@@ -303,7 +323,9 @@ impl Llh {
     }
 
     fn reuse_now(&self, bank: u32, stream: u32) -> bool {
-        !self.banks[bank as usize].waiting[stream as usize].is_empty() && self.enough_waiting(bank)
+        let waiting = &self.banks[bank as usize].waiting[stream as usize];
+        let empty = |&block: &u32| self.blocks.valid_count(block) == 0;
+        !waiting.is_empty() && (self.enough_waiting(bank) || self.settings.reuse_empty && waiting.iter().any(empty))
     }
 
     /// Opens a clean block of `bank` for `stream`, which there must be.
@@ -386,5 +408,20 @@ mod tests {
         assert_eq!((threshold.now, threshold.least, threshold.most), (5, 3, 5), "no more than the limit");
         threshold.update(9, 0, 5);
         assert_eq!(threshold.now, 5, "a window of 0 fixes it");
+    }
+
+    #[test]
+    fn a_slowed_threshold_moves_after_steps_in_a_row_down_to_its_floor() {
+        let mut threshold = Threshold::new(3).slowed(2, 2);
+        let mut seen = Vec::new();
+        for valid in [10, 12, 9, 13, 14, 15, 16, 17, 18] {
+            threshold.update(valid, 1, 5);
+            seen.push(threshold.now);
+        }
+        assert_eq!(seen, [3, 3, 3, 3, 2, 2, 2, 2, 2]);
+        for valid in [17, 16, 15, 14] {
+            threshold.update(valid, 1, 5);
+        }
+        assert_eq!(threshold.now, 4);
     }
 }

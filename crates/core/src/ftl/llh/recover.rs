@@ -115,13 +115,11 @@ impl Llh {
         let in_order = (0..used).all(|page| programs(page) > 0);
         let lows_left = pages(false).any(|page| programs(page) == 0);
         self.life[block as usize] = if reused { Life::Reused } else { Life::Used };
-        if self.reuse && part.paired() && highs == 0 && !lows_left {
-            // The threshold decides when its turn comes; as a block of hot data it is reused.
-            self.life[block as usize] = Life::PartiallyUsed;
-            let bank = self.bank_of_block(block) as usize;
-            self.banks[bank].waiting[HOT as usize].push(block);
-        } else if in_order && !reused {
+        if in_order && !reused {
+            // Blocks of two pairs look the same after a round of low pages and in the standard order.
             self.begin_or_close(begun, block, Round::Whole, used);
+        } else if self.reuse && part.paired() && highs == 0 && !lows_left {
+            self.wait_again(block);
         } else if highs == 0 && lows_left {
             self.life[block as usize] = Life::Clean;
             begun.push(Begun { block, round: Round::Low, step: used });
@@ -178,10 +176,8 @@ impl Llh {
             let order = if round == Round::Whole { [COLD, HOT] } else { [HOT, COLD] };
             let vacant = order.into_iter().find(|&stream| self.frontier(bank, stream).block == NO_BLOCK);
             match (vacant, round) {
-                (Some(COLD), Round::Low) | (None, Round::Low) => {
-                    self.life[block as usize] = Life::PartiallyUsed;
-                    self.banks[bank as usize].waiting[HOT as usize].push(block);
-                }
+                (Some(COLD) | None, Round::Low) => self.wait_again(block),
+                (None, Round::Whole) if self.has_low_pages_alone(io, block) => self.wait_again(block),
                 (Some(stream), _) => {
                     // What is written with cold data stores whole pages.
                     let round = if stream == COLD && round == Round::Again { Round::High } else { round };
@@ -194,6 +190,20 @@ impl Llh {
             }
         }
         Ok(())
+    }
+
+    /// `block` waits for its low pages to be reused. The threshold decides when its turn comes.
+    fn wait_again(&mut self, block: u32) {
+        self.life[block as usize] = Life::PartiallyUsed;
+        let bank = self.bank_of_block(block) as usize;
+        self.banks[bank].waiting[HOT as usize].push(block);
+    }
+
+    /// Whether `block`, if low pages are reused at all, has no high page that was programmed.
+    fn has_low_pages_alone(&self, io: &Io, block: u32) -> bool {
+        let (first, part) = (block * self.pages_per_block, io.nand().part());
+        let mut pages = 0..self.pages_per_block;
+        self.reuse && pages.all(|page| !part.is_high(page) || io.nand().programs(first + page) == 0)
     }
 
     /// Checks every table against itself and against flash.

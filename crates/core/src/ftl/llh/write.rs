@@ -134,15 +134,21 @@ impl Llh {
     }
 
     /// The gates that a program of `buffer` follows and signals; `arrived`: what it is written over is in memory.
+    ///
+    /// What is read for the buffer from now on is none of this program's: it might come behind it in a block.
     fn gates_of(&mut self, io: &mut Io, buffer: usize, arrived: Gate) -> (Gate, Gate) {
         let page = &mut self.buffers[buffer];
-        let mut ready = page.ready.unwrap_or(Gate::NONE);
+        let mut ready = page.ready.filter(|&ready| io.is_open(ready)).unwrap_or(Gate::NONE);
+        if !ready.is_none() {
+            let later = io.gate();
+            io.link(ready, later);
+            page.ready = Some(later);
+        }
         if io.is_open(arrived) {
-            if io.is_open(ready) {
-                io.link(arrived, ready);
-            } else {
-                ready = arrived;
-            }
+            let both = io.gate();
+            io.link(arrived, both);
+            io.link(ready, both);
+            ready = both;
         }
         (ready, page.done.unwrap_or(Gate::NONE))
     }

@@ -2,9 +2,10 @@
 //!
 //! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
 //! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start
-//! of the region. Pareto is fio's: rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a
-//! share `h` of the blocks. Normal has its mean in the middle rank and a deviation in percent of all ranks; draws
-//! beyond the ends are drawn again.
+//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank lies there and the next ones
+//! behind it, round the end of the region; fio knows a center for pareto and normal too, this does not. Pareto is fio's:
+//! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
+//! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are drawn again.
 
 use std::fmt;
 
@@ -26,8 +27,13 @@ pub struct Zone {
 pub enum Distribution {
     /// Uniform.
     Random,
-    /// Zipf with this exponent.
-    Zipf(f64),
+    /// Zipf.
+    Zipf {
+        /// Exponent.
+        theta: f64,
+        /// Where the first rank lies, as a share of the region, with the others behind it in order; scattered where `None`.
+        center: Option<f64>,
+    },
     /// Pareto with this `h`, between 0 and 1: `1-h` of the requests go to `h` of the blocks.
     Pareto(f64),
     /// Normal with this deviation in percent of the region.
@@ -37,7 +43,7 @@ pub enum Distribution {
 }
 
 /// What may be written for a distribution.
-pub const EXPECTED: &str = "random, zipf:THETA (0 < THETA <= 100), pareto:H (0 < H < 1), \
+pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
      normal:DEVIATION (0 < percent <= 100), zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
 impl Distribution {
@@ -45,14 +51,10 @@ impl Distribution {
     /// `zoned:80/20:20/80`.
     pub fn parse(text: &str) -> Option<Distribution> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
-        let within = |low: f64, high: f64| {
-            let number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-            let parsed = value.parse::<f64>().ok().filter(|_| number);
-            parsed.filter(|&parsed| parsed > low && parsed <= high)
-        };
+        let within = |low: f64, high: f64| number(value).filter(|&parsed| parsed > low && parsed <= high);
         match name {
             "random" if value.is_empty() => Some(Distribution::Random),
-            "zipf" => within(0.0, 100.0).map(Distribution::Zipf),
+            "zipf" => zipf(value),
             "pareto" => within(0.0, 1.0).filter(|&h| h < 1.0).map(Distribution::Pareto),
             "normal" | "gauss" => within(0.0, 100.0).map(Distribution::Normal),
             "zoned" => zones(value).map(Distribution::Zoned),
@@ -60,6 +62,20 @@ impl Distribution {
             _ => None,
         }
     }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+fn zipf(text: &str) -> Option<Distribution> {
+    let (theta, center) = match text.split_once(':') {
+        Some((theta, center)) => (theta, Some(number(center).filter(|&center| center < 1.0)?)),
+        None => (text, None),
+    };
+    let theta = number(theta).filter(|&theta| theta > 0.0 && theta <= 100.0)?;
+    Some(Distribution::Zipf { theta, center })
 }
 
 fn percent(text: &str) -> Option<u32> {
@@ -103,7 +119,8 @@ impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Distribution::Random => f.write_str("random"),
-            Distribution::Zipf(theta) => write!(f, "zipf:{theta}"),
+            Distribution::Zipf { theta, center: None } => write!(f, "zipf:{theta}"),
+            Distribution::Zipf { theta, center: Some(center) } => write!(f, "zipf:{theta}:{center}"),
             Distribution::Pareto(h) => write!(f, "pareto:{h}"),
             Distribution::Normal(deviation) => write!(f, "normal:{deviation}"),
             Distribution::Zoned(zones) => {
@@ -122,6 +139,8 @@ pub enum Sampler {
     Uniform,
     /// Zipf ranks, scattered.
     Zipf(Zipf, Scatter),
+    /// Zipf ranks in order from a slot, round the end: how many slots, and the first.
+    ZipfFrom(Zipf, u64, u64),
     /// Pareto ranks, scattered: the last rank and the exponent.
     Pareto(f64, f64, Scatter),
     /// Normal ranks, scattered: how many ranks, and the deviation in ranks.
@@ -136,7 +155,10 @@ impl Sampler {
         let scatter = || Scatter::new(n, key);
         match distribution {
             Distribution::Random => Sampler::Uniform,
-            Distribution::Zipf(theta) => Sampler::Zipf(Zipf::new(n, *theta), scatter()),
+            Distribution::Zipf { theta, center: None } => Sampler::Zipf(Zipf::new(n, *theta), scatter()),
+            Distribution::Zipf { theta, center: Some(center) } => {
+                Sampler::ZipfFrom(Zipf::new(n, *theta), n, (n as f64 * center) as u64)
+            }
             Distribution::Pareto(h) => Sampler::Pareto((n - 1) as f64, libm::log(*h) / libm::log1p(-*h), scatter()),
             Distribution::Normal(percent) => Sampler::Normal(n as f64, n as f64 * percent / 100.0, scatter()),
             Distribution::Zoned(zones) => Sampler::Zoned(zone_slots(zones, n)),
@@ -149,6 +171,7 @@ impl Sampler {
         match self {
             Sampler::Uniform => rng.below(slots),
             Sampler::Zipf(zipf, scatter) => scatter.place(zipf.draw(rng)),
+            Sampler::ZipfFrom(zipf, n, first) => (first + zipf.draw(rng)) % n,
             Sampler::Pareto(last, exponent, scatter) => scatter.place((last * libm::pow(rng.unit(), *exponent)) as u64),
             Sampler::Normal(ranks, deviation, scatter) => scatter.place(normal_rank(*ranks, *deviation, rng)),
             Sampler::Zoned(zones) => {
@@ -201,7 +224,9 @@ mod tests {
 
     #[test]
     fn notation() {
-        for text in ["random", "zipf:0.95", "pareto:0.2", "normal:10", "zoned:50/5:30/15:20/80"] {
+        for text in
+            ["random", "zipf:0.95", "zipf:0.9:0", "zipf:1:0.25", "pareto:0.2", "normal:10", "zoned:50/5:30/15:20/80"]
+        {
             assert_eq!(Distribution::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Distribution::parse("hotspot:20%/80%"), Distribution::parse("zoned:80/20:20/80"));
@@ -210,6 +235,21 @@ mod tests {
             ["", "zipf", "zipf:0", "zipf:-1", "zipf:nan", "zipf:1e3", "pareto:1", "hotspot:0/50", "zoned:50/50", "x:1"]
         {
             assert_eq!(Distribution::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    /// Rank k of n lies at the center plus k, and gets (k + 1)^-theta / zeta(n, theta) of the requests.
+    #[test]
+    fn a_center_puts_the_ranks_in_order() {
+        for (text, first) in [("zipf:1:0", 0), ("zipf:1:0.5", 500)] {
+            let mut counts = vec![0u32; 1000];
+            draws(text, 1000, 200_000).iter().for_each(|&slot| counts[slot as usize] += 1);
+            let zeta: f64 = (1..=1000).map(|rank| 1.0 / f64::from(rank)).sum();
+            for rank in [0usize, 1, 2, 10, 499] {
+                let expected = 200e3 / (zeta * (rank + 1) as f64);
+                let got = f64::from(counts[(first + rank) % 1000]);
+                assert!((got - expected).abs() < 5.0 * expected.sqrt(), "{text} {rank}: {got} {expected}");
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::region::Region;
 use super::scatter::Scatter;
 use super::spec::{FioSpec, SizeShare, place};
 use crate::error::{Error, Result};
-use crate::host::request::{Request, RequestKind, SECTOR_BYTES};
+use crate::host::request::{NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use crate::rng::{Rng, mix};
 
 /// Most files of a workload.
@@ -36,6 +36,10 @@ impl Files {
     pub fn new(spec: &FioSpec, region: Region) -> Result<Option<Files>> {
         if spec.files.is_none() && spec.file_sizes.is_none() {
             return Ok(None);
+        }
+        if spec.sequential_from.is_some() {
+            let what = "the workload has files too; expected only one of the two";
+            return Err(Error::input(place("sequential_from"), what));
         }
         let files = Files { starts: starts(spec, region)? };
         let sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind));
@@ -117,18 +121,18 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
                     format!("the region has {} sectors; expected 8 for each file", region.sectors),
                 );
             }
-            vec![SizeShare { bytes: sectors * SECTOR_BYTES, percent: 100 }]
+            vec![SizeShare { bytes: sectors * SECTOR_BYTES, permille: 1000 }]
         }
     };
-    let mean: u64 = sizes.iter().map(|share| share.bytes / SECTOR_BYTES * u64::from(share.percent)).sum();
-    let count = spec.files.unwrap_or((region.sectors.saturating_mul(100) / mean.max(1)).max(1));
+    let mean: u64 = sizes.iter().map(|share| share.bytes / SECTOR_BYTES * u64::from(share.permille)).sum();
+    let count = spec.files.unwrap_or((region.sectors.saturating_mul(1000) / mean.max(1)).max(1));
     if count > MOST_FILES {
         return wrong("nrfiles", format!("there would be {count} files; expected at most {MOST_FILES}"));
     }
     let (mut starts, mut upto, mut at) = (vec![0], 0, 0);
     for share in &sizes {
-        upto += u64::from(share.percent);
-        while (starts.len() as u64 - 1) * 100 < upto * count {
+        upto += u64::from(share.permille);
+        while (starts.len() as u64 - 1) * 1000 < upto * count {
             at += share.bytes / SECTOR_BYTES;
             if at > region.sectors && spec.files.is_none() && starts.len() > 1 {
                 break; // What rounding makes too much.
@@ -185,6 +189,13 @@ impl Layout {
             self.open.swap_remove(turn);
         }
         let stream = 1 + file as u32;
-        Some(Request { arrival: 0, kind: RequestKind::Write, sector: first + start, sectors: sectors as u32, stream })
+        Some(Request {
+            arrival: 0,
+            kind: RequestKind::Write,
+            sector: first + start,
+            sectors: sectors as u32,
+            stream,
+            file: NO_FILE,
+        })
     }
 }

@@ -43,7 +43,7 @@ pub const KEYS: &[Key] = &[
     key(
         "bssplit",
         &[],
-        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/50; up to three with commas (reads, writes, trims)",
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, trims)",
         set_splits,
     ),
     key(
@@ -76,8 +76,9 @@ pub const KEYS: &[Key] = &[
     }),
     key("rwmixread", &[], MIX, |spec, text| put(&mut spec.read_permille, permille(text))),
     key("rwmixwrite", &[], MIX, |_, text| permille(text).map(drop).ok_or(())),
-    key("rate_iops", &[], "requests a second from 1 to 1e9, as in 20000 or 20k", |spec, text| {
-        put(&mut spec.rate_iops, positive(text).filter(|&rate| rate <= 1_000_000_000).map(Some))
+    key("rate_iops", &[], "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15", |spec, text| {
+        let rate = thousandths(text).filter(|&rate| (1..=1_000_000_000_000).contains(&rate));
+        put(&mut spec.rate_thousandths, rate.map(Some))
     }),
     key("rate_process", &[], "linear or poisson", |spec, text| {
         let pacing = [("linear", Pacing::Linear), ("poisson", Pacing::Poisson)];
@@ -89,9 +90,21 @@ pub const KEYS: &[Key] = &[
     key("fsync", &[], "after how many writes to flush, from 1, or 0 for never", |spec, text| {
         put(&mut spec.writes_per_flush, count(text).map(|writes| Some(writes).filter(|&writes| writes > 0)))
     }),
-    key("percentage_random", &[], "one to three percentages from 0 to 100 (reads, writes, trims)", |spec, text| {
-        put(&mut spec.random_percent, three(text, 100, percent))
+    key(
+        "percentage_random",
+        &[],
+        "one to three percentages from 0 to 100 with at most one decimal (reads, writes, trims)",
+        |spec, text| put(&mut spec.random_permille, three(text, 1000, permille)),
+    ),
+    key("sequential_from", &[], "a multiple of 512 bytes up to 1GiB, as in 64k", |spec, text| {
+        put(&mut spec.sequential_from, block(text).map(Some))
     }),
+    key(
+        "sequential_size",
+        &[],
+        "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 25%",
+        |spec, text| put(&mut spec.sequential_size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
     key("randrepeat", &[], "1: every run repeats for its seed", |_, text| only_one(text)),
     key("randseed", &[], "a whole number below 2^64", |spec, text| put(&mut spec.seed, count(text).map(Some))),
     key("nrfiles", &[], "a number of files from 1 to 16777216", |spec, text| {
@@ -128,6 +141,12 @@ pub fn find(name: &str) -> Result<&'static Key> {
     Err(Error::input(place(name), what))
 }
 
+/// Whether a key replaces another: they are the same, or say one thing in two ways.
+pub fn say_the_same(name: &str, other: &str) -> bool {
+    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
+    name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
+}
+
 /// What depends on several keys: defaults, and contradictions.
 pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
     let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
@@ -141,6 +160,10 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     }
     if spec.io_size.is_some() && spec.loops.is_some() {
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
+    }
+    if spec.sequential_size.is_some() && spec.sequential_from.is_none() {
+        let what = "it says where requests of sequential_from and more go; expected sequential_from too";
+        return Err(Error::input(place("sequential_size"), what));
     }
     if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
         // As in fio the split wins, whichever comes first.
@@ -170,11 +193,6 @@ fn positive(text: &str) -> Option<u64> {
     count(text).filter(|&value| value > 0)
 }
 
-fn percent(text: &str) -> Option<u32> {
-    let value = text.strip_suffix('%').unwrap_or(text);
-    count(value).filter(|&value| value <= 100).map(|value| value as u32)
-}
-
 /// Tenths of a percent: `18.8` is 188. fio knows whole percentages only; the published statistics have a decimal.
 fn permille(text: &str) -> Option<u32> {
     let value = text.strip_suffix('%').unwrap_or(text);
@@ -185,6 +203,23 @@ fn permille(text: &str) -> Option<u32> {
     };
     let value = count(whole).filter(|&whole| whole <= 100)? * 10 + tenths;
     (value <= 1000).then_some(value as u32)
+}
+
+/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio knows whole rates only; those of traces are small.
+fn thousandths(text: &str) -> Option<u64> {
+    match text.split_once('.') {
+        Some((whole, decimals)) if matches!(decimals.len(), 1..=3) && decimals.bytes().all(|b| b.is_ascii_digit()) => {
+            let scale = 10u64.pow(3 - decimals.len() as u32);
+            count(whole)?.checked_mul(1000)?.checked_add(count(decimals)? * scale)
+        }
+        _ => count(text)?.checked_mul(1000),
+    }
+}
+
+/// Thousandths as [`thousandths`] reads them.
+pub fn thousandths_text(value: u64) -> String {
+    let text = format!("{}.{:03}", value / 1000, value % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Tenths of a percent as [`permille`] reads them.
@@ -220,12 +255,12 @@ fn three<T: Clone>(text: &str, default: T, read: impl Fn(&str) -> Option<T>) -> 
 }
 
 fn set_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
-    let single = |bytes| vec![SizeShare { bytes, percent: 100 }];
+    let single = |bytes| vec![SizeShare { bytes, permille: 1000 }];
     put(&mut spec.block_sizes, three(text, 4 * KIB, block).map(|sizes| sizes.map(single)))
 }
 
 fn set_splits(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
-    let default = vec![SizeShare { bytes: 4 * KIB, percent: 100 }];
+    let default = vec![SizeShare { bytes: 4 * KIB, permille: 1000 }];
     put(&mut spec.block_sizes, three(text, default, |text| split(text, block)))
 }
 
@@ -237,28 +272,29 @@ fn set_file_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()>
     }
 }
 
-/// `4k/50:16k/50`; sizes without a percentage share what is left, the last taking the remainder.
+/// `4k/50:16k/50`; sizes without a percentage share what is left in whole percentages, the last taking the remainder.
 fn split(text: &str, bytes: impl Fn(&str) -> Option<u64>) -> Option<Vec<SizeShare>> {
     const MOST_SIZES: usize = 64;
     let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
     for part in text.split(':') {
         let (size, share) = part.split_once('/').unwrap_or((part, ""));
-        let share = if share.is_empty() { None } else { Some(percent(share)?) };
+        let share = if share.is_empty() { None } else { Some(permille(share)?) };
         shares.push((bytes(size)?, share));
     }
     let given: u32 = shares.iter().filter_map(|(_, share)| *share).sum();
-    let left = 100u32.checked_sub(given)?;
+    let left = 1000u32.checked_sub(given)?;
     let open = shares.iter().filter(|(_, share)| share.is_none()).count() as u32;
     if shares.len() > MOST_SIZES || (open == 0 && left > 0) {
         return None;
     }
     let mut unfilled = open;
     let fill = |(bytes, share): (u64, Option<u32>)| {
-        let percent = share.unwrap_or_else(|| {
+        let permille = share.unwrap_or_else(|| {
             unfilled -= 1;
-            left / open + if unfilled == 0 { left % open } else { 0 }
+            let each = left / open / 10 * 10;
+            if unfilled == 0 { left - each * (open - 1) } else { each }
         });
-        SizeShare { bytes, percent }
+        SizeShare { bytes, permille }
     };
     Some(shares.into_iter().map(fill).collect())
 }

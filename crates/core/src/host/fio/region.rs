@@ -15,6 +15,8 @@ pub struct Region {
     pub first: u64,
     /// How many sectors.
     pub sectors: u64,
+    /// How many of them, from the first, take the requests that do not follow each other by their size.
+    pub drawn: u64,
 }
 
 impl Region {
@@ -47,7 +49,14 @@ impl Region {
             let what = format!("the region has {}; expected room for a request of {}", shown(bytes), shown(largest));
             return Err(Error::input(place(key), what));
         }
-        Ok(Region { first: offset / SECTOR_BYTES, sectors: bytes / SECTOR_BYTES })
+        let drawn = drawn(spec, bytes, drive_bytes)?;
+        Ok(Region { first: offset / SECTOR_BYTES, sectors: bytes / SECTOR_BYTES, drawn: drawn / SECTOR_BYTES })
+    }
+
+    /// Where the requests that follow each other by their size begin, from the first sector.
+    #[inline]
+    pub fn following(self) -> u64 {
+        if self.drawn == self.sectors { 0 } else { self.drawn }
     }
 
     /// How many bytes the whole workload asks for at most.
@@ -55,6 +64,25 @@ impl Region {
         let loops = spec.loops.map(|loops| loops.saturating_mul(self.sectors * SECTOR_BYTES));
         spec.io_size.map(|size| size.bytes_of(drive_bytes)).or(loops).unwrap_or(u64::MAX)
     }
+}
+
+/// Bytes of a region of `bytes` that `sequential_size` leaves to the other requests: all, where it is not given.
+fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
+    let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes)) else { return Ok(bytes) };
+    let sizes = || spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
+    let largest = |follows: bool| sizes().filter(|&bytes| spec.follows(bytes) == follows).max().unwrap_or(0);
+    let (most, least) = (bytes.saturating_sub(largest(false)), largest(true).max(1));
+    if own < least || own > most {
+        let what = format!(
+            "it takes {} of the region of {}; expected room for a request of {} there and one of {} beside it",
+            shown(own),
+            shown(bytes),
+            shown(largest(true)),
+            shown(largest(false))
+        );
+        return Err(Error::input(place("sequential_size"), what));
+    }
+    Ok(bytes - own)
 }
 
 fn shown(bytes: u64) -> String {

@@ -8,11 +8,12 @@ use super::files::{Files, Layout};
 use super::region::Region;
 use super::spec::{FioSpec, Pacing, direction};
 use crate::error::Result;
-use crate::host::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::host::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
 use crate::rng::{Rng, mix};
 use crate::units::Nanos;
 
-const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds in 1000 seconds.
+const THOUSAND_SECONDS: u64 = 1_000_000_000_000;
 
 /// The requests of a [`FioSpec`] on one drive.
 #[derive(Debug, Clone)]
@@ -55,16 +56,20 @@ struct Lane {
     align: u64,
     /// Where the request after the last one starts, from the region's start.
     next: u64,
-    random_percent: u32,
+    random_permille: u32,
+    /// Where the next request goes that follows, from the region's start.
+    follow: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct SizeChoice {
-    /// Cumulated share in percent.
-    upto_percent: u64,
+    /// Cumulated share in tenths of a percent.
+    upto_permille: u64,
     sectors: u32,
     /// Aligned places where such a request fits.
     slots: u64,
+    /// Whether it goes on where the last such request ended.
+    follows: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,8 +96,8 @@ impl FioSource {
         let slot_sectors = in_use.clone().map(|lane| lane.align).min().expect("a pattern has a kind");
         let smallest = in_use.flat_map(|lane| &lane.sizes).map(|size| u64::from(size.sectors)).min();
         let smallest = smallest.expect("a lane has a size");
-        let room = files.as_ref().map_or(region.sectors, |files| files.room_for(smallest));
-        let slots = (room - smallest) / slot_sectors + 1;
+        let room = files.as_ref().map_or(region.drawn, |files| files.room_for(smallest));
+        let slots = room.saturating_sub(smallest) / slot_sectors + 1;
         let io_bytes = region.io_bytes(spec, drive_bytes);
         Ok(FioSource {
             region,
@@ -106,7 +111,7 @@ impl FioSource {
             sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
             slot_sectors,
             depth: spec.iodepth,
-            clock: spec.rate_iops.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
+            clock: spec.rate_thousandths.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
             flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: io_bytes,
@@ -142,17 +147,23 @@ impl FioSource {
     fn draw_extent(&mut self, lane: usize) -> (u64, u32) {
         let lane = &mut self.lanes[lane];
         let size = lane.draw_size(&mut self.size_rng);
-        let is_random = match (self.random, lane.random_percent) {
+        if size.follows {
+            let (first, end) = (self.region.following(), self.region.sectors);
+            let start = if lane.follow + u64::from(size.sectors) <= end { lane.follow } else { first };
+            lane.follow = start + u64::from(size.sectors);
+            return (start, size.sectors);
+        }
+        let is_random = match (self.random, lane.random_permille) {
             (false, _) => false,
-            (true, 100) => true,
-            (true, percent) => self.kind_rng.below(100) < u64::from(percent),
+            (true, 1000) => true,
+            (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
         };
         let start = match &self.sampler {
             _ if !is_random && self.files.is_some() => {
                 let (files, _) = self.files.as_ref().expect("it is there");
                 files.following(lane.next, u64::from(size.sectors))
             }
-            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.sectors => lane.next,
+            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
             _ if !is_random => 0,
             Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
             sampler => {
@@ -175,7 +186,8 @@ impl Source for FioSource {
         if self.flushes.due {
             self.flushes.due = false;
             let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
-            return Ok(Some(Request { arrival, kind: RequestKind::Flush, sector: 0, sectors: 0, stream: 0 }));
+            let kind = RequestKind::Flush;
+            return Ok(Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE }));
         }
         if self.requests_left == 0 || self.bytes_left == 0 {
             return Ok(None);
@@ -189,7 +201,7 @@ impl Source for FioSource {
         }
         let arrival = self.clock.as_mut().map_or(0, Clock::next);
         let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
-        Ok(Some(Request { arrival, kind, sector, sectors, stream }))
+        Ok(Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE }))
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {
@@ -229,17 +241,18 @@ impl Lane {
         let shares = spec.sizes(kind);
         let smallest = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
         let align = spec.block_align.unwrap_or(smallest) / SECTOR_BYTES;
-        let mut upto_percent = 0;
+        let mut upto_permille = 0;
         let choice = |share: &super::SizeShare| {
-            upto_percent += u64::from(share.percent);
+            upto_permille += u64::from(share.permille);
             let sectors = (share.bytes / SECTOR_BYTES) as u32;
             // Directions that the pattern does not use need not fit.
-            let room = files.map_or(region.sectors, |files| files.room_for(u64::from(sectors)));
+            let room = files.map_or(region.drawn, |files| files.room_for(u64::from(sectors)));
             let slots = room.saturating_sub(u64::from(sectors)) / align + 1;
-            SizeChoice { upto_percent, sectors, slots }
+            SizeChoice { upto_permille, sectors, slots, follows: spec.follows(share.bytes) }
         };
         let sizes = shares.iter().map(choice).collect();
-        Lane { sizes, align, next: 0, random_percent: spec.random_percent[direction(kind)] }
+        let random_permille = spec.random_permille[direction(kind)];
+        Lane { sizes, align, next: 0, random_permille, follow: region.following() }
     }
 
     #[inline]
@@ -247,8 +260,8 @@ impl Lane {
         match &self.sizes[..] {
             [only] => *only,
             sizes => {
-                let draw = rng.below(100);
-                *sizes.iter().find(|size| draw < size.upto_percent).expect("shares add up to 100")
+                let draw = rng.below(1000);
+                *sizes.iter().find(|size| draw < size.upto_permille).expect("shares add up to 100")
             }
         }
     }
@@ -267,6 +280,7 @@ impl Flushes {
 /// Arrival times of an open loop.
 #[derive(Debug, Clone)]
 struct Clock {
+    /// Requests in 1000 seconds.
     rate: u64,
     pacing: Pacing,
     rng: Rng,
@@ -291,14 +305,14 @@ impl Clock {
         }
         let gap = match self.pacing {
             Pacing::Linear => {
-                self.numerator += SECOND % self.rate;
+                self.numerator += THOUSAND_SECONDS % self.rate;
                 let carry = u64::from(self.numerator >= self.rate);
                 self.numerator -= carry * self.rate;
-                SECOND / self.rate + carry
+                THOUSAND_SECONDS / self.rate + carry
             }
             Pacing::Poisson => {
                 let exponential = -libm::log(1.0 - self.rng.unit());
-                self.fraction += exponential * (SECOND as f64 / self.rate as f64);
+                self.fraction += exponential * (THOUSAND_SECONDS as f64 / self.rate as f64);
                 let whole = libm::floor(self.fraction);
                 self.fraction -= whole;
                 whole as u64

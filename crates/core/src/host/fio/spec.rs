@@ -16,8 +16,8 @@ use crate::units::KIB;
 pub struct SizeShare {
     /// Bytes of a request, a multiple of 512.
     pub bytes: u64,
-    /// Percent of the requests.
-    pub percent: u32,
+    /// Tenths of a percent of the requests.
+    pub permille: u32,
 }
 
 /// How the arrivals of an open loop are spaced.
@@ -52,16 +52,20 @@ pub struct FioSpec {
     pub distribution: Distribution,
     /// `rwmixread`, in tenths of a percent; 50 %.
     pub read_permille: u32,
-    /// `rate_iops`: an open loop at so many requests a second.
-    pub rate_iops: Option<u64>,
+    /// `rate_iops`: an open loop at so many requests in 1000 seconds.
+    pub rate_thousandths: Option<u64>,
     /// `rate_process`; linear.
     pub pacing: Pacing,
     /// `blockalign` of random requests; the smallest size of their direction.
     pub block_align: Option<u64>,
     /// `fsync`: a flush after so many writes; none.
     pub writes_per_flush: Option<u64>,
-    /// `percentage_random` of random patterns; 100.
-    pub random_percent: [u32; 3],
+    /// `percentage_random` of random patterns, in tenths of a percent; 100 %.
+    pub random_permille: [u32; 3],
+    /// `sequential_from`: requests of so many bytes and more of a random pattern follow each other; none.
+    pub sequential_from: Option<u64>,
+    /// `sequential_size`: the end of the region that they keep to, and the others keep from; they share the region.
+    pub sequential_size: Option<Amount>,
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
     /// `nrfiles`; as many as fill the region where only their sizes are given.
@@ -79,7 +83,7 @@ impl Default for FioSpec {
     fn default() -> Self {
         FioSpec {
             pattern: PATTERNS[0],
-            block_sizes: std::array::from_fn(|_| vec![SizeShare { bytes: 4 * KIB, percent: 100 }]),
+            block_sizes: std::array::from_fn(|_| vec![SizeShare { bytes: 4 * KIB, permille: 1000 }]),
             offset: Amount::Bytes(0),
             size: None,
             requests: Some(DEFAULT_REQUESTS),
@@ -88,11 +92,13 @@ impl Default for FioSpec {
             iodepth: 1,
             distribution: Distribution::Random,
             read_permille: 500,
-            rate_iops: None,
+            rate_thousandths: None,
             pacing: Pacing::Linear,
             block_align: None,
             writes_per_flush: None,
-            random_percent: [100; 3],
+            random_permille: [1000; 3],
+            sequential_from: None,
+            sequential_size: None,
             seed: None,
             files: None,
             file_sizes: None,
@@ -129,22 +135,24 @@ impl FioSpec {
     /// As [`parse`](Self::parse) for an unknown key in `changes`.
     pub fn changed(base: &str, changes: &str) -> Result<String> {
         let changes = pairs(changes)?;
-        let mut replaced: Vec<&str> = Vec::new();
+        let mut replacing: Vec<&str> = Vec::new();
         for (name, _) in &changes {
-            let name = keys::find(name)?.name;
-            // Several keys say one thing in two ways.
-            let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
-            replaced.extend(same.iter().filter(|pair| pair.contains(&name)).flatten());
-            replaced.push(name);
+            replacing.push(keys::find(name)?.name);
         }
         let mut kept = Vec::new();
         for (name, value) in pairs(base)? {
-            if !replaced.contains(&keys::find(name)?.name) {
+            let name = keys::find(name)?.name;
+            if !replacing.iter().any(|change| keys::say_the_same(change, name)) {
                 kept.push((name, value));
             }
         }
         let texts: Vec<String> = kept.iter().chain(&changes).map(|(name, value)| format!("{name}={value}")).collect();
         Ok(texts.join(","))
+    }
+
+    /// Whether requests of `bytes` follow each other, whatever the distribution.
+    pub fn follows(&self, bytes: u64) -> bool {
+        self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
     }
 
     /// The sizes of the requests that do `kind`.
@@ -210,12 +218,14 @@ impl fmt::Display for FioSpec {
         optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
         write!(f, ",iodepth={},random_distribution={}", self.iodepth, self.distribution)?;
         write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
-        optional(f, "rate_iops", self.rate_iops.map(|rate| rate.to_string()))?;
+        optional(f, "rate_iops", self.rate_thousandths.map(keys::thousandths_text))?;
         write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
-        let [read, write, trim] = self.random_percent;
+        let [read, write, trim] = self.random_permille.map(keys::tenths_text);
         write!(f, ",percentage_random={read},{write},{trim}")?;
+        optional(f, "sequential_from", self.sequential_from.map(size_text))?;
+        optional(f, "sequential_size", self.sequential_size.map(|size| size.to_string()))?;
         optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
         optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
@@ -225,8 +235,10 @@ impl fmt::Display for FioSpec {
 }
 
 fn split_text(shares: &[SizeShare]) -> String {
-    let parts: Vec<String> =
-        shares.iter().map(|share| format!("{}/{}", size_text(share.bytes), share.percent)).collect();
+    let parts: Vec<String> = shares
+        .iter()
+        .map(|share| format!("{}/{}", size_text(share.bytes), keys::tenths_text(share.permille)))
+        .collect();
     parts.join(":")
 }
 
@@ -259,11 +271,12 @@ mod tests {
         let spec = FioSpec::parse(SPECS[0]).unwrap();
         assert_eq!((spec.pattern.name, spec.requests, spec.iodepth), ("randwrite", Some(1_000_000), 32));
         assert_eq!(
-            spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.percent)).collect::<Vec<_>>(),
-            [(4096, 50), (16_384, 50)]
+            spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.permille)).collect::<Vec<_>>(),
+            [(4096, 500), (16_384, 500)]
         );
-        assert_eq!((spec.size, spec.rate_iops, spec.read_permille), (Some(Amount::Bytes(1 << 30)), Some(20_000), 300));
-        assert_eq!(spec.distribution, Distribution::Zipf(0.95));
+        assert_eq!((spec.size, spec.read_permille), (Some(Amount::Bytes(1 << 30)), 300));
+        assert_eq!(spec.rate_thousandths, Some(20_000_000));
+        assert_eq!(spec.distribution, Distribution::Zipf { theta: 0.95, center: None });
     }
 
     #[test]
@@ -287,8 +300,10 @@ mod tests {
         assert_eq!(sizes("bs=4k,8k"), [4, 8, 8]);
         assert_eq!(sizes("bs=,8k"), [4, 8, 8]);
         let split = FioSpec::parse("bssplit=4k/:16k/40:64k/,8k/100").unwrap();
-        assert_eq!(split.block_sizes[0].iter().map(|s| s.percent).collect::<Vec<_>>(), [30, 40, 30]);
-        assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, percent: 100 }]);
+        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [300, 400, 300]);
+        assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, permille: 1000 }]);
+        let split = FioSpec::parse("bssplit=4k/:8k/:16k/:64k/0.5").unwrap();
+        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [330, 330, 335, 5]);
     }
 
     #[test]
@@ -306,6 +321,16 @@ mod tests {
         }
         for text in ["rwmixread=18.85", "rwmixread=100.1", "rwmixread=.5", "rwmixread=5.", "rwmixread=1.+1"] {
             assert!(wrong(text).contains("--workload rwmixread: expected a percentage"), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_have_decimals() {
+        for (text, thousandths, shown) in [("3.15", 3150, "3.15"), ("20k", 20_000_000, "20000"), ("0.001", 1, "0.001")]
+        {
+            let spec = FioSpec::parse(&format!("rate_iops={text}")).unwrap();
+            assert_eq!(spec.rate_thousandths, Some(thousandths), "{text}");
+            assert!(spec.to_string().contains(&format!(",rate_iops={shown},")), "{spec}");
         }
     }
 
@@ -340,6 +365,12 @@ mod tests {
             ("fsync=x", "fsync"),
             ("random_distribution=zipf", "random_distribution"),
             ("rate_iops=0", "rate_iops"),
+            ("rate_iops=0.0001", "rate_iops"),
+            ("percentage_random=0.55", "percentage_random"),
+            ("bssplit=4k/50:8k/50.1", "bssplit"),
+            ("sequential_size=50%", "sequential_size"),
+            ("random_distribution=zipf:1:1", "random_distribution"),
+            ("random_distribution=pareto:0.5:0", "random_distribution"),
             ("rate_process=even", "rate_process"),
             ("randrepeat=0", "randrepeat"),
             ("norandommap=0", "norandommap"),

@@ -10,21 +10,25 @@
 //! number (major << 20 | minor, as in Linux) becomes the stream. Where stacked devices are traced into one file a
 //! request shows once on each; trace or print one device (`blkparse -i`).
 
+use std::fmt::{self, Write};
+
 use super::fields::{Fault, Fields, Parse, number};
 use super::head::Head;
-use super::line_format::{LineFormat, Parsed, Record};
-use crate::host::request::RequestKind;
+use super::line_format::{Holds, LineFormat, Names, Parsed, Record, Seconds, letter};
+use crate::host::request::{Request, RequestKind};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
+    /// Lines printed: their sequence numbers.
+    printed: u64,
 }
 
 impl Default for Blkparse {
     fn default() -> Self {
-        Blkparse { action: ACTIONS_BY_PREFERENCE[0] }
+        Blkparse { action: ACTIONS_BY_PREFERENCE[0], printed: 0 }
     }
 }
 
@@ -32,6 +36,7 @@ impl LineFormat for Blkparse {
     const NAME: &'static str = "blkparse";
     const ABOUT: &'static str =
         "blkparse text: major,minor cpu sequence seconds pid action RWBS sector + sectors [process]";
+    const HOLDS: Holds = Holds { names: Names::None, ..Holds::ALL };
 
     fn prepare(&mut self, head: &Head<'_>) {
         let seen = |action: &&u8| head.lines().any(|(_, line)| action_of(line) == Some(**action));
@@ -70,6 +75,17 @@ impl LineFormat for Blkparse {
             Some(RequestKind::Flush) => Ok(Record::flush(time, stream)),
             Some(kind) => Record::of_sectors(time, kind, sector, sectors, u64::from(stream)),
             None => Ok(Parsed::Skip),
+        }
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        self.printed += 1;
+        let (major, minor) = (request.stream >> 20, request.stream & ((1 << 20) - 1));
+        let (sequence, time, op) = (self.printed, Seconds(request.arrival), letter(request.kind));
+        write!(out, "{major:3},{minor:<3} 0 {sequence:8} {time} 0  D {op:>3} ")?;
+        match request.kind {
+            RequestKind::Flush => out.write_str("[palimpsest]"),
+            _ => write!(out, "{} + {} [palimpsest]", request.sector, request.sectors),
         }
     }
 }

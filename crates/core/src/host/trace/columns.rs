@@ -2,16 +2,20 @@
 //!
 //! The first line names the columns; others are ignored. Operations are read, write, trim (or discard) and flush, or
 //! their first letters, of either case; a flush needs no offset and size. Fields may stand in double quotes (no line
-//! ends within). A file name becomes the stream by a 32-bit hash of it, so that no table grows with the trace; a
-//! `stream` column, a number, goes before it.
+//! ends within). A file name becomes the stream by a 32-bit hash of it, so that no table grows with the trace unless
+//! names are asked for; a `stream` column, a number, goes before it.
+
+use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, number, quoted};
-use super::line_format::{LineFormat, Parsed, Record};
-use crate::host::request::RequestKind;
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::host::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use crate::rng;
 
-const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
-const REQUIRED: usize = 4;
+/// Columns that mean something.
+pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
+/// How many of them must be there: the first.
+pub const REQUIRED: usize = 4;
 /// Columns beyond this are not looked at.
 const MOST_COLUMNS: usize = 64;
 
@@ -19,11 +23,23 @@ const MOST_COLUMNS: usize = 64;
 #[derive(Default)]
 pub struct Columns {
     roles: Vec<Option<usize>>,
+    names: Option<FileNames>,
 }
 
 impl LineFormat for Columns {
     const NAME: &'static str = "csv";
     const ABOUT: &'static str = "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream]";
+
+    const HOLDS: Holds = Holds::ALL;
+    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
+
+    fn keep_names(&mut self) {
+        self.names = Some(FileNames::default());
+    }
+
+    fn names(&self) -> Option<&FileNames> {
+        self.names.as_ref()
+    }
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         if self.roles.is_empty() {
@@ -51,10 +67,44 @@ impl LineFormat for Columns {
             _ => 0,
         };
         let stream = u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32"))?;
-        if kind == RequestKind::Flush {
-            return Ok(Record::flush(time, stream));
+        let parsed = match kind {
+            RequestKind::Flush => Record::flush(time, stream),
+            _ => {
+                let (offset, bytes) = (number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?);
+                Record::of_bytes(time, kind, offset, bytes, u64::from(stream))?
+            }
+        };
+        Ok(parsed.of_file(self.file(values[4])))
+    }
+
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
+        let op = match request.kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Trim => "trim",
+            RequestKind::Flush => "flush",
+        };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{},{op},{offset},{bytes},", request.arrival)?;
+        match file {
+            Some(file) if file.contains(['"', ',']) => write!(out, "\"{}\"", file.replace('"', "\"\""))?,
+            Some(file) => out.write_str(file)?,
+            None => {}
         }
-        Record::of_bytes(time, kind, number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?, u64::from(stream))
+        write!(out, ",{}", request.stream)
+    }
+}
+
+impl Columns {
+    fn file(&mut self, name: Option<&[u8]>) -> u32 {
+        match (&mut self.names, name) {
+            (Some(names), Some(name)) if name.contains(&b'"') => {
+                let single = String::from_utf8_lossy(name).replace("\"\"", "\"");
+                names.number(single.as_bytes())
+            }
+            (Some(names), Some(name)) => names.number(name),
+            _ => NO_FILE,
+        }
     }
 }
 
@@ -103,8 +153,9 @@ fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
 }
 
+/// The kind that a word or its first letter names.
 #[inline]
-fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
+pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     let words: [(&[u8], RequestKind); 5] = [
         (b"read", RequestKind::Read),
         (b"write", RequestKind::Write),
@@ -119,7 +170,8 @@ fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     }
 }
 
-fn hash(name: &[u8]) -> u32 {
+/// The stream that stands for a file where no number does.
+pub fn hash(name: &[u8]) -> u32 {
     let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
     (folded >> 32) as u32
 }
@@ -136,7 +188,7 @@ mod tests {
 
     #[test]
     fn columns_in_any_order_and_quotes() {
-        let record = Record { time: 5, kind: RequestKind::Trim, sector: 2, sectors: 8, stream: 9 };
+        let record = Record { time: 5, kind: RequestKind::Trim, sector: 2, sectors: 8, stream: 9, file: NO_FILE };
         let header = "file,size_bytes,offset_bytes,extra,op,time_ns,stream";
         assert_eq!(read(header, "\"a,\"\"b\"\"\",4096,1024,,Discard,5,9"), Ok(Parsed::Record(record)));
         assert!(read(header, "\"a,4096,1024,,trim,5,9").unwrap_err().what.contains("quote"));

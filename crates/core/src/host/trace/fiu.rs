@@ -8,9 +8,12 @@
 //! a line everything is taken for such noise, in a file that starts with a tar header; before the first request, so are
 //! lines with an equals sign (the attributes of a PAX header).
 
+use std::fmt::{self, Write};
+
 use super::fields::{Fault, Parse, decimal, number, quoted};
 use super::head::Head;
-use super::line_format::{LineFormat, Parsed, Record, kind_of_letter};
+use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
+use crate::host::request::Request;
 
 #[derive(Default)]
 pub struct Fiu {
@@ -20,6 +23,7 @@ pub struct Fiu {
 impl LineFormat for Fiu {
     const NAME: &'static str = "fiu";
     const ABOUT: &'static str = "FIU IODedup: ns pid process sector sectors R|W major minor hash";
+    const HOLDS: Holds = Holds { streams: false, ..Holds::PLAIN };
 
     fn prepare(&mut self, head: &Head<'_>) {
         self.in_tar = head.bytes.get(257..262) == Some(b"ustar");
@@ -50,6 +54,11 @@ impl LineFormat for Fiu {
     fn is_header(&self, line: &[u8]) -> bool {
         self.in_tar && (line.contains(&0) || line.contains(&b'='))
     }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (time, letter) = (request.arrival, letter(request.kind));
+        write!(out, "{time} 0 palimpsest {} {} {letter} 0 0 {:032}", request.sector, request.sectors, 0)
+    }
 }
 
 fn after_noise(line: &[u8]) -> &[u8] {
@@ -79,11 +88,18 @@ fn too_few(line: &[u8], column: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::request::RequestKind;
+    use crate::host::request::{NO_FILE, RequestKind};
 
     #[test]
     fn process_names_may_hold_blanks() {
-        let record = Record { time: 467_651, kind: RequestKind::Write, sector: 644_661_632, sectors: 8, stream: 0 };
+        let record = Record {
+            time: 467_651,
+            kind: RequestKind::Write,
+            sector: 644_661_632,
+            sectors: 8,
+            stream: 0,
+            file: NO_FILE,
+        };
         for process in ["kjournald", "my own process", "W 6 0"] {
             let line = format!("467651 2522 {process} 644661632 8 W 6 0 98b9cb");
             assert_eq!(Fiu::default().parse(line.as_bytes()), Ok(Parsed::Record(record)), "{line}");

@@ -62,7 +62,10 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
         (b"\xfd7zXZ\0", "xz data (decompress it first)"),
         (b"PK\x03\x04", "a zip archive (unpack it first)"),
         (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive (unpack it first)"),
-        (b"PAR1", "a Parquet file"),
+        (
+            b"PAR1",
+            "a Parquet file, which is read from its end (give it as a file, neither piped nor compressed as a whole)",
+        ),
         (b"\x07\x65\x61\x74", "binary blktrace data (decode it with blkparse first)"),
         (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
         (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),

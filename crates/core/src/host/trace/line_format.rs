@@ -1,9 +1,11 @@
-//! What a line-oriented trace format is: the interface that each file of a format fills in.
+//! What a line-oriented trace format is: the interface that each file of a format fills in, for reading and for writing.
+
+use std::fmt;
 
 use super::MAX_REQUEST_BYTES;
 use super::fields::{Fault, Parse};
 use super::head::Head;
-use crate::host::request::{RequestKind, SECTOR_BYTES};
+use crate::host::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use crate::units::Nanos;
 
 /// First sector beyond every address that is believed: 2^63 bytes.
@@ -18,8 +20,26 @@ pub trait LineFormat: Default + Send + 'static {
     /// One line for listings.
     const ABOUT: &'static str;
 
+    /// What its records can say.
+    const HOLDS: Holds;
+    /// Lines that stand before the first record.
+    const HEADER: &'static str = "";
+
     /// Looks at the start of the file for whatever a single line cannot tell.
     fn prepare(&mut self, _head: &Head<'_>) {}
+
+    /// From now on files have numbers and names, where the format has any and they cost something.
+    fn keep_names(&mut self) {}
+
+    /// The names of the files of the records so far.
+    fn names(&self) -> Option<&FileNames> {
+        None
+    }
+
+    /// How the trace wants to be replayed; known once [`prepare`](Self::prepare) was called.
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Open
+    }
 
     /// Reads one line (never empty, without its end).
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed>;
@@ -32,6 +52,80 @@ pub trait LineFormat: Default + Send + 'static {
     /// Whether a line that does not parse, before the first that does, belongs to a header.
     fn is_header(&self, _line: &[u8]) -> bool {
         false
+    }
+
+    /// Prints a request of what [`HOLDS`](Self::HOLDS) allows and the name of its file, without the last line end.
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result;
+}
+
+/// What the records of a format can say; what they cannot is lost in writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holds {
+    /// Times are whole numbers of this.
+    pub time_grain: Nanos,
+    /// Sizes are whole numbers of so many sectors.
+    pub size_grain: u32,
+    /// What requests may do.
+    pub kinds: &'static [RequestKind],
+    /// Whether it says to which device or stream a request belongs, by number.
+    pub streams: bool,
+    /// Which names of files it has.
+    pub names: Names,
+}
+
+/// Which names of files a format has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// None.
+    None,
+    /// Those without blanks.
+    WithoutBlanks,
+    /// Those of one line, of requests other than flushes.
+    NotOfFlushes,
+    /// Those of one line.
+    Any,
+}
+
+impl Holds {
+    /// All that a request has.
+    pub const ALL: Holds = Holds {
+        time_grain: 1,
+        size_grain: 1,
+        kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush],
+        streams: true,
+        names: Names::Any,
+    };
+
+    /// Reads and writes without names.
+    pub const PLAIN: Holds =
+        Holds { kinds: &[RequestKind::Read, RequestKind::Write], names: Names::None, ..Holds::ALL };
+}
+
+/// Prints a time as seconds with nine decimals.
+pub struct Seconds(pub Nanos);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// Prints a time as milliseconds with six decimals.
+pub struct Millis(pub Nanos);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// The letter of a kind, as blktrace has it.
+pub fn letter(kind: RequestKind) -> char {
+    match kind {
+        RequestKind::Read => 'R',
+        RequestKind::Write => 'W',
+        RequestKind::Trim => 'D',
+        RequestKind::Flush => 'F',
     }
 }
 
@@ -61,12 +155,34 @@ pub struct Record {
     pub sectors: u32,
     /// Device, disk, volume, file or stream.
     pub stream: u32,
+    /// Number of the file among the format's names, or [`NO_FILE`].
+    pub file: u32,
+}
+
+impl Parsed {
+    /// The same for a record of the file `file`.
+    #[inline]
+    pub fn of_file(self, file: u32) -> Parsed {
+        match self {
+            Parsed::Record(record) => Parsed::Record(Record { file, ..record }),
+            other => other,
+        }
+    }
+
+    /// The same for a record of the stream `stream`.
+    #[inline]
+    pub fn of_stream(self, stream: u32) -> Parsed {
+        match self {
+            Parsed::Record(record) => Parsed::Record(Record { stream, ..record }),
+            other => other,
+        }
+    }
 }
 
 impl Record {
     /// A flush.
     pub fn flush(time: Nanos, stream: u32) -> Parsed {
-        Parsed::Record(Record { time, kind: RequestKind::Flush, sector: 0, sectors: 0, stream })
+        Parsed::Record(Record { time, kind: RequestKind::Flush, sector: 0, sectors: 0, stream, file: NO_FILE })
     }
 
     /// A request for whole sectors.
@@ -81,7 +197,7 @@ impl Record {
         let Ok(stream) = u32::try_from(stream) else {
             return Err(Fault::new(format!("device or stream: expected a number below 2^32, found {stream}")));
         };
-        Ok(Parsed::Record(Record { time, kind, sector, sectors: sectors as u32, stream }))
+        Ok(Parsed::Record(Record { time, kind, sector, sectors: sectors as u32, stream, file: NO_FILE }))
     }
 
     /// A request for bytes: the sectors it touches.

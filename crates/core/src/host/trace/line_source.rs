@@ -5,11 +5,11 @@ use super::line_format::{LineFormat, Parsed, Record};
 use super::lines::{MAX_LINE_BYTES, Step};
 use super::{Opened, TOLERATED_DISORDER};
 use crate::error::{Error, Result};
-use crate::host::request::{Arrivals, Request, Source};
+use crate::host::request::{Arrivals, FileNames, Request, Source};
 use crate::units::Nanos;
 
 /// Opens a trace of the format `F`.
-pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
+pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
     let mut source = LineSource::<F> {
         opened,
         format: F::default(),
@@ -19,7 +19,10 @@ pub fn open<F: LineFormat>(opened: Opened) -> Box<dyn Source> {
         finished: false,
     };
     source.format.prepare(&source.opened.lines.read_head());
-    Box::new(source)
+    if source.opened.file_names {
+        source.format.keep_names();
+    }
+    Ok(Box::new(source))
 }
 
 struct LineSource<F> {
@@ -60,7 +63,15 @@ impl<F: LineFormat> Source for LineSource<F> {
     }
 
     fn arrivals(&self) -> Arrivals {
-        Arrivals::Open
+        self.format.arrivals()
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        Some(F::NAME)
+    }
+
+    fn file_names(&self) -> Option<&FileNames> {
+        self.format.names()
     }
 
     fn skipped_lines(&self) -> u64 {
@@ -128,14 +139,15 @@ impl<F: LineFormat> LineSource<F> {
 
 /// Turns times of the trace's clock to arrivals that count from the first request and never decrease.
 #[derive(Debug, Default)]
-struct Clock {
+pub struct Clock {
     first: Option<Nanos>,
     latest: Nanos,
 }
 
 impl Clock {
     #[inline]
-    fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
+    /// The request that a record is.
+    pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
         let first = match self.first {
             Some(first) => first,
             None => {
@@ -151,8 +163,8 @@ impl Clock {
         } else {
             self.latest = record.time;
         }
-        let Record { kind, sector, sectors, stream, .. } = record;
-        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream })
+        let Record { kind, sector, sectors, stream, file, .. } = record;
+        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream, file })
     }
 }
 

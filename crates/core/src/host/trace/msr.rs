@@ -3,9 +3,11 @@
 //!
 //! The disk number becomes the stream. Host name and response time are ignored, but must be there.
 
+use std::fmt::{self, Write};
+
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{LineFormat, Parsed, Record};
-use crate::host::request::RequestKind;
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::host::request::{Request, RequestKind, SECTOR_BYTES};
 
 #[derive(Default)]
 pub struct Msr;
@@ -13,6 +15,8 @@ pub struct Msr;
 impl LineFormat for Msr {
     const NAME: &'static str = "msr";
     const ABOUT: &'static str = "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,byte offset,bytes,response time";
+    const HOLDS: Holds = Holds { time_grain: 100, ..Holds::PLAIN };
+    const HEADER: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
@@ -37,6 +41,12 @@ impl LineFormat for Msr {
             return Err(Fault::column("timestamp", "FILETIME before the year 2185", ticks.to_string().as_bytes()));
         };
         Record::of_bytes(time, kind, offset, bytes, disk)
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let kind = if request.kind == RequestKind::Read { "Read" } else { "Write" };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.stream)
     }
 }
 

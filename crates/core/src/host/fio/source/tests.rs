@@ -69,6 +69,32 @@ fn zipf_gives_its_first_rank_the_exact_share() {
 }
 
 #[test]
+fn large_requests_follow_each_other_beside_the_random_ones() {
+    let text = "rw=randrw,bssplit=4k/90:64k/9.5:128k/0.5,size=8MiB,sequential_from=64k,n=20k";
+    for (own, first) in [("", 0), (",sequential_size=2MiB", 6 * MIB / SECTOR_BYTES)] {
+        let requests = all(&format!("{text}{own}"), GIB);
+        let large = |request: &&Request| request.sectors >= 128;
+        for kind in [RequestKind::Read, RequestKind::Write] {
+            let mut next = first;
+            for request in requests.iter().filter(|request| request.kind == kind).filter(large) {
+                assert!(request.sector == next || request.sector == first, "{own}: {request:?} not at {next}");
+                next = request.sector + u64::from(request.sectors);
+            }
+        }
+        let small_end = if own.is_empty() { 8 } else { 6 } * MIB / SECTOR_BYTES;
+        let furthest = requests.iter().filter(|r| !large(r)).map(|r| r.sector + 8).max().unwrap();
+        assert!(furthest <= small_end && furthest > small_end - 64, "{own}: {furthest}");
+        assert!((share(&requests, |r| r.sectors == 256) - 0.005).abs() < 0.0015);
+    }
+    let spec = FioSpec::parse("rw=randwrite,bssplit=4k/50:64k/50,size=1MiB,sequential_from=64k,sequential_size=1MiB");
+    let message = FioSource::new(&spec.unwrap(), GIB, 1).unwrap_err().to_string();
+    assert!(
+        message.starts_with("--workload sequential_size: it takes 1MiB of the region of 1MiB; expected"),
+        "{message}"
+    );
+}
+
+#[test]
 fn splits_give_each_size_its_share_within_the_region() {
     for text in [
         "rw=randread,bssplit=4k/50:16k/30:64k/20,size=256k,n=50k",
@@ -122,6 +148,9 @@ fn arrivals_at_a_rate() {
     let linear = all("rw=read,rate_iops=3,n=7", GIB);
     assert_eq!(linear[1].arrival, 333_333_333);
     assert_eq!((linear[3].arrival, linear[6].arrival), (1_000_000_000, 2_000_000_000));
+    let slow = all("rw=read,rate_iops=0.3,n=4", GIB);
+    let times: Vec<u64> = slow.iter().map(|request| request.arrival).collect();
+    assert_eq!(times, [0, 3_333_333_333, 6_666_666_666, 10_000_000_000]);
     let poisson = all("rw=read,rate_iops=1000,rate_process=poisson,n=100k", GIB);
     let gaps: Vec<f64> = poisson.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival) as f64 / 1e6).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

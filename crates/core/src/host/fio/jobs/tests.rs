@@ -1,0 +1,102 @@
+//! Tests of job files: meaning, phases, and errors that name file, line and key.
+
+use super::*;
+use crate::host::fuzzing::{JOB_FILES, fuzz_job_file};
+use crate::host::request::RequestKind;
+use crate::units::GIB;
+
+fn requests(text: &str) -> Vec<Request> {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let expected = source.expected_requests();
+    let mut requests = Vec::new();
+    while let Some(request) = source.next_request().unwrap() {
+        requests.push(request);
+    }
+    assert_eq!(expected, Some(requests.len() as u64));
+    requests
+}
+
+fn wrong(text: &str) -> String {
+    let read = JobFile::parse(text, "j.fio").and_then(|file| file.source(GIB, 1).map(drop));
+    read.unwrap_err().to_string()
+}
+
+#[test]
+fn one_job_is_its_specification() {
+    let text =
+        "; a comment\n[global]\nioengine=libaio\ndirect=1\nbs=8k\n\n[job]\nrw=randwrite\nsize=1m\niodepth=4\nbs=4k\n";
+    let file = JobFile::parse(text, "j.fio").unwrap();
+    assert_eq!(file.arrivals(), Arrivals::Closed { depth: 4 });
+    let spec = FioSpec::parse("rw=randwrite,size=1m,iodepth=4,bs=4k,loops=1").unwrap();
+    let mut source = FioSource::new(&spec, GIB, 1).unwrap();
+    let alone: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!((requests(text), alone.len()), (alone, 256));
+}
+
+#[test]
+fn open_loops_merge_by_arrival() {
+    let text = "[a]\nrate_iops=1000\nnumber_ios=3\nrw=read\n[b]\nrate_iops=2000\nnumber_ios=4\nrw=write\n";
+    let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.stream)).collect();
+    assert_eq!(order, [(0, 0), (0, 1), (500, 1), (1000, 0), (1000, 1), (1500, 1), (2000, 0)]);
+}
+
+#[test]
+fn copies_take_turns_and_phases_follow() {
+    let text = "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=2\n[b]\nstonewall\niodepth=4\nrw=write\nn=1\n";
+    let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.stream, r.sector)).collect();
+    let read = RequestKind::Read;
+    assert_eq!(order, [(read, 0, 0), (read, 1, 0), (read, 0, 8), (read, 1, 8), (RequestKind::Write, 2, 0)]);
+    let random = requests("[a]\nnumjobs=2\nrw=randread\nn=50\nrandseed=7\n");
+    let of = |stream| random.iter().filter(|r| r.stream == stream).map(|r| r.sector).collect::<Vec<_>>();
+    assert_ne!(of(0), of(1));
+}
+
+#[test]
+fn later_global_sections_change_later_jobs() {
+    let text = "[global]\nbssplit=4k/50:8k/50\nn=1\nrate_iops=5\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=32k\n";
+    let sizes: Vec<u32> = requests(text).iter().map(|r| r.sectors).collect();
+    assert!(sizes[0] <= 16);
+    assert_eq!(sizes[1..], [32, 64]);
+}
+
+#[test]
+fn mistakes_name_line_and_key() {
+    for (text, line, says) in [
+        ("[a]\nrw=read\nruntime=60\n", 3, "runtime: unknown key"),
+        ("[a]\ngroup_reporting\n", 2, "group_reporting: unknown key"),
+        ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),
+        ("[global]\n\n[a]\nrw=sideways\n", 4, "rw: expected one of read"),
+        ("[a]\nbs=4k\nbs=8k\n", 3, "bs: the key is given twice, first in line 2"),
+        ("[a]\ndirect=0\n", 2, "direct: expected 1"),
+        ("[a]\nioengine=rbd\n", 2, "ioengine: expected libaio"),
+        ("[a]\niodepth=8\nioengine=psync\n", 3, "expected iodepth=1"),
+        ("[a]\nfilename=/dev/x\nn=1\n[b]\nstonewall\nfilename=/dev/y\n", 6, "filename: expected"),
+        ("[a]\nnumjobs=0\n", 2, "numjobs: expected a whole number"),
+        ("[a]\nsize=${SIZE}\n", 2, "without variables"),
+        ("[a]\nrw=read\nsize=2g\n", 3, "size: the region of 2GiB"),
+        ("[a]\nrwmixread=30\nrwmixwrite=30\n", 3, "rwmixwrite: expected rwmixread + rwmixwrite = 100"),
+        ("[a]\nio_size=1m\nloops=2\n", 3, "loops: io_size is given too"),
+        ("[a]\nn=1\n[b]\nn=1\n", 3, "expected rate_iops in each, stonewall between them"),
+        ("[a]\nn=1\n[b]\nrate_iops=5\n", 3, "rate_iops in every job or in none"),
+        ("[a]\nn=1\n[b]\nstonewall\niodepth=2\n", 3, "expected the same in every phase"),
+        ("rw=read\n", 1, "expected a section"),
+        ("[a\n", 1, "expected a section"),
+    ] {
+        let message = wrong(text);
+        assert!(message.starts_with(&format!("j.fio:{line}: ")) && message.contains(says), "{text:?}: {message}");
+        assert!(!message.contains('\n'));
+    }
+    assert!(wrong("[global]\nbs=4k\n").contains("j.fio: the file has no job"));
+    assert!(wrong("[a]\nnumjobs=1024\nrate_iops=1\n[b]\nrate_iops=1\n").contains("expected at most 1024"));
+}
+
+#[test]
+fn job_files_are_told_by_their_start() {
+    for text in JOB_FILES {
+        assert!(is_job_file(text.as_bytes()), "{text}");
+        fuzz_job_file(text.as_bytes());
+        JobFile::parse(text, "j.fio").unwrap();
+    }
+    assert!(is_job_file(b"\xef\xbb\xbf# x\r\n\r\n  [a]\r\n"));
+    assert!(!is_job_file(b"1,h,0,Write,0,512,1\n") && !is_job_file(b"") && !is_job_file(b"fio version 3 iolog\n[a]"));
+}

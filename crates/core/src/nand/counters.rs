@@ -1,0 +1,34 @@
+//! What flash counts.
+
+use crate::units::Picojoules;
+
+/// What flash has done since the run began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NandCounters {
+    /// Reads of pages.
+    pub reads: u64,
+    /// Reads whose first attempt could not be corrected.
+    pub retries: u64,
+    /// Programs of pages, all kinds.
+    pub programs: u64,
+    /// Programs that wrote fewer subpages than a page has.
+    pub partial_programs: u64,
+    /// Programs of pages that had been programmed since their erase.
+    pub reprograms: u64,
+    /// Erases of blocks.
+    pub erases: u64,
+    /// Erases of blocks in which a low page had been programmed again.
+    pub reused_erases: u64,
+    /// Programs that reported failure.
+    pub failed_programs: u64,
+    /// Erases that reported failure.
+    pub failed_erases: u64,
+    /// Energy of reads.
+    pub read_energy: Picojoules,
+    /// Energy of first programs.
+    pub program_energy: Picojoules,
+    /// Energy of re-programs.
+    pub reprogram_energy: Picojoules,
+    /// Energy of erases.
+    pub erase_energy: Picojoules,
+}

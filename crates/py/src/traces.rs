@@ -1,0 +1,249 @@
+//! `palimpsest trace`: what a workload is like, and workloads written as traces.
+
+use crate::workload::{Opening, open, open_file};
+use crate::{InputError, TELL_EVERY, raise, resolve};
+use palimpsest_core::error::{Error as CoreError, Result};
+use palimpsest_core::host::file_names::FileNames;
+use palimpsest_core::host::request::{Arrivals, Request, Source};
+use palimpsest_core::host::trace::TraceOptions;
+use palimpsest_core::host::trace::output::{Losses, Recorder, Target};
+use palimpsest_core::metrics::profile::Profile;
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Requests between looks at the clock.
+const LOOK_EVERY: u64 = 1 << 14;
+
+/// What both functions are told, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceRequest {
+    workload: String,
+    /// Whether only a file will do.
+    #[serde(default)]
+    file: bool,
+    ssd: String,
+    requests: Option<u64>,
+    seed: u64,
+    skip_bad: bool,
+    /// Format that the input is read as.
+    input_format: Option<String>,
+    /// File to write, and its format.
+    #[serde(default)]
+    output: String,
+    #[serde(default)]
+    output_format: Option<String>,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Conversion {
+    input_format: Option<&'static str>,
+    output_format: &'static str,
+    read: u64,
+    written: u64,
+    skipped_lines: u64,
+    /// Whether the workload has no arrival times: all were written as 0.
+    without_times: bool,
+    losses: Losses,
+}
+
+/// Tells Python how far it has come, and looks for signals.
+struct Watch {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    done: u64,
+    expected: u64,
+    raised: Option<PyErr>,
+}
+
+impl Watch {
+    fn new(callback: Option<Py<PyAny>>) -> Watch {
+        Watch { callback, last: Instant::now(), done: 0, expected: 0, raised: None }
+    }
+
+    /// One request more, which arrived at `arrival`.
+    fn step(&mut self, arrival: u64) -> Result<()> {
+        self.done += 1;
+        if !self.done.is_multiple_of(LOOK_EVERY) || self.last.elapsed() < TELL_EVERY {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.callback {
+                Some(callback) => callback.call1(py, ("run", self.done, self.expected, arrival)).map(drop),
+                None => Ok(()),
+            }
+        });
+        told.map_err(|error| {
+            self.raised = Some(error);
+            CoreError::Interrupted
+        })
+    }
+}
+
+/// Hands every request of the workload, with the names of files, to `each`.
+fn drain(
+    source: &mut dyn Source,
+    most: Option<u64>,
+    watch: &mut Watch,
+    each: &mut dyn FnMut(Request, Option<&FileNames>) -> Result<()>,
+) -> Result<()> {
+    let most = most.unwrap_or(u64::MAX);
+    watch.expected = source.expected_requests().unwrap_or(0).min(most);
+    while watch.done < most {
+        let Some(request) = source.next_request()? else { break };
+        each(request, source.file_names())?;
+        watch.step(request.arrival)?;
+    }
+    Ok(())
+}
+
+fn parse(options: &str) -> PyResult<TraceRequest> {
+    serde_json::from_str(options).map_err(|error| InputError::new_err(format!("options: {error}")))
+}
+
+fn open_source(options: &TraceRequest, drive_bytes: u64) -> Result<Box<dyn Source>> {
+    let trace = TraceOptions { format: options.input_format.clone(), skip_bad: options.skip_bad, file_names: true };
+    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace };
+    if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }
+}
+
+fn finish<T>(outcome: Result<T>, watch: Watch) -> PyResult<T> {
+    match (watch.raised, outcome) {
+        (Some(raised), Err(_)) => Err(raised),
+        (_, outcome) => outcome.map_err(raise),
+    }
+}
+
+/// What a workload is like; the description and the counts for a picture, both as JSON.
+#[pyfunction]
+#[pyo3(signature = (options_json, progress))]
+pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
+    let options = parse(options_json)?;
+    let drive_bytes = resolve(&options.ssd, None, &[])?.drive.logical_bytes();
+    let mut watch = Watch::new(progress);
+    let outcome = py.detach(|| {
+        let mut source = open_source(&options, drive_bytes)?;
+        let mut profile = Profile::new(source.as_ref());
+        drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
+            profile.add(&request);
+            Ok(())
+        })?;
+        let mut description = serde_json::json!({
+            "workload": options.workload,
+            "format": source.format(),
+            "skipped_lines": source.skipped_lines(),
+            "files": source.file_names().map(FileNames::len),
+        });
+        let figures = serde_json::to_value(profile.description()).expect("a description can be printed");
+        for (name, value) in figures.as_object().expect("a description is an object") {
+            description[name] = value.clone();
+        }
+        let map = serde_json::to_string(&profile.map()).expect("a map can be printed");
+        Ok((description.to_string(), map))
+    });
+    finish(outcome, watch)
+}
+
+/// Writes a workload as a trace; what was written and lost, as JSON.
+#[pyfunction]
+#[pyo3(signature = (options_json, progress))]
+pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let options = parse(options_json)?;
+    let drive_bytes = resolve(&options.ssd, None, &[])?.drive.logical_bytes();
+    let target = Target::of_name(&options.output, options.output_format.as_deref()).map_err(raise)?;
+    if is_same_file(&options.workload, &options.output) {
+        return Err(InputError::new_err(format!(
+            "{}: this is the file that is read; expected another one to write",
+            options.output
+        )));
+    }
+    let mut watch = Watch::new(progress);
+    let outcome = py.detach(|| {
+        let mut source = open_source(&options, drive_bytes)?;
+        let output = Output::create(&options.output)?;
+        let mut recorder = Recorder::new(target, Box::new(output.file()?), &options.output)?;
+        drain(source.as_mut(), options.requests, &mut watch, &mut |request, names| {
+            recorder.add(request, names.and_then(|names| names.name(request.file)))
+        })?;
+        let (written, losses) = recorder.finish()?;
+        output.keep()?;
+        let conversion = Conversion {
+            input_format: source.format(),
+            output_format: target.format.name,
+            read: watch.done,
+            written,
+            skipped_lines: source.skipped_lines(),
+            without_times: matches!(source.arrivals(), Arrivals::Closed { .. }),
+            losses,
+        };
+        Ok(serde_json::to_string(&conversion).expect("figures can be printed"))
+    });
+    finish(outcome, watch)
+}
+
+fn is_same_file(a: &str, b: &str) -> bool {
+    match (Path::new(a).canonicalize(), Path::new(b).canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// A file that appears under its name only when it is whole; what is no regular file is written as it is.
+struct Output {
+    path: PathBuf,
+    partial: Option<PathBuf>,
+    kept: bool,
+}
+
+impl Output {
+    fn create(path: &str) -> Result<Output> {
+        let path = PathBuf::from(path);
+        if path.is_dir() {
+            return Err(CoreError::input(path.display().to_string(), "this is a directory; expected a file to write"));
+        }
+        let is_special = path.exists() && !path.is_file();
+        let partial = (!is_special).then(|| {
+            let mut name = path.clone().into_os_string();
+            name.push(".partial");
+            PathBuf::from(name)
+        });
+        Ok(Output { path, partial, kept: false })
+    }
+
+    fn file(&self) -> Result<File> {
+        let path = self.partial.as_ref().unwrap_or(&self.path);
+        let opened = if self.partial.is_some() { File::create(path) } else { File::options().write(true).open(path) };
+        opened.map_err(|error| {
+            let what =
+                format!("the file cannot be written ({error}); expected a folder that exists and may be written");
+            CoreError::input(self.path.display().to_string(), what)
+        })
+    }
+
+    fn keep(mut self) -> Result<()> {
+        if let Some(partial) = &self.partial {
+            let failed = |error: std::io::Error| CoreError::Io {
+                place: self.path.display().to_string(),
+                what: error.to_string(),
+            };
+            std::fs::rename(partial, &self.path).map_err(failed)?;
+        }
+        self.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(partial) = self.partial.as_ref().filter(|_| !self.kept) {
+            // Nothing is lost if it cannot be removed.
+            let _ = std::fs::remove_file(partial);
+        }
+    }
+}

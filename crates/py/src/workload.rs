@@ -1,0 +1,101 @@
+//! Workloads by what the user calls them: a preset, a trace, a job file of fio, or a specification; and files to write.
+
+use palimpsest_core::config;
+use palimpsest_core::error::{Error, Result};
+use palimpsest_core::host::fio::{FioSource, FioSpec, JobFile, is_job_file};
+use palimpsest_core::host::request::Source;
+use palimpsest_core::host::trace::{self, TraceOptions};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// Largest job file.
+const JOB_FILE_BYTES: u64 = 1 << 20;
+
+/// How a workload is to be opened.
+pub struct Opening<'a> {
+    /// Bytes of the drive it is for, which generated workloads are laid out on.
+    pub drive_bytes: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How a trace is to be read.
+    pub trace: &'a TraceOptions,
+}
+
+/// What the operating system said of a file, in words.
+pub fn describe_io(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file; expected a name that exists or a path to a file".into(),
+        std::io::ErrorKind::PermissionDenied => "the file may not be read; expected a readable file".into(),
+        std::io::ErrorKind::IsADirectory => "this is a directory; expected a file".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// The workload that `text` names: a preset, a file, or a specification in fio's language.
+pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let generated = |spec: &str| -> Result<Box<dyn Source>> {
+        let spec = FioSpec::parse(spec)?;
+        Ok(Box::new(FioSource::new(&spec, opening.drive_bytes, opening.seed)?))
+    };
+    if let Some(spec) = config::workload_spec(text) {
+        return generated(&spec);
+    }
+    if let Some((name, changes)) = text.split_once(',')
+        && let Some(spec) = config::workload_spec(name)
+    {
+        return generated(&FioSpec::changed(&spec, changes)?);
+    }
+    let path = Path::new(text);
+    if text.contains('=') && !path.exists() {
+        return generated(text);
+    }
+    if !path.exists() {
+        return Err(unknown(text));
+    }
+    open_file(text, opening)
+}
+
+/// The workload in the file at `path`: a trace or a job file.
+pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    if Path::new(path).is_dir() {
+        return Err(Error::input(path, "this is a directory; expected a trace file"));
+    }
+    let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
+    let mut file = BufReader::with_capacity(1 << 18, file);
+    let is_job_file = opening.trace.format.is_none() && file.fill_buf().is_ok_and(is_job_file);
+    if is_job_file {
+        let jobs = JobFile::parse(&read_text(file, path)?, path)?;
+        return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
+    }
+    if file.get_ref().metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return trace::open_trace_file(Box::new(file), path, opening.trace);
+    }
+    trace::open_trace(Box::new(file), path, opening.trace)
+}
+
+fn read_text(file: impl Read, path: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = file.take(JOB_FILE_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Error::Io { place: path.into(), what: error.to_string() })?;
+    if bytes.len() as u64 > JOB_FILE_BYTES {
+        return Err(Error::input(
+            path,
+            "the file begins like a job file of fio and has more than 1 MiB; expected less",
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::input(path, "the file is not UTF-8 text; expected a job file of fio"))
+}
+
+fn unknown(text: &str) -> Error {
+    let presets = config::workload_presets();
+    let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+    Error::input(
+        format!("--workload {text}"),
+        format!(
+            "there is no preset, no file and no specification of this name; expected one of {}, a trace file, or a \
+             specification such as rw=randwrite,bs=4k",
+            names.join(", ")
+        ),
+    )
+}

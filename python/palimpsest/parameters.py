@@ -1,0 +1,48 @@
+"""Kinds of values that options of the command line take."""
+
+from typing import Any
+
+import click
+
+from . import units
+
+__all__ = ["Choice", "Count", "Seed"]
+
+
+class Choice(click.Choice[str]):
+    """One of a few names."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
+        """What is said of anything else."""
+        return f"{value!r} is not known; expected one of {', '.join(self.choices)}"
+
+
+class Seed(click.ParamType[int]):
+    """A seed: a whole number of 64 bits."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Reads the number, or fails with what was expected."""
+        try:
+            number = int(value)
+        except ValueError:
+            number = -1
+        if not 0 <= number < 2**64:
+            self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
+        return number
+
+
+class Count(click.ParamType[int]):
+    """A positive number of things: 250000, 1e6, 100k."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Reads the number, or fails with what was expected."""
+        if isinstance(value, int):
+            return value
+        try:
+            return units.parse_count(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

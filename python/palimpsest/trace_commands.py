@@ -1,0 +1,137 @@
+"""The commands `palimpsest trace info`, `convert` and `synth`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from . import errors, traces
+from .parameters import Count, Seed
+from .progress import ProgressBoard
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["add_to"]
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
+    """The options of a command that reads traces, generates workloads, or does both."""
+    options = []
+    if generated:
+        options += [
+            click.option(
+                "--ssd", default="default", metavar="NAME|FILE", help="Drive that a specification is laid out on."
+            ),
+            click.option("--seed", type=Seed(), default=1, help="Seed of everything random."),
+        ]
+    options.append(click.option("--requests", type=Count(), help="Stop after so many requests.  [default: all]"))
+    if trace:
+        options += [
+            click.option("--from", "input_format", metavar="FORMAT", help="Read as this format, not the recognised."),
+            click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),
+        ]
+
+    def add(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
+    """Adds the commands to the command line; `show` prints a result."""
+
+    @group.group("trace", short_help="Look at traces, convert and generate them.")
+    def trace() -> None:
+        """Look at traces, convert them, and generate new ones.
+
+        `palimpsest list traces` has the formats. Traces are recognised by their content, plain, .gz or .zst.
+        """
+
+    @trace.command(short_help="Say what a workload is like.")
+    @click.argument("workload", metavar="FILE|SPEC")
+    @_options(trace=True, generated=True)
+    @click.option("--out", type=_FOLDER, metavar="DIR", help="Also write trace.html and trace.json to DIR.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the description as one JSON object.")
+    def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+        """Say what a workload is like: sizes, read ratio, footprint, overwrites, sequentiality, hot share, arrivals.
+
+        \b
+        Examples:
+          palimpsest trace info trace.csv.zst
+          palimpsest trace info trace.csv.zst --out results/trace
+          palimpsest trace info trade,n=1e5 --json | jq .locality.hot_write_ratio
+        """
+        if out is not None:
+            _make(out)
+        with ProgressBoard() as board:
+            description, counts = traces.describe(traces.TraceOptions(**options), board.callback("read"))
+        if out is not None:
+            from . import trace_report
+
+            trace_report.write(description, counts, out)
+            click.echo(f"wrote {out}/trace.html and trace.json", err=True)
+        if as_json:
+            show(json.dumps(description, indent=2))
+            return
+        from . import trace_report
+
+        show(trace_report.render(description))
+
+    @trace.command(short_help="Write a trace in another format.")
+    @click.argument("source", metavar="IN")
+    @click.argument("output", metavar="OUT")
+    @_options(trace=True, generated=False)
+    @click.option("--format", "output_format", metavar="FORMAT", help="Format of OUT.  [default: by its ending]")
+    def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
+        """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
+
+        What the format cannot hold is said on standard error.
+
+        \b
+        Examples:
+          palimpsest trace convert web_3.csv web_3.parquet
+          palimpsest trace convert web_3.csv web_3.blkparse.zst
+          palimpsest trace convert old.trace new.trace.gz --from disksim --format mqsim
+        """
+        _write(traces.TraceOptions(source, file=True, output=output, **options))
+
+    @trace.command(short_help="Write a generated workload as a trace.")
+    @click.argument("workload", metavar="SPEC")
+    @click.argument("output", metavar="OUT")
+    @_options(trace=False, generated=True)
+    @click.option("--format", "output_format", metavar="FORMAT", help="Format of OUT.  [default: by its ending]")
+    def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
+        """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
+
+        Arrival times come from rate_iops; without it a workload is a closed loop, which has none.
+
+        \b
+        Examples:
+          palimpsest trace synth rw=randwrite,bs=4k,n=1e5,rate_iops=20000 random.csv.zst
+          palimpsest trace synth trade,n=1e6 trade.parquet --ssd mga-16k
+          palimpsest trace synth job.fio job.iolog
+        """
+        _write(traces.TraceOptions(workload, output=output, **options))
+
+
+def _write(options: traces.TraceOptions) -> None:
+    with ProgressBoard() as board:
+        done = traces.convert(options, board.callback("write"))
+    for line in traces.losses(done, Path(options.output)):
+        click.echo(line, err=True)
+    click.echo(f"wrote {options.output} ({done['output_format']}): {done['written']:,} requests", err=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error

@@ -1,0 +1,93 @@
+"""The reproduction of the LLH paper end to end, on the native module: contract, agreement rule, same bytes."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, figures
+from palimpsest import InputError, wear
+from palimpsest.reproduce import llh, llh_figures, llh_runs, outputs
+from palimpsest.reproduce.batch import Batch
+
+pytestmark = pytest.mark.contract
+
+CLAIMS = {
+    "erases_msr", "erases_fiu", "erases_zipf", "normalized_most", "normalized_least", "op_7", "threshold", "pages_28",
+    "pages_7", "response_mean", "response_p99", "copied", "energy", "energy_write", "energy_read", "life_a16",
+    "life_a27", "life_b29", "lesson1", "lesson2", "lesson3", "lesson4", "lesson5",
+}  # fmt: skip
+FIGURES = [
+    "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
+    "moved", "life", "sweep", "beyond",
+]  # fmt: skip
+
+
+def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
+    made = figures(palimpsest("reproduce", "llh", "--quick", "--json", "--out", str(tmp_path)))
+    assert made["paper"] == "llh"
+    assert {claim["id"] for claim in made["claims"]} == CLAIMS
+    for claim in made["claims"]:
+        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
+        if isinstance(claim["paper"], float | int):
+            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
+        assert claim["agrees"] or claim["note"], claim
+    assert [figure["id"] for figure in made["figures"]] == FIGURES
+    for figure in made["figures"]:
+        assert Path(figure["data"]).is_file()
+        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert page.lower().count("synthetic") > len(FIGURES) / 2
+
+
+SMALL = llh_runs.Scale(banks=1, smaller=16, timed_smaller=16, trace_requests=2_000)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workloads of each kind at most, on drives of a few MiB."""
+    few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}
+    for module in (llh, llh_figures):
+        monkeypatch.setattr(module, "WORKLOADS", few)
+        monkeypatch.setattr(module, "TIMED", ("hm_0",))
+        monkeypatch.setattr(module, "OVER_PROVISIONING", (28,), raising=False)
+    monkeypatch.setattr(llh, "QUICK", SMALL)
+    monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
+    monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
+
+
+@pytest.mark.usefixtures("small")
+def test_same_bytes_whatever_runs_beside(tmp_path: Path) -> None:
+    files = []
+    for jobs in (1, 2):
+        made = llh.reproduce(Batch(jobs))
+        folder = tmp_path / str(jobs)
+        outputs.write([made], folder, each_apart=False)
+        files.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert files[0] == files[1]
+
+
+@pytest.mark.usefixtures("small")
+def test_real_traces_are_an_extra_figure(tmp_path: Path) -> None:
+    writes = (f"{i * 1000000},w,{i % 3000 * 8192},4096" for i in range(20_000))
+    (tmp_path / "own.csv").write_text(
+        "\n".join(["time_ns,op,offset_bytes,size_bytes", *writes]) + "\n", encoding="utf-8"
+    )
+    made = llh.reproduce(Batch(2, traces=str(tmp_path)))
+    assert made.figures[-1].id == "traces"
+    assert made.figures[-1].data["trace"].to_list() == ["own"]
+
+
+def test_wear_by_the_tables() -> None:
+    for bias, chips in llh_figures.LOSSES.items():
+        for chip, losses in chips.items():
+            for share, lost in zip(llh_figures.SHARES, losses, strict=True):
+                life = wear.life(chip, bias, share)
+                own = 1 - life.cycles / life.endurance if share == 1 else life.lasting_loss
+                assert 100 * own == pytest.approx(lost), (bias, chip, share)
+    usual, reused = (wear.bit_error_rates([0, 3000], "a16", "reprogram", share) for share in (0, 0.4))
+    assert usual == pytest.approx([1e-5, 1e-3])
+    assert reused[1] > usual[1]
+    with pytest.raises(InputError, match="bias heat: there is no such value; expected one of none, reprogram, voltage"):
+        wear.life("a16", "heat")
+    with pytest.raises(InputError, match="no part is called"):
+        wear.bit_error_rates([0], "a17")

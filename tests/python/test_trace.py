@@ -1,0 +1,183 @@
+"""The contract of `palimpsest trace`, and of traces and job files as workloads. On the native module."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Command, figures
+
+pytestmark = pytest.mark.contract
+
+TRACES = ROOT.parent / "shared" / "traces"
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000"
+ETW = """BeginHeader
+ DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, IrpFlags, \
+DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName
+EndHeader
+ DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x06, 283, 3, Original, 0xff, "C:\\$Mft"
+ DiskRead, 90, x.exe ( 39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, 0xff, "C:\\a, b"
+"""
+
+
+def one_error_line(text: str) -> str:
+    assert re.fullmatch(r"error: [^\n]+\n", text), text
+    return text
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "a.csv"
+    lines = [f"{at * 1000},{'read' if at % 4 == 0 else 'write'},{at % 7 * 4096},4096,f{at % 3},2" for at in range(500)]
+    path.write_text("time_ns,op,offset_bytes,size_bytes,file,stream\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_info_describes_a_trace(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
+    found = figures(palimpsest("trace", "info", str(trace), "--json", "--out", str(tmp_path)))
+    assert (found["format"], found["requests"]["all"], found["requests"]["read"]) == ("csv", 500, 125)
+    assert found["locality"]["footprint_bytes"] == 7 * 4096
+    assert (found["files"], found["streams"], found["duration_ns"]) == (3, 1, 499_000)
+    assert json.loads((tmp_path / "trace.json").read_text()) == found
+    page = (tmp_path / "trace.html").read_text()
+    assert "Writes over time and address" in page
+    assert not re.search(r"<(script|link|img)[^>]*\b(src|href)=", page)
+
+
+def test_info_for_people(palimpsest: Command) -> None:
+    done = palimpsest("trace", "info", SPEC)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("requests", "read ratio", "footprint", "overwrites", "hot share", "sequential", "depth hint"):
+        assert word in done.stdout
+    assert "closed loop" in palimpsest("trace", "info", "rw=randread,n=10,iodepth=4").stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "blkparse", "etw", "iolog", "msr.gz", "spc.zst", "mqsim", "load"])
+def test_convert_there_and_back(palimpsest: Command, trace: Path, tmp_path: Path, ending: str) -> None:
+    there, back = tmp_path / f"b.{ending}", tmp_path / "c.csv"
+    done = palimpsest("trace", "convert", str(trace), str(there))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.splitlines()[-1].endswith(": 500 requests")
+    assert palimpsest("trace", "convert", str(there), str(back)).returncode == 0
+    rows = [line.split(",") for line in back.read_text().splitlines()]
+    original = [line.split(",") for line in trace.read_text().splitlines()]
+    assert [row[:4] for row in rows] == [row[:4] for row in original]
+    if ending in ("csv", "parquet"):
+        assert rows == original
+    if ending in ("etw", "iolog"):
+        assert [row[4] for row in rows] == [row[4] for row in original]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([there.name, "c.csv"])
+
+
+def test_convert_says_what_is_lost(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "b.tencent"
+    done = palimpsest("trace", "convert", str(trace), str(out))
+    assert done.returncode == 0
+    assert f"{out} (tencent): arrival times rounded down: 499 requests" in done.stderr
+    assert "file names dropped: 500 requests" in done.stderr
+
+
+def test_names_of_files_are_kept(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(ETW)
+    assert palimpsest("trace", "convert", str(tmp_path / "a.txt"), str(tmp_path / "b.parquet")).returncode == 0
+    import polars as pl
+
+    table = pl.read_parquet(tmp_path / "b.parquet")
+    assert table["file"].to_list() == ["C:\\$Mft", "C:\\a, b"]
+    assert table["time_ns"].to_list() == [0, 83_000]
+    assert table["stream"].n_unique() == 2
+
+
+def test_parquet_of_others_is_read(palimpsest: Command, tmp_path: Path) -> None:
+    import polars as pl
+
+    rows = {"op": ["w", None, "read"], "size_bytes": [512, 512, 512], "offset_bytes": [0, 0, 512], "time_ns": [1, 2, 3]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "a")
+    done = palimpsest("trace", "info", str(tmp_path / "a"))
+    assert done.returncode == 2
+    assert f"error: {tmp_path / 'a'}:2: column op" in one_error_line(done.stderr)
+    found = figures(
+        palimpsest("run", "--json", "--skip-bad", "--workload", str(tmp_path / "a"), "--precondition", "none")
+    )
+    assert found["requests"] == {"read": 1, "write": 1, "trim": 0, "flush": 0}
+
+
+def test_synth_writes_the_workload(palimpsest: Command, tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    assert palimpsest("trace", "synth", SPEC, str(out)).returncode == 0
+    times = [int(line.split(",")[0]) for line in out.read_text().splitlines()[1:]]
+    assert len(times) == 2000
+    assert all(later - earlier == 100_000 for earlier, later in pairwise(times))
+    first = out.read_text()
+    assert palimpsest("trace", "synth", SPEC, str(out), "--seed", "2").returncode == 0
+    assert out.read_text() != first
+    done = palimpsest("trace", "synth", "rw=read,n=5", str(out))
+    assert done.returncode == 0
+    assert "closed loop" in done.stderr
+
+
+def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    job.write_text("[global]\nioengine=libaio\ndirect=1\nsize=4m\n[a]\nrw=randwrite\nbs=8k\nnumjobs=2\niodepth=4\n")
+    result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "none"))
+    assert result["requests"]["write"] == 2 * 512
+    job.write_text("[a]\nrw=randwrite\n# a comment\nruntime=60\n")
+    done = palimpsest("run", "--workload", str(job))
+    assert done.returncode == 2
+    assert f"error: {job}:4: runtime: " in one_error_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["info", "no-such-file"], "no-such-file"),
+        (["info"], "FILE|SPEC"),
+        (["info", SPEC, "--requests", "none"], "1e6"),
+        (["convert", "no-such-file", "b.csv"], "no such file"),
+        (["convert", SPEC, "b.csv"], "no such file"),
+        (["convert", "IN", "b.txt"], "--format"),
+        (["convert", "IN", "b.csv", "--format", "cvs"], "csv"),
+        (["convert", "IN", "b.csv", "--from", "msr"], "read as msr"),
+        (["convert", "IN", "IN"], "another one"),
+        (["convert", "IN", "no-such-folder/b.csv"], "folder"),
+        (["convert", "IN", "b.parquet.gz"], "compressed within"),
+        (["synth", "rw=sideways", "b.csv"], "randwrite"),
+        (["mend"], "--help"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(
+    palimpsest: Command, trace: Path, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    done = palimpsest("trace", *[str(trace) if each == "IN" else each for each in arguments], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in one_error_line(done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failing_half_way_leaves_no_file(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(trace.read_text() + "x,y\n")
+    done = palimpsest("trace", "convert", str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    assert done.returncode == 2
+    assert "a.csv:502: " in one_error_line(done.stderr)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_list_has_all_formats(palimpsest: Command) -> None:
+    names = figures(palimpsest("list", "traces", "--json"))["traces"]
+    assert {"csv", "parquet", "etw", "iolog", "msr", "spc", "blkreplay", "fiu", "blkparse", "mqsim", "disksim"} <= set(
+        names
+    )
+    assert {"alibaba", "tencent"} <= set(names)
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not there")
+def test_real_traces_convert(palimpsest: Command, tmp_path: Path) -> None:
+    source = TRACES / "msr_web_3.csv.zst"
+    assert palimpsest("trace", "convert", str(source), str(tmp_path / "a.parquet")).returncode == 0
+    described = [figures(palimpsest("trace", "info", "--json", str(path))) for path in (source, tmp_path / "a.parquet")]
+    for each in described:
+        for key in ("workload", "format", "files"):
+            each.pop(key)
+    assert described[0] == described[1]
