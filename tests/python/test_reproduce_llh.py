@@ -39,17 +39,16 @@ def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> 
     assert page.lower().count("synthetic") > len(FIGURES) / 2
 
 
-SMALL = llh_runs.Scale(banks=1, smaller=16, timed_smaller=16, trace_requests=2_000)
+SMALL = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two workloads of each kind at most, on drives of a few MiB."""
+    """Few workloads and unknowns."""
     few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}
     for module in (llh, llh_figures):
         monkeypatch.setattr(module, "WORKLOADS", few)
         monkeypatch.setattr(module, "TIMED", ("hm_0",))
-        monkeypatch.setattr(module, "OVER_PROVISIONING", (28,), raising=False)
     monkeypatch.setattr(llh, "QUICK", SMALL)
     monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
     monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
@@ -68,7 +67,7 @@ def test_same_bytes_whatever_runs_beside(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_real_traces_are_an_extra_figure(tmp_path: Path) -> None:
-    writes = (f"{i * 1000000},w,{i % 3000 * 8192},4096" for i in range(20_000))
+    writes = (f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
     (tmp_path / "own.csv").write_text(
         "\n".join(["time_ns,op,offset_bytes,size_bytes", *writes]) + "\n", encoding="utf-8"
     )

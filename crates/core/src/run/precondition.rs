@@ -36,7 +36,10 @@ pub enum Precondition {
     Layout,
 }
 
-const EXPECTED: &str = "expected none, steady, layout, fill:PERCENT or fill:PERCENT,random:TIMESx (and bs:SIZE), such as fill:90%,random:2x";
+const EXPECTED: &str =
+    "expected none, steady, layout or fill:PERCENT[,random:TIMESx][,bs:SIZE], such as fill:90%,random:2x";
+/// Writes that fill a file system where nothing else is said, as nobody lays out files page by page.
+const FILE_WRITE_BYTES: u64 = 1 << 20;
 /// Largest write that fills.
 const MOST_WRITE_BYTES: u64 = 1 << 30;
 /// Overwrites are measured in windows of 1 / this of the drive.
@@ -105,7 +108,7 @@ pub(super) fn precondition(
             let units = ((session.units() as f64 * share) as u64).max(1);
             let overwrites = (units as f64 * random) as u64;
             session.expect(Phase::Precondition, units + overwrites)?;
-            fill(session, units, (write_bytes / session.unit_bytes()).max(1))?;
+            fill(session, units, write_bytes)?;
             let before = session.written();
             overwrite(session, units, overwrites)?;
             done.last_write_amplification = session.amplification_since(before);
@@ -114,7 +117,7 @@ pub(super) fn precondition(
             let units = session.units();
             let window = (units / WINDOWS_PER_DRIVE).max(1);
             session.expect(Phase::Precondition, units + window * MOST_WINDOWS as u64)?;
-            fill(session, units, 1)?;
+            fill(session, units, 0)?;
             let steady = settle(session, units, window)?;
             (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
         }
@@ -174,7 +177,11 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
     Ok(())
 }
 
-fn fill(session: &mut Session<'_>, units: u64, at_a_time: u64) -> Result<()> {
+/// Writes `units` units in order, `write_bytes` at a time; 0: what is usual for the layer.
+fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
+    let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { 0 };
+    let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
+    let at_a_time = (write_bytes / session.unit_bytes()).max(1);
     for first in (0..units).step_by(at_a_time as usize) {
         write_units(session, first, at_a_time.min(units - first))?;
     }

@@ -168,6 +168,11 @@ impl<'a> Session<'a> {
         self.options.seed
     }
 
+    /// Whether the layer is a file system.
+    pub fn is_file_system(&self) -> bool {
+        is_file_system(&self.drive.ftl.name)
+    }
+
     /// Logical units of the layer's map.
     pub fn units(&self) -> u64 {
         self.drive.logical_bytes() / self.unit_bytes()
