@@ -3,9 +3,9 @@
 //! baseline, which is the same without reuse.
 //!
 //! A fine-grained map: one physical subpage per logical one. Logical subpage n belongs to bank n mod banks (a bank is a
-//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data ([`buffers`]), cleaning
-//! ([`collect`]). Hot blocks are partially used and reused, cold ones used ([`bank`]: Fig. 6, the adaptive threshold). What a
-//! second write stores takes twice its size ([`code`]). Recovery reads the out-of-band areas ([`recover`]).
+//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data (`buffers`), cleaning
+//! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
+//! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
 //!
 //! Where the paper is silent, systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
 //! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait

@@ -1,6 +1,6 @@
 //! Telling hot writes from cold ones, where a layer has a stream for each. A classifier decides; the layer acts.
 //!
-//! One classifier is one file and one arm of [`classifier`].
+//! One classifier is one file and one arm of `classifier`.
 
 mod address;
 mod recency;

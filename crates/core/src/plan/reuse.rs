@@ -9,7 +9,7 @@ impl Io {
     /// Gates as for [`Self::read`].
     ///
     /// # Errors
-    /// See [`Nand::read`].
+    /// See [`crate::nand::Nand::read`].
     pub fn read_coded(&mut self, ppn: u32, subpages: u32, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
         let all = first_subpages(self.geometry().subpages_per_page);
         self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
@@ -27,7 +27,7 @@ impl Io {
     /// whole page crosses the bus.
     ///
     /// # Errors
-    /// See [`Nand::reprogram`].
+    /// See [`crate::nand::Nand::reprogram`].
     pub fn reprogram(
         &mut self,
         ppn: u32,
