@@ -77,7 +77,7 @@ pub static KEYS: &[Key] = &[
     ),
     required("part.page_size", PAGE, "data bytes of a page"),
     key("part.subpage_size", PAGE, "4KiB", "unit of partial programs and of fine maps"),
-    key("part.spare_size", SPARE, "0B", "spare bytes of a page; stated with the part, not yet used up by anything"),
+    key("part.spare_size", SPARE, "0B", "spare bytes of a page, of which codes of second writes take theirs"),
     required("part.pages_per_block", Count { min: 1, max: 65_536 }, "pages of a block"),
     key("part.nop", Count { min: 1, max: ANY }, "1", "programs of a page between two erases, re-programs included"),
     key(
