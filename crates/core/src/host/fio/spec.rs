@@ -229,8 +229,8 @@ impl fmt::Display for FioSpec {
         optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
         optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
-        let has_files = self.files.is_some() || self.file_sizes.is_some();
-        optional(f, "openfiles", has_files.then(|| self.open_files.to_string()))
+        let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
+        optional(f, "openfiles", says.then(|| self.open_files.to_string()))
     }
 }
 
