@@ -344,11 +344,10 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
     mapped = {scheme: 4 * _value(measured, scheme, WORKLOADS[0], "page_state_bytes") for scheme in ("fs-page", "rr")}
     per_page = {scheme: bytes_of[scheme] / pages for scheme, pages in mapped.items()}
     note = (
-        "For each page that is mapped. Drive against drive it is "
-        f"{100 * bytes_of['rr'] / bytes_of['page']:.2f} %: the file system's space holds the spare blocks, which a "
-        "page map need not map."
+        f"For each page that is mapped it is {100 * per_page['rr'] / per_page['fs-page']:.2f} %, as the block map is "
+        "built. Drive against drive the file system's space holds the spare blocks too, which a page map need not map."
     )
-    ratio = 100 * per_page["rr"] / per_page["fs-page"]
+    ratio = 100 * bytes_of["rr"] / bytes_of["page"]
     yield effect("map", "bytes of the drive's map over those of a page map", 100 / 256, ratio).with_note(note)
     ratios = {
         name: _value(measured, "rr", name, "response_us") / _value(measured, "page", name, "response_us")
