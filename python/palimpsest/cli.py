@@ -8,9 +8,10 @@ imported where they are used: `run --json` needs none of them.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["cli", "main"]
 
 _DEFAULT = RunOptions()
+_NARROW = 60
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 _RUN_OPTIONS = (
@@ -90,18 +92,43 @@ def run_options(command: _Command) -> _Command:
     return command
 
 
+class _Help(click.HelpFormatter):
+    """Help that stays readable on narrow terminals: descriptions stand below the names there."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and descriptions."""
+        super().write_dl(rows, col_max if self.width >= _NARROW else 8, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
+class _SingleCommand(click.Command):
+    context_class = _Context
+
+
 class Commands(click.Group):
     """The commands in the order in which one meets them, not in that of the alphabet."""
 
+    context_class = _Context
+    command_class = _SingleCommand
+    group_class = type
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in order."""
-        return list(self.commands)
+        """Names, in order; what one needs once is last."""
+        return sorted(self.commands, key=lambda name: name == "completion")
+
+
+def _help_width() -> int:
+    """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
+    return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
 
 
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": _help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
 @click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")

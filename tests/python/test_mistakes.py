@@ -1,4 +1,4 @@
-"""What users and their surroundings get wrong: files, numbers, names, full disks, closed pipes. On the native module."""
+"""What users and their surroundings get wrong: files, numbers, names, full disks, closed pipes. Native module."""
 
 import os
 import re
