@@ -51,6 +51,7 @@ bench: setup ## benchmark figures: simulated requests a second, write-once-memor
 docs: setup ## the documentation, in site/, and that of the core, in target/doc/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(PY) tools/reference.py docs/reference.md
+	$(PY) tools/tour.py docs/tour.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/palimpsest_core/index.html"
@@ -69,7 +70,7 @@ lock: setup ## pin the newest packages that pyproject.toml allows
 		--quiet --custom-compile-command "make lock" -o requirements/runtime.lock
 
 clean: ## remove what was built, .venv included
-	rm -rf .venv target site dist results docs/reference.md docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/plotly.min.js docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # A .venv that is already there is used as it is, if its Python is new enough.

@@ -71,3 +71,12 @@ def figures(completed: Completed) -> Any:
     """The one JSON object that a command printed."""
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how much of the documents was run, where they were."""
+    from documents import COUNTS
+
+    if COUNTS:
+        counted = ", ".join(f"{number} {what}" for what, number in sorted(COUNTS.items()))
+        terminalreporter.write_line(f"documents: {counted}")
