@@ -15,6 +15,8 @@ mod determinism;
 mod forms;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/snapshots.rs"]
+mod snapshots;
 #[path = "fidelity/spread.rs"]
 mod spread;
 #[path = "fidelity/throughput.rs"]

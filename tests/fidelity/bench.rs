@@ -5,7 +5,7 @@ use palimpsest_core::host::fio::{FioSource, FioSpec};
 use palimpsest_core::metrics::report::Summary;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{self, Fidelity, Options, Warmup};
+use palimpsest_core::run::{self, Fidelity, Options, Outcome, Warmup};
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
@@ -46,6 +46,11 @@ impl<'a> Run<'a> {
     }
 
     pub fn result(&self) -> Summary {
+        self.outcome(false).summary
+    }
+
+    /// The result, and with `series` what pictures are made of.
+    pub fn outcome(&self, series: bool) -> Outcome {
         let spec: FioSpec = self.workload.parse().unwrap();
         let mut source = FioSource::new(&spec, self.ssd.drive.logical_bytes(), self.seed).unwrap();
         let options = Options {
@@ -56,7 +61,8 @@ impl<'a> Run<'a> {
             fidelity: self.fidelity,
             payload: self.payload,
             seed: self.seed,
+            series,
         };
-        run::run(self.ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
+        run::run(self.ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }
 }
