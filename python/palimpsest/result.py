@@ -33,7 +33,7 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 _KINDS = ("all", "read", "write")
-_TIMES = ("mean", "p50", "p90", "p99", "p999", "max")
+_TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
 def _need(extra: str, *packages: str) -> None:
@@ -191,7 +191,8 @@ class Result(Table):
     def _in_columns(self) -> dict[str, Any]:
         """The figures, latencies that were not measured as so many nulls: the columns are those of any other run."""
         latency = self._data.get("latency_ns") or {}
-        times = {kind: latency.get(kind) or dict.fromkeys(_TIMES) for kind in _KINDS}
+        measured = [tuple(times) for times in latency.values() if times]
+        times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
         return {key: times if key == "latency_ns" else value for key, value in self._data.items()}
 
     @property
