@@ -194,7 +194,7 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
     Examples:
       palimpsest compare
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
-      palimpsest compare --ftl page,mga --fidelity count --out results/mga
+      palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
     """
     base = RunOptions(series=out is not None, **_plain(options))
     runs = [base.with_ftl(name) for name in _names(ftl)]

@@ -15,7 +15,8 @@ from conftest import ROOT
 COUNTS: Counter[str] = Counter()
 """What was run and what was not, for the closing lines of a test run."""
 
-RUN = ("console", "python", "toml")
+RUN = ("console", "python", "toml", "ini")
+"""Commands, snippets, drives, and job files of fio."""
 SHOWN = ("text", "rust")
 """Not run here: pictures, and code that the Rust tests compile and run."""
 

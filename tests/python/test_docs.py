@@ -91,9 +91,16 @@ def run_toml(block: Block, folder: Path) -> None:
     COUNTS["drives read"] += 1
 
 
+def run_ini(block: Block, folder: Path) -> None:
+    (folder / "block.fio").write_text(block.text, encoding="utf-8")
+    done = shell("palimpsest run --workload block.fio --precondition none --requests 2000", folder)
+    assert done.returncode == 0, f"{block.place}\n{done.stderr}"
+    COUNTS["job files run"] += 1
+
+
 @pytest.mark.parametrize("page", documents.pages(), ids=lambda page: page.name)
 def test_page(page: Path, folder: Path) -> None:
-    runners = {"console": run_console, "python": run_python, "toml": run_toml}
+    runners = {"console": run_console, "python": run_python, "toml": run_toml, "ini": run_ini}
     for block in documents.blocks(page):
         known = (*documents.RUN, *documents.SHOWN)
         assert block.language in known, f"{block.place}: expected one of {', '.join(known)} after the fence"

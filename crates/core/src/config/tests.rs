@@ -41,7 +41,7 @@ fn line_of(file: &str, start: &str) -> String {
 #[test]
 fn keys_of_other_layers_are_told() {
     let unused = |ftl: &str| {
-        let keys = ["ftl.log_fraction=10%", "ftl.victim=fifo", "fs.gc_start=6%"];
+        let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
         preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()
     };
     let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", vec!["codesign", "fs-page"]));
