@@ -16,7 +16,7 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     );
     run.precondition = "fill:90%";
     let result = run.result();
-    let outstanding = result.throughput.iops.unwrap() * result.latency_ns.unwrap().all.mean as f64 / 1e9;
+    let outstanding = result.throughput.iops.unwrap() * result.latency_ns.unwrap().all.unwrap().mean as f64 / 1e9;
     println!("3 and 2 x 4 outstanding: {outstanding:.3}");
     assert!((outstanding / 11.0 - 1.0).abs() < 0.01);
 }
@@ -28,7 +28,7 @@ fn runtime_is_simulated_time() {
     let mut run = Run::new(&ssd, "rw=randread,runtime=100ms");
     run.precondition = "fill:100%";
     let alone = run.result();
-    let one = alone.latency_ns.unwrap().all.max;
+    let one = alone.latency_ns.unwrap().all.unwrap().max;
     assert_eq!(alone.requests.read, 100_000_000_u64.div_ceil(one));
     run.workload = "rw=randread,runtime=100ms,startdelay=50ms".into();
     let later = run.result();
