@@ -1,7 +1,8 @@
 """Files of `--out DIR`: written after a run, read again by `palimpsest report DIR`.
 
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
-blocks as Parquet. A comparison: summary.json with all runs, report.html over them, and a folder of a run for each layer.
+blocks as Parquet. A comparison: summary.json with all runs, report.html over them, and a folder of a run for each
+layer.
 """
 
 import json
@@ -50,8 +51,8 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
         },
     ),
 }  # fmt: skip
-"""File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram buckets
-by lower bound; counts of `snapshots` since the measurement began."""
+"""File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram
+buckets by lower bound; counts of `snapshots` since the measurement began."""
 
 _CELL = ("channel", "die", "plane", "first_block", "blocks")
 _PER_CELL = ("programmed", "valid", "erases")

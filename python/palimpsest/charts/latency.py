@@ -63,6 +63,9 @@ def _lines(
             if not histogram or not sum(histogram["count"]):
                 continue
             times, shares = points(histogram["lower_ns"], histogram["count"])
+            if not any(times):
+                # Acknowledged at once: no place on a logarithmic axis. The table says it.
+                continue
             p99 = ((result["latency_ns"] or {}).get(kind) or {}).get("p99")
             base = ((results[0]["latency_ns"] or {}).get(kind) or {}).get("p99")
             name = f"{kind}s, p99 {units.nanoseconds(p99)}"

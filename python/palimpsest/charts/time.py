@@ -9,6 +9,8 @@ from .common import DASHES, Panel, Specification, layer, panels, part, trace
 
 __all__ = ["progress", "time"]
 
+_DECADES = 50
+
 Values = list[float | None]
 Line = tuple[str, int, int, Callable[[Result], Values]]
 """What it shows, the slot of its colour alone, its dash, and its values."""
@@ -48,22 +50,30 @@ def _amplification_so_far(result: Result) -> Values:
     return windows
 
 
-_PANELS: tuple[tuple[str, str, tuple[Line, ...], dict[str, Any]], ...] = (
-    ("throughput (MB/s)", "%{y:,.4~g} MB/s", (("throughput", 2, 0, _per_second("bytes", 1e-6)),), {}),
+_PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
+    ("throughput (MB/s)", "%{y:,.4~g} MB/s", (("throughput", 2, 0, _per_second("bytes", 1e-6)),), False),
     ("read response time (us): mean, p99 dotted", "%{y:,.4~g} us",
      (("read mean", 0, 0, _column("read_mean_ns", 1e-3)), ("read p99", 0, 1, _column("read_p99_ns", 1e-3))),
-     {"type": "log", "exponentformat": "none"}),
+     True),
     ("write response time (us): mean, p99 dotted", "%{y:,.4~g} us",
      (("write mean", 1, 0, _column("write_mean_ns", 1e-3)), ("write p99", 1, 1, _column("write_p99_ns", 1e-3))),
-     {"type": "log", "exponentformat": "none"}),
-    ("outstanding requests (mean)", "%{y:,.4~g} requests", (("outstanding", 4, 0, _column("outstanding")),), {}),
+     True),
+    ("outstanding requests (mean)", "%{y:,.4~g} requests", (("outstanding", 4, 0, _column("outstanding")),), False),
     ("write amplification: in each window, since the beginning dotted", "%{y:.3~f}",
      (("write amplification", 3, 0, _column("write_amplification")), ("so far", 3, 1, _amplification_so_far)),
-     {"type": "log", "exponentformat": "none"}),
+     True),
     ("GC and merging (pages programmed/s)", "%{y:,.4~g} pages/s",
-     (("GC programs", 6, 0, _per_second("gc_programs")),), {}),
-    ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), {}),
+     (("GC programs", 6, 0, _per_second("gc_programs")),), False),
+    ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), False),
 )  # fmt: skip
+
+
+def _axis(traces: Sequence[Specification]) -> dict[str, Any]:
+    """A logarithmic axis where values lie decades apart."""
+    values = [value for each in traces for value in each["y"] if value]
+    if max(values) < _DECADES * min(values):
+        return {}
+    return {"type": "log", "exponentformat": "none", "dtick": 1}
 
 
 def _name(result: Result, results: Sequence[Result]) -> str:
@@ -78,8 +88,8 @@ def time(results: Sequence[Result]) -> Specification | None:
     timed = [(index, result) for index, result in enumerate(results) if part(result, "time").get("start_ns")]
     drawn: list[Panel] = []
     named: set[int] = set()
-    for title, hover, lines, axis in _PANELS:
-        traces = []
+    for title, hover, lines, may_be_log in _PANELS:
+        traces: list[Specification] = []
         for index, result in timed:
             seconds = [start / 1e9 for start in part(result, "time")["start_ns"]]
             for what, slot, dash, of in lines:
@@ -96,7 +106,7 @@ def time(results: Sequence[Result]) -> Specification | None:
                 )  # fmt: skip
                 named.add(index)
         if traces:
-            drawn.append((title, traces, axis))
+            drawn.append((title, traces, _axis(traces) if may_be_log else {}))
     return panels(drawn, "simulated time (s)")
 
 
@@ -125,7 +135,8 @@ def progress(results: Sequence[Result]) -> Specification | None:
             said = what if len(results) == 1 else f"{result['ftl']} {what}"
             places = [after / 2**30 for _, after in pairwise(written)]
             traces.append(
-                trace(slot, type="scatter", mode="lines", name=name, x=places, y=values, legendgroup=name, showlegend=len(results) > 1 and not drawn,
+                trace(slot, type="scatter", mode="lines", name=name, x=places, y=values,
+                      legendgroup=name, showlegend=len(results) > 1 and not drawn,
                       hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} GiB written<extra></extra>",
                       line={"width": 1.5, "shape": "vh"})
             )  # fmt: skip
