@@ -173,8 +173,8 @@ def _player(results: Sequence[Result]) -> str:
         '<input type="range" data-slider min="0" value="0" step="1" aria-label="moment of the run">'
         '<output data-output></output></div><div class="key" data-key></div>'
         f'<div class="chart" id="map" data-map role="img" aria-label="{_escape(says)}"></div>'
-        f"<figcaption>{_escape(says)} The stronger its colour, the more is valid. A cell of several blocks is open or bad "
-        "where one of them is, else what most of them are. Flash is as it is planned at that moment."
+        f"<figcaption>{_escape(says)} The stronger its colour, the more is valid. A cell of several blocks is open "
+        "or bad where one of them is, else what most of them are. Flash is as it is planned at that moment."
         "</figcaption></figure>"
     )
 

@@ -177,7 +177,10 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         head='<div class="tiles">'
         + "".join(f"<div><b>{html.escape(value)}</b><span>{label}</span></div>" for label, value in tiles)
         + "</div>",
-        sections=[*sections, Section("figures", "Figures", f'<table class="settings">{table}</table>')],
+        sections=[
+            *sections,
+            Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
+        ],
         drawn={name: chart for name, (_, chart) in drawn.items()},
     )
 

@@ -108,6 +108,7 @@ def test_heights_of_the_distribution_are_exact_where_it_is_thinned() -> None:
 def test_snapshots_are_packed_as_the_page_reads_them(result: ps.Result) -> None:
     frames = blocks.frames(result)
     assert frames is not None
+    assert result.series is not None
     seen = result.series["blocks"]
     state = base64.b64decode(frames["state"])
     erases = array.array("H", base64.b64decode(frames["erases"]))
