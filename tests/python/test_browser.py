@@ -50,7 +50,7 @@ PHONE = (390, 844)
 
 
 def command(*arguments: str) -> None:
-    done: Completed = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300)
+    done: Completed = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
 
 
@@ -390,7 +390,7 @@ def test_other_pages_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_reproductions_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    command("reproduce", "spread", "--quick", "--out", str(tmp_path))
+    command("reproduce", "llh", "--quick", "--out", str(tmp_path))
     for page in sorted(tmp_path.rglob("index.html")):
         browser.get(page.as_uri())
         said = browser.get_log("browser")  # type: ignore[no-untyped-call]

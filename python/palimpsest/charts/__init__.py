@@ -49,7 +49,7 @@ CHARTS: dict[str, Chart] = {
     "time": Chart(
         "Over simulated time", series.time,
         "Windows of equal length. What flash does belongs to the window in which it was planned. Dotted write "
-        "amplification: since the measurement began.",
+        "amplification: of all since the measurement began.",
     ),
     "progress": Chart(
         "Over bytes written", series.progress,

@@ -59,7 +59,7 @@ _PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
      (("write mean", 1, 0, _column("write_mean_ns", 1e-3)), ("write p99", 1, 1, _column("write_p99_ns", 1e-3))),
      True),
     ("outstanding requests (mean)", "%{y:,.4~g} requests", (("outstanding", 4, 0, _column("outstanding")),), False),
-    ("write amplification: in each window, since the beginning dotted", "%{y:.3~f}",
+    ("write amplification (dotted: so far)", "%{y:.3~f}",
      (("write amplification", 3, 0, _column("write_amplification")), ("so far", 3, 1, _amplification_so_far)),
      True),
     ("GC and merging (pages programmed/s)", "%{y:,.4~g} pages/s",
