@@ -13,6 +13,8 @@ mod codesign;
 mod determinism;
 #[path = "fidelity/forms.rs"]
 mod forms;
+#[path = "fidelity/jobs.rs"]
+mod jobs;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
 #[path = "fidelity/snapshots.rs"]

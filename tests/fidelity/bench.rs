@@ -1,7 +1,8 @@
-//! Runs through the path that users take: a preset with overrides, a workload specification, a precondition, a result.
+//! Runs through the path that users take: a preset with overrides, a workload specification or the text of a job file, a precondition, a result.
 
 use palimpsest_core::config::{Resolved, resolve};
-use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::host::fio::{self, JobFile};
+use palimpsest_core::host::request::Source;
 use palimpsest_core::metrics::report::Summary;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::run::precondition::Precondition;
@@ -51,8 +52,11 @@ impl<'a> Run<'a> {
 
     /// The result, and with `series` what pictures are made of.
     pub fn outcome(&self, series: bool) -> Outcome {
-        let spec: FioSpec = self.workload.parse().unwrap();
-        let mut source = FioSource::new(&spec, self.ssd.drive.logical_bytes(), self.seed).unwrap();
+        let bytes = self.ssd.drive.logical_bytes();
+        let mut source: Box<dyn Source> = match self.workload.strip_prefix('[') {
+            Some(_) => Box::new(JobFile::parse(&self.workload, "jobs").unwrap().source(bytes, self.seed).unwrap()),
+            None => fio::generated(&self.workload.parse().unwrap(), bytes, self.seed).unwrap(),
+        };
         let options = Options {
             workload: self.workload.clone(),
             precondition: Precondition::parse(self.precondition).unwrap(),
@@ -63,6 +67,6 @@ impl<'a> Run<'a> {
             seed: self.seed,
             series,
         };
-        run::run(self.ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
+        run::run(self.ssd, &mut *source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }
 }

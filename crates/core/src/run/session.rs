@@ -1,5 +1,6 @@
 //! A drive under a workload: the loop between host and device, and the laws that hold at its end.
 
+mod jobs;
 mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
@@ -313,6 +314,9 @@ impl<'a> Session<'a> {
         if !self.device.io.timed {
             return self.count_some(source, most);
         }
+        if self.drive.host.iodepth == 0 && source.jobs().is_some() {
+            return self.jobs_loop(source, most);
+        }
         let depth = match (self.drive.host.iodepth, source.arrivals()) {
             (0, Arrivals::Open) => return self.open_loop(source, most),
             (0, Arrivals::Closed { depth }) => depth,
@@ -422,14 +426,7 @@ impl<'a> Session<'a> {
         let since = request.arrival.saturating_sub(self.clock_zero);
         let speedup = self.drive.host.speedup;
         let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
-        if arrival > LATEST_ARRIVAL {
-            let what = format!(
-                "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {speedup} meant?)",
-                arrival as f64 / NANOS_PER_DAY,
-                LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
-            );
-            return Err(Error::input(source.place(), what));
-        }
+        self.check_arrival(source, arrival)?;
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if request.kind == RequestKind::Flush {
             extent = Extent { sector: 0, sectors: 0 };
@@ -437,6 +434,19 @@ impl<'a> Session<'a> {
             extent = self.fold(source, extent)?;
         }
         Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
+    }
+
+    fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {
+        if arrival <= LATEST_ARRIVAL {
+            return Ok(());
+        }
+        let what = format!(
+            "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
+            arrival as f64 / NANOS_PER_DAY,
+            LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
+            self.drive.host.speedup,
+        );
+        Err(Error::input(source.place(), what))
     }
 
     /// Background collection while the host is idle.
