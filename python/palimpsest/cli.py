@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `reproduce`, `report`, `list`, `show`, `trace`.
+"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `report`, `list`, `show`, `trace`.
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -22,6 +22,7 @@ from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Seed
 from .progress import ProgressBoard
 from .result import Comparison, Result
+from .sweeps import command as sweep_command
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -167,6 +168,9 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
         if results:
             click.echo(f"{len(results)} of {len(runs)} layers finished", err=True)
         raise failure
+
+
+sweep_command.add_to(cli, lambda result: _print_result(result))
 
 
 @cli.command(short_help="Repeat the experiments of a paper.")
