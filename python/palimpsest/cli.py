@@ -23,6 +23,7 @@ from .parameters import Choice, Count, Seed
 from .progress import ProgressBoard
 from .result import Comparison, Result
 from .sweeps import command as sweep_command
+from .sweeps import store as sweep_store
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -228,6 +229,11 @@ def report(folder: Path) -> None:
     Example:
       palimpsest run --out results/a && palimpsest report results/a
     """
+    if sweep_store.is_sweep(folder):
+        from .sweeps import driver
+
+        click.echo(driver.rewrite(folder))
+        return
     from . import outputs
 
     click.echo(outputs.rewrite_report(folder))

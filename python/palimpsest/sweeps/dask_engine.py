@@ -17,11 +17,10 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from ..errors import Error, InputError
+from .engines import PATIENCE_S, answers
 from .task import Outcome, Task, Watch, lost, run_point
 
 __all__ = ["outcomes"]
-
-_PATIENCE_S = 10
 
 
 class _Unwanted(BaseException):
@@ -73,7 +72,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
     try:
         first = [future for _ in range(jobs or len(tasks)) for future in submit()]
-        finished = as_completed(first, raise_errors=False)
+        finished = as_completed(first, loop=client.loop, raise_errors=False)
         for future in finished:
             task = running.pop(future)
             outcome = _outcome(future, task)
@@ -88,12 +87,13 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
 
 def _connect(address: str | None) -> Client:
+    wrong = f"--address {address}: no Dask scheduler answers there; expected one such as tcp://host:8786"
+    if not answers(str(address)):
+        raise InputError(wrong)
     try:
-        return Client(address, timeout=_PATIENCE_S, set_as_default=False, direct_to_workers=False)
+        return Client(address, timeout=PATIENCE_S, set_as_default=False, direct_to_workers=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
-        raise InputError(
-            f"--address {address}: no Dask scheduler answers there; expected one such as tcp://host:8786"
-        ) from error
+        raise InputError(wrong) from error
 
 
 def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of dask, which has no types

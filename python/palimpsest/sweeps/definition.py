@@ -179,10 +179,15 @@ class _Reader:
         total = math.prod(len(group) for group in grid)
         if total > LARGEST_SWEEP:
             raise self.wrong(("grid",), f"the sweep has {total:,} points; expected at most {LARGEST_SWEEP:,}")
-        return Definition(
+        found = Definition(
             title, self.name, self.text, folder, base, tuple(grid), tuple(points), tuple(excluded),
             self.report(data.get("report", {})), self.paths,
         )  # fmt: skip
+        for key, name in found.report.items():
+            if key != "figure" and name not in found.axes:
+                axes = ", ".join(found.axes) or "none, as there is no axis"
+                raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
+        return found
 
     def tables(self, data: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         found = data.get(name, [])

@@ -9,7 +9,6 @@ import collections
 import contextlib
 import logging
 import os
-import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,12 +19,12 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is import
 import ray
 import ray.exceptions
 
+from .engines import answers
 from .task import Outcome, Task, Watch, lost, run_point
 
 __all__ = ["outcomes"]
 
 _RETRIES = 3
-_PATIENCE_S = 10
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
@@ -73,13 +72,8 @@ def _connect(address: str | None) -> bool:
     wrong = (
         f"--address {address}: no Ray cluster answers there; expected one such as host:6379, or auto on its machines"
     )
-    host, _, port = str(address).removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        # Ray itself takes a minute to find out.
-        try:
-            socket.create_connection((host, int(port)), timeout=_PATIENCE_S).close()
-        except OSError as error:
-            raise InputError(wrong) from error
+    if not answers(str(address)):
+        raise InputError(wrong)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:

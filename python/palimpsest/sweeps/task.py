@@ -93,8 +93,7 @@ class OtherSimulator(Error):
 def _expect_same_simulator(task: Task) -> None:
     if task["simulator"] != simulator():
         raise OtherSimulator(
-            f"worker {_here()}: palimpsest {simulator()} is installed; expected {task['simulator']}, as where it "
-            "began"
+            f"worker {_here()}: palimpsest {simulator()} is installed; expected {task['simulator']}, as where it began"
         )
 
 
