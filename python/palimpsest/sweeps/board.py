@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["SweepBoard"]
 
 _LONGEST_LABEL = 60
-_PHASES = {"precondition": (0.0, 0.5), "warmup": (0.5, 0.0), "run": (0.5, 0.5)}
-"""Where in a point a phase begins, and how much of it it is: nobody knows how their times compare."""
+_PRECONDITION = 0.5
+"""What preconditioning is counted as, of a point that has some: nobody knows how its time compares."""
 
 
 class SweepBoard:
@@ -37,6 +37,7 @@ class SweepBoard:
         self._bars: Progress | None = None
         self._whole: TaskID | None = None
         self._running: dict[str, tuple[TaskID | None, float]] = {}
+        self._preconditioned: set[str] = set()
         self._begin = time.monotonic()
         self._total = self._done = self._failed = self._before = 0
 
@@ -59,9 +60,14 @@ class SweepBoard:
         """A point has come so far."""
         if not self._enabled:
             return
-        start, length = _PHASES.get(phase, (0.0, 1.0))
+        of_phase = min(1.0, done / expected) if expected else 0.0
         with self._lock:
-            share = start + length * min(1.0, done / expected) if expected else start
+            if phase == "precondition":
+                self._preconditioned.add(identity)
+                share = _PRECONDITION * of_phase
+            else:
+                before = _PRECONDITION if identity in self._preconditioned else 0.0
+                share = before + (1 - before) * of_phase * (phase == "run")
             self._running[identity] = (self._running.get(identity, (None, 0.0))[0], share)
             self._show(identity)
 

@@ -49,13 +49,21 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         sweep.parquet, a row for each point, and report.html.
 
         \b
-        A file:                                     Examples:
-          [base]                                      palimpsest sweep op.toml --dry-run
-          workload = "oltp-zipf,n=1e5"                palimpsest sweep op.toml
-          [grid]                                      palimpsest sweep op.toml --out results/op --jobs 4
-          ftl = ["page", "subpage"]                   palimpsest sweep op.toml --json | jq '.points[].figures'
-          "ssd.over_provisioning" = ["7%", "28%"]     palimpsest sweep op.toml --engine dask --address tcp://host:8786
-          seed = {from = 1, to = 3, step = 1}         palimpsest sweep op.toml --engine ray --address auto
+        A file:
+          [base]
+          workload = "oltp-zipf,n=1e5"
+          [grid]
+          ftl = ["page", "subpage"]
+          ssd.over_provisioning = ["7%", "28%"]
+          seed = {from = 1, to = 3, step = 1}
+
+        \b
+        Examples:
+          palimpsest sweep op.toml --dry-run
+          palimpsest sweep op.toml --out results/op --jobs 4
+          palimpsest sweep op.toml --json | jq '.points[].figures'
+          palimpsest sweep op.toml --engine dask --address tcp://host:8786
+          palimpsest sweep op.toml --engine ray --address auto
         """
         planned = driver.plan(file, out)
         if dry_run:

@@ -52,7 +52,7 @@ def find(name: str, address: str | None) -> Engine:
 
 
 def answers(address: str) -> bool:
-    """Whether somebody listens at `[PROTOCOL://]HOST:PORT`; True of addresses of another form, which only a client can try.
+    """Whether somebody listens at `[PROTOCOL://]HOST:PORT`; True of addresses of another form, which only clients know.
 
     The clients themselves take up to a minute to find out that nobody does.
     """

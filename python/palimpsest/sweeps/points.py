@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from .. import _core, units
@@ -23,7 +22,7 @@ __all__ = ["Point", "resolve"]
 
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload")
 _WORKLOAD_KEY = "workload."
-_PLACE = re.compile(r"--(set|[a-z-]+) (\S+?)(?:=\S*?)?: (.*)")
+_PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 
 @dataclass(frozen=True)
@@ -133,21 +132,31 @@ class _Resolver:
 
     def _placed(self, table: str, settings: Settings, text: str) -> InputError:
         """An error of the native module, at the line of the sweep file that it is about."""
-        match = _PLACE.fullmatch(text)
-        if match is None:
-            key = next((key for key in settings if text.startswith(f"{key}:")), None)
-            if key is None and text.startswith(str(self.definition.folder / str(settings.get("workload", "")))):
-                key = "workload"
+        key, what = _key_and_rest(settings, text)
+        if key is None:
+            workload = str(self.definition.folder / str(settings.get("workload", "")))
+            key = "workload" if text.startswith(f"{workload}:") else None
             return InputError(f"{self.definition.place(table, key)}: {text}")
-        option, word, what = match.groups()
-        key = word if option == "set" else option.replace("-", "_")
-        if option == "workload" and f"{_WORKLOAD_KEY}{word}" in settings:
-            key = f"{_WORKLOAD_KEY}{word}"
         value = f" = {_text(settings[key])}" if key in settings else ""
         beside = ""
         if key == "workload" and "there is no preset, no file" in what:
             beside = f" (files are looked for in {self.definition.folder})"
         return InputError(f"{self.definition.place(table, key)}: {key}{value}: {what.removeprefix(f'{key}: ')}{beside}")
+
+
+def _key_and_rest(settings: Settings, text: str) -> tuple[str | None, str]:
+    """Which key an error of the native module is about, and the rest of it; None where it names no single one."""
+    for key, value in settings.items():
+        option = f"set {key}=" if "." in key else f"{key.replace('_', '-')} "
+        for prefix in (f"--{option}{_text(value)}: ", f"{key}: "):
+            if text.startswith(prefix):
+                return key, text.removeprefix(prefix)
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        return None, text
+    option, word, what = match.groups()
+    in_workload = option == "workload" and f"{_WORKLOAD_KEY}{word}" in settings
+    return f"{_WORKLOAD_KEY}{word}" if in_workload else option.replace("-", "_"), what
 
 
 class _Wrong(ValueError):
@@ -228,8 +237,3 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
         "skip_bad": options.skip_bad,
     }
     return hashlib.blake2b(json.dumps(depends_on, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def relative(path: str, folder: Path) -> str:
-    """A path as people want to read it."""
-    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
