@@ -28,7 +28,8 @@ class _Worker:
         self.task: Task | None = None
         self._text = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "palimpsest.sweeps.worker"]  # -P: no module of the current folder,
+            # -P: modules of the current folder do not count.
+            [sys.executable, "-P", "-m", "palimpsest.sweeps.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C at the terminal is for the sweep, which keeps what was finished
