@@ -59,9 +59,10 @@ def name(process: psutil.Process) -> str:
 
 @dataclass
 class Cluster:
-    """A cluster that runs: how a sweep gets there, and the processes that run points."""
+    """A cluster that runs: how a sweep gets there, its first process, and the processes that run points."""
 
     arguments: tuple[str, ...]
+    head: psutil.Process
     workers: Callable[[], list[psutil.Process]]
 
 
@@ -99,7 +100,7 @@ class Programs:
 def dask(tmp_path: Path) -> Iterator[Cluster]:
     programs = Programs(tmp_path / "dask.log")
     file = tmp_path / "scheduler.json"
-    programs.start(
+    head = programs.start(
         BIN / "dask", "scheduler", "--host", "127.0.0.1", "--port", 0, "--scheduler-file", file, "--no-dashboard"
     )
     wait_for(file.exists)
@@ -111,7 +112,7 @@ def dask(tmp_path: Path) -> Iterator[Cluster]:
         return [each for nanny in nannies for each in below(nanny) if "spawn_main" in name(each)]
 
     wait_for(lambda: len(workers()) == 2)
-    yield Cluster(("--engine", "dask", "--address", address), workers)
+    yield Cluster(("--engine", "dask", "--address", address), psutil.Process(head), workers)
     programs.end()
 
 
@@ -133,7 +134,7 @@ def ray(tmp_path: Path) -> Iterator[Cluster]:
 
         # The last that the head starts, when all else is there.
         wait_for(lambda: "Ray runtime started" in (tmp_path / "ray.log").read_text())
-        yield Cluster(("--engine", "ray", "--address", f"127.0.0.1:{port}"), workers)
+        yield Cluster(("--engine", "ray", "--address", f"127.0.0.1:{port}"), psutil.Process(head), workers)
         programs.end()
 
 
@@ -200,6 +201,18 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
     assert process.returncode == 130, said
     assert said.splitlines()[-1] == "interrupted"
     wait_for(lambda: not busy(), 15)
+
+
+def test_a_lost_scheduler_is_one_line(dask: Cluster, file: Path, tmp_path: Path) -> None:
+    command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
+        dask.head.kill()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    kept, error = said.splitlines()
+    assert "are kept in" in kept
+    assert "the scheduler is gone" in error
 
 
 def one_task(tmp_path: Path) -> task.Task:

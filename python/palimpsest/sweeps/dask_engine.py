@@ -8,6 +8,7 @@ that nobody waits for them.
 
 import asyncio
 import contextlib
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,7 +58,25 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         InputError: there is no scheduler at the address.
         Error: the cluster went away.
     """
-    client = _connect(address)
+    with _without_tracebacks():
+        yield from _outcomes(_connect(address), tasks, address, jobs)
+
+
+@contextlib.contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keeps Dask from writing tracebacks of what is told in one line."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm", "utils")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
     name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for ours
     waiting = iter(tasks)
     running: dict[Any, Task] = {}

@@ -2,7 +2,8 @@
 
 Ray starts a point anew when its worker is lost, up to three times. A point has no effect but its outcome, so that it
 does not matter if it is run twice; each outcome is taken once. When the sweep ends early, the workers of running
-points are ended; when it is no more, Ray itself ends them.
+points are ended; when it is no more, Ray itself ends them. Ray also ends this process, after a minute,
+when the head of the cluster is gone.
 """
 
 import collections
