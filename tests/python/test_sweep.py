@@ -333,3 +333,16 @@ def test_python_gives_the_same_and_keeps_it(palimpsest: Command, file: Path, tmp
     assert swept.plot("write_amplification").data
     with pytest.raises(ps.InputError, match=r"^sweep:\d+: ftl = x: "):
         ps.sweep({"grid": {"ftl": ["x"]}})
+
+
+def test_a_cluster_with_another_simulator_ends_the_sweep(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from palimpsest.sweeps import engines, task
+
+    def other(tasks: list[task.Task], *_: object) -> Iterator[task.Outcome]:
+        for each in tasks:
+            yield task.run_point(each | {"simulator": "0.0.9 (0123456789abcdef)"})
+
+    monkeypatch.setattr(engines, "find", lambda *_: other)
+    with pytest.raises(ps.Error, match=r"is installed; expected 0\.0\.9 \(0123456789abcdef\)"):
+        ps.sweep(file, out=file.parent / "s")
+    assert not list((file.parent / "s" / "points").iterdir())
