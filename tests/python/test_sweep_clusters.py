@@ -123,7 +123,7 @@ def ray(tmp_path: Path) -> Iterator[Cluster]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     # Paths of sockets are short.
-    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         head = programs.start(
             BIN / "ray", "start", "--head", "--block", f"--port={port}", "--num-cpus=2", f"--temp-dir={folder}",
             "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=80000000",
