@@ -8,6 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from .. import charts as colours
+from ..page import plotly_source
 from ..result import flatten
 from . import charts
 from .show import axis_text, key_metrics, summary_line
@@ -112,8 +113,6 @@ def _notes(sweep: "Sweep") -> str:
 
 def page(sweep: "Sweep") -> str:
     """The whole page."""
-    from plotly.offline import get_plotlyjs
-
     template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
     configs = (("Sweep file", sweep.text), ("What all points have in common", _shared(sweep)))
     axes = ", ".join(f"{axis} ({len(sweep.values(axis))})" for axis in sweep.axes)
@@ -128,7 +127,7 @@ def page(sweep: "Sweep") -> str:
             for name, text in configs
             if text
         ),
-        plotly=get_plotlyjs(),
+        plotly=plotly_source(),
         # `</` would end the script element.
         data=json.dumps(_data(sweep)).replace("</", "<\\/"),
     )
