@@ -56,7 +56,7 @@ fn groups(summary: &Summary) -> u64 {
 /// Sec. III-C.3; where plane commands are not allowed nothing is gained.
 #[test]
 fn deep_writes_use_plane_commands() {
-    let (groups, blocks) = (3000, "ssd.blocks_per_plane=24");
+    let groups = 3000;
     for (scheme, pages, planes) in [
         ("rr", "consecutive", true),
         ("depth", "consecutive", true),
@@ -65,7 +65,7 @@ fn deep_writes_use_plane_commands() {
         ("depth", "consecutive", false),
     ] {
         let ssd =
-            small("codesign", &format!("{blocks} fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
+            small("codesign", &format!("fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
         let part = &ssd.drive.part;
         let load = part.t_command + part.bus_rate.time_for(u64::from(part.page_bytes));
         let twice = 8 * groups + 2 * load + 2 * part.t_program;
