@@ -249,8 +249,8 @@ def judged(name: str, ours: float | None) -> Claim:
 _BECAUSE = {
     "fairness": "Where a page is overwritten, its file lacks one page in one channel, and there the next write of the "
     "file goes: channels are chosen as if by address, whatever waits there, while pages in turn keep them "
-    "equally busy. Of requests of one page it makes what a page map makes whose channels go by address (see "
-    "the sweep). Its gain is in reads of whole files that were written in pieces, while channels have time "
+    "equally busy. With requests of one page it stays within 4 % of a page map whose channels go by address "
+    "(see the sweep). Its gain is in reads of whole files that were written in pieces, while channels have time "
     "to wait for each other: one in flight. ",
     "read-busy": "It sees whether a channel reads, not what waits there: programs, which take five times as long as "
     "reads. Leaving out channels that read makes the others uneven, which pages in turn are not. With one in "
