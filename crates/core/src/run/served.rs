@@ -167,6 +167,7 @@ mod tests {
             fidelity,
             payload: Payload::Bytes,
             seed: 1,
+            series: false,
         }
     }
 

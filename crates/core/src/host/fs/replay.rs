@@ -15,7 +15,7 @@
 use super::device::{NO_PAGE, Shape};
 use super::imbalance::{Imbalance, POINTS};
 use super::link::{Attached, Link};
-use super::{Fault, FileSystem, Kind, ROOT, Thresholds, inode, schemes};
+use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
 use crate::ftl::block::Block;
 use crate::ftl::page::{Page, overlay, pages};
 use crate::ftl::pages::Pages;
@@ -518,5 +518,16 @@ impl Ftl for Replay {
         let points = POINTS.iter().zip(imbalance.at_most);
         report.own.extend(points.map(|(&(_, name), files)| (name, Figure::Part(files, imbalance.files))));
         report
+    }
+
+    /// What the file system points to: the layer below also keeps what it was not yet told to forget.
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        let Some(filesystem) = &self.mounted else { return self.store.count_valid(valid) };
+        let (shape, per_block) = (&self.link.shape, self.geometry.pages_per_block);
+        let pages = (0..shape.pages()).filter(|&page| filesystem.status(page) == Status::Valid);
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            valid[(ppn / per_block) as usize] += shape.subpages_per_page;
+        }
+        true
     }
 }
