@@ -64,8 +64,7 @@ fn deep_writes_use_plane_commands() {
         ("hybrid", "apart", true),
         ("depth", "consecutive", false),
     ] {
-        let ssd =
-            small("codesign", &format!("fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
+        let ssd = small("codesign", &format!("fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
         let part = &ssd.drive.part;
         let load = part.t_command + part.bus_rate.time_for(u64::from(part.page_bytes));
         let twice = 8 * groups + 2 * load + 2 * part.t_program;
