@@ -20,11 +20,22 @@ pub enum Files {
     Addresses,
 }
 
+/// Which pages of a large write a channel gets together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DepthPages {
+    /// Consecutive ones.
+    Consecutive,
+    /// On n channels every n-th, so that neighbours lie on different channels.
+    Apart,
+}
+
 /// Settings of the file system of `codesign` and `fs-page`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
     pub scheme: String,
+    /// Which pages schemes with dynamic depth put on one channel.
+    pub depth_pages: DepthPages,
     /// Hand-over of the FTL's memory, for each command group.
     pub dispatch_overhead: Nanos,
     /// Which file a request belongs to.
@@ -45,6 +56,7 @@ impl Default for FileSystemSettings {
     fn default() -> Self {
         FileSystemSettings {
             scheme: "rr".into(),
+            depth_pages: DepthPages::Consecutive,
             dispatch_overhead: 3000,
             files: Files::Names,
             file_bytes: 64 << 20,

@@ -21,7 +21,7 @@ use crate::ftl::page::{Page, overlay, pages};
 use crate::ftl::pages::Pages;
 use crate::ftl::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::{Extent, Geometry};
-use crate::host::settings::{FileSystemSettings, Files};
+use crate::host::settings::{DepthPages, FileSystemSettings, Files};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt, first_subpages};
 use crate::plan::{Cause, Gate, Io};
@@ -271,6 +271,18 @@ impl Replay {
 
     /// Writes the pages of `targets`, which are of one file.
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let (count, channels) = (targets.len(), self.link.shape.channels as usize);
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.goes_deep(count as u32));
+        if deep && self.settings.depth_pages == DepthPages::Apart {
+            // Those that come on one channel, one behind the other.
+            let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
+            return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
+        }
+        self.write_in_order(io, targets)
+    }
+
+    /// Writes the pages of `targets`, which are of one file, in this order.
+    fn write_in_order(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let mut contents = Vec::new();
         self.link.arrived.clear();
         for target in targets {
