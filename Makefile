@@ -28,13 +28,15 @@ test: setup ## all tests
 test-long: setup ## the tests that take minutes
 	@$(PY) tools/run_tests.py --long
 
-check: setup ## format, lint, types, documentation and all tests
+check: setup ## format, lint, types, documentation, the wheel and all tests
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory docs
+	$(MAKE) --no-print-directory wheel
+	$(PY) tools/check_wheel.py
 	$(MAKE) --no-print-directory test
 
 format: setup ## format all code
@@ -49,20 +51,26 @@ bench: setup ## benchmark figures: simulated requests a second, write-once-memor
 docs: setup ## the documentation, in site/, and that of the core, in target/doc/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(PY) tools/reference.py docs/reference.md
+	$(PY) tools/tour.py docs/tour.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/palimpsest_core/index.html"
 
-wheel: setup ## a wheel, in dist/
-	$(BIN)/maturin build --release --locked --out dist
+# Setup has compiled the same crate with the same profile, so this only packs it.
+wheel: setup ## a wheel for any Python from 3.11 on, in dist/
+	@rm -rf dist
+	$(BIN)/maturin build --release --locked --quiet --out dist
+	@echo "wheel: dist/$$(ls dist)"
 
 lock: setup ## pin the newest packages that pyproject.toml allows
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes --upgrade \
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
+	$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.lock --python-version 3.11 --universal --generate-hashes \
+		--quiet --custom-compile-command "make lock" -o requirements/runtime.lock
 
 clean: ## remove what was built, .venv included
-	rm -rf .venv target site dist results docs/reference.md docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv target site dist results docs/reference.md docs/tour.md docs/plotly.min.js docs/images/wom-codes.svg .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests tools \( -name __pycache__ -o -name '*.so' \) -prune -exec rm -rf {} +
 
 # A .venv that is already there is used as it is, if its Python is new enough.

@@ -11,7 +11,7 @@ workload and seed give the same figures on every machine.
 """
 
 from ._core import version as _version
-from .api import Ssd, compare, fio, run
+from .api import Ssd, compare, fio, load, run
 from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 from .result import Comparison, Result
 from .sweeps import Sweep, sweep
@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "compare",
     "fio",
+    "load",
     "run",
     "sweep",
 ]

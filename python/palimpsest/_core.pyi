@@ -14,12 +14,14 @@ __all__ = [
     "bit_error_rates",
     "build",
     "check",
+    "configuration_keys",
     "life",
     "list_registry",
     "run",
     "show",
     "trace_convert",
     "trace_info",
+    "unused_keys",
     "version",
     "wom_spare_needed",
     "workload_spec",
@@ -47,6 +49,8 @@ def show(ssd: str, ftl: str | None, overrides: list[str]) -> str: ...
 def trace_info(options_json: str, progress: Callable[[str, int, int, int], None] | None) -> tuple[str, str]: ...
 def trace_convert(options_json: str, progress: Callable[[str, int, int, int], None] | None) -> str: ...
 def run(options_json: str, progress: Callable[[str, int, int, int], None] | None) -> tuple[str, str]: ...
+def configuration_keys() -> list[tuple[str, list[str], str]]: ...
+def unused_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[tuple[str, list[str]]]: ...
 def wom_spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float) -> int: ...
 
 @final

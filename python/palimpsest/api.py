@@ -1,5 +1,6 @@
 """What a Python program calls: a drive, a workload, a run, a comparison."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -9,7 +10,7 @@ from .engine import Progress
 from .options import RunOptions
 from .result import Comparison, Result
 
-__all__ = ["Ssd", "compare", "fio", "run"]
+__all__ = ["Ssd", "compare", "fio", "load", "run"]
 
 _DEFAULT = RunOptions()
 
@@ -151,8 +152,35 @@ def run(
         DeviceError: the simulated drive could not go on, such as at the end of its life.
         RuleError: the translation layer broke a rule of flash.
         WorkloadIoError: the workload could not be read.
+
+    Warns:
+        UserWarning: a configuration key is set that the layer does not use.
     """
-    return engine.run_one(_options(workload, ssd, ftl, settings), progress)
+    options = _options(workload, ssd, ftl, settings)
+    _warn([options])
+    return engine.run_one(options, progress)
+
+
+def _warn(runs: Sequence[RunOptions]) -> None:
+    for line in engine.warnings(runs):
+        warnings.warn(line, UserWarning, stacklevel=3)
+
+
+def load(folder: str | Path) -> Result | Comparison:
+    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
+
+    Args:
+        folder: the folder.
+
+    Returns:
+        A `Result` for a run, a `Comparison` for a comparison; equal to what was written, series and all.
+
+    Raises:
+        InputError: there are none, or they are not what was written.
+    """
+    from . import outputs
+
+    return outputs.load(folder)
 
 
 def compare(
@@ -183,6 +211,7 @@ def compare(
     base = _options(workload, ssd, None, settings)
     runs = [base.with_ftl(ftl) for ftl in ftls]
     engine.check(runs)
+    _warn(runs)
     results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure

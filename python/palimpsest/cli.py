@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `report`, `list`, `show`, `trace`.
+"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `report`, `list`, `show`, `trace`, `completion`.
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -8,20 +8,21 @@ imported where they are used: `run --json` needs none of them.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from . import _core, engine, errors, trace_commands
+from . import _core, completion, engine, errors, trace_commands
 from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
-from .parameters import Choice, Count, Seed
+from .parameters import Choice, Count, Folder, Seed
 from .progress import ProgressBoard
-from .result import Comparison, Result
+from .result import Comparison
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 
@@ -31,25 +32,37 @@ if TYPE_CHECKING:
 __all__ = ["cli", "main"]
 
 _DEFAULT = RunOptions()
+_NARROW = 60
 _Command = TypeVar("_Command", bound=Callable[..., object])
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
 
 _RUN_OPTIONS = (
-    click.option("--ssd", default=_DEFAULT.ssd, metavar="NAME|FILE", help="Drive: preset or TOML file."),
+    click.option(
+        "--ssd",
+        default=_DEFAULT.ssd,
+        metavar="NAME|FILE",
+        help="Drive: preset or TOML file.",
+        shell_complete=completion.files_and("ssds"),
+    ),
     click.option(
         "--workload",
         default=_DEFAULT.workload,
         metavar="NAME|FILE|SPEC",
+        shell_complete=completion.files_and("workloads"),
         help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
     ),
     click.option(
-        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a configuration key; may be repeated."
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change a configuration key; may be repeated.",
+        shell_complete=completion.settings,
     ),
     click.option(
         "--precondition",
         default=_DEFAULT.precondition,
         metavar="SPEC",
+        shell_complete=completion.preconditions,
         help="State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
     ),
     click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
@@ -68,7 +81,7 @@ _RUN_OPTIONS = (
         "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
     ),
     click.option(
-        "--out", type=_FOLDER, metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
+        "--out", type=Folder(), metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
 )
@@ -81,18 +94,43 @@ def run_options(command: _Command) -> _Command:
     return command
 
 
+class _Help(click.HelpFormatter):
+    """Help that stays readable on narrow terminals: descriptions stand below the names there."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and descriptions."""
+        super().write_dl(rows, col_max if self.width >= _NARROW else 8, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
+class _SingleCommand(click.Command):
+    context_class = _Context
+
+
 class Commands(click.Group):
     """The commands in the order in which one meets them, not in that of the alphabet."""
 
+    context_class = _Context
+    command_class = _SingleCommand
+    group_class = type
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in order."""
-        return list(self.commands)
+        """Names, in order; what one needs once is last."""
+        return sorted(self.commands, key=lambda name: name == "completion")
+
+
+def _help_width() -> int:
+    """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
+    return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
 
 
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": _help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
 @click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")
@@ -110,7 +148,12 @@ def cli(ctx: click.Context) -> None:
 
 
 @cli.command()
-@click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
+@click.option(
+    "--ftl",
+    metavar="NAME",
+    help="Translation layer.  [default: the drive's own]",
+    shell_complete=completion.layers,
+)
 @run_options
 def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Run a workload on a drive, and say what it did.
@@ -123,13 +166,14 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
       palimpsest run --json | jq .write_amplification
     """
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options))
-    engine.check([chosen])
+    _check([chosen])
     if out is not None:
         _prepare(out)
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
     if out is not None:
-        _write_run(result, chosen, out)
+        result.save(out)
+        click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
     _print_result(result.to_json() if as_json else result)
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
@@ -137,7 +181,11 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
 
 @cli.command(short_help="Run several translation layers side by side.")
 @click.option(
-    "--ftl", default=",".join(COMPARED_FTLS), metavar="A,B,...", help="Translation layers; ratios are to the first."
+    "--ftl",
+    default=",".join(COMPARED_FTLS),
+    metavar="A,B,...",
+    help="Translation layers; ratios are to the first.",
+    shell_complete=completion.layers,
 )
 @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
 @run_options
@@ -148,11 +196,11 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
     Examples:
       palimpsest compare
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
-      palimpsest compare --ftl page,mga --precondition steady --out results/mga
+      palimpsest compare --ftl page,mga --fidelity count --out results/mga
     """
     base = RunOptions(series=out is not None, **_plain(options))
     runs = [base.with_ftl(name) for name in _names(ftl)]
-    engine.check(runs)
+    _check(runs)
     if out is not None:
         _prepare(out)
     jobs = min(jobs or os.cpu_count() or 1, len(runs))
@@ -160,11 +208,9 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
         results, failure = engine.run_many(runs, jobs, board.callback)
     if results:
         if out is not None:
-            finished = {result["ftl"] for result in results}
-            _write_comparison(results, [chosen for chosen in runs if chosen.ftl in finished], out)
-        _print_result(
-            json.dumps({"runs": [r.to_dict() for r in results]}, indent=2) if as_json else Comparison(results)
-        )
+            Comparison(results).save(out)
+            click.echo(f"wrote {out}/report.html, summary.json and a folder for each layer", err=True)
+        _print_result(Comparison(results).to_json() if as_json else Comparison(results))
     if failure is not None:
         if results:
             click.echo(f"{len(results)} of {len(runs)} layers finished", err=True)
@@ -179,13 +225,13 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
 @click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
 @click.option(
     "--traces",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=Folder(exists=True),
     metavar="DIR",
     help="Folder of real traces, for an extra figure.",
 )
 @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
 @click.option(
-    "--out", type=_FOLDER, metavar="DIR", help="Also write index.html, and data and a picture of each figure."
+    "--out", type=Folder(), metavar="DIR", help="Also write index.html, and data and a picture of each figure."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print claims and figures as one JSON object.")
 def reproduce(
@@ -221,7 +267,7 @@ def reproduce(
 
 
 @cli.command(short_help="Make an HTML page from results.")
-@click.argument("folder", metavar="DIR", type=_FOLDER)
+@click.argument("folder", metavar="DIR", type=Folder())
 def report(folder: Path) -> None:
     """Write DIR/report.html, one self-contained page, from the results in DIR.
 
@@ -246,6 +292,12 @@ def list_(kind: str | None, as_json: bool) -> None:
     """List what there is to choose from.
 
     KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; all of them where it is left out.
+
+    \b
+    Examples:
+      palimpsest list
+      palimpsest list ftls
+      palimpsest list --json | jq '.workloads | keys'
     """
     found = {each: _core.list_registry(each) for each in ([kind] if kind else REGISTRIES)}
     if as_json:
@@ -257,9 +309,24 @@ def list_(kind: str | None, as_json: bool) -> None:
 
 
 @cli.command(short_help="Print the resolved configuration.")
-@click.option("--ssd", default=_DEFAULT.ssd, metavar="NAME|FILE", help="Drive: preset or TOML file.")
-@click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a key; may be repeated.")
+@click.option(
+    "--ssd",
+    default=_DEFAULT.ssd,
+    metavar="NAME|FILE",
+    help="Drive: preset or TOML file.",
+    shell_complete=completion.files_and("ssds"),
+)
+@click.option(
+    "--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]", shell_complete=completion.layers
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key; may be repeated.",
+    shell_complete=completion.settings,
+)
 def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
     """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
 
@@ -268,7 +335,22 @@ def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
       palimpsest show --ssd mga-16k
       palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
     """
+    _check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
     click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
+
+
+@cli.command("completion", short_help="Print what completes commands in a shell.")
+@click.argument("shell", type=Choice(completion.SHELLS))
+def completion_(shell: str) -> None:
+    """Print the script that completes commands, options, names and configuration keys in a shell.
+
+    \b
+    Examples:
+      palimpsest completion bash >> ~/.bashrc
+      palimpsest completion zsh >> ~/.zshrc
+      palimpsest completion fish > ~/.config/fish/completions/palimpsest.fish
+    """
+    click.echo(completion.script(shell, cli))
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
@@ -284,6 +366,13 @@ def _names(ftls: str) -> list[str]:
     return names
 
 
+def _check(runs: Sequence[RunOptions]) -> None:
+    """Finds mistakes in the configurations before anything runs; says which keys none of the layers uses."""
+    engine.check(runs)
+    for line in engine.warnings(runs):
+        click.echo(f"warning: {line}", err=True)
+
+
 def _prepare(folder: Path) -> None:
     """Makes the output folder before the run, so that a wrong one costs no simulation."""
     try:
@@ -292,30 +381,19 @@ def _prepare(folder: Path) -> None:
         raise errors.InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
 
 
-def _write_run(result: Result, options: RunOptions, folder: Path) -> None:
-    from . import outputs
-
-    outputs.write_run(result, options, folder)
-    click.echo(f"wrote {folder}/report.html, summary.json, config.toml and Parquet tables", err=True)
-
-
-def _write_comparison(results: Sequence[Result], runs: Sequence[RunOptions], folder: Path) -> None:
-    from . import outputs
-
-    outputs.write_comparison(results, runs, folder)
-    click.echo(f"wrote {folder}/report.html, summary.json and a folder for each layer", err=True)
-
-
 def _print_result(result: "str | RenderableType") -> None:
     if isinstance(result, str):
         click.echo(result)
         return
     from rich.console import Console
 
-    console = Console(highlight=False, emoji=False, markup=False)
+    # Whoever sets NO_COLOR wants no escape codes at all; FORCE_COLOR wants them in a pipe, too.
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
     with console.capture() as captured:
         console.print(result)
-    click.echo("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+    click.echo(text, color=console.is_terminal)
 
 
 trace_commands.add_to(cli, _print_result)
@@ -338,7 +416,7 @@ def _fail(error: BaseException) -> NoReturn:
         _say(str(error))
         sys.exit(errors.exit_status(error))
     if isinstance(error, OSError):
-        _say(f"{error.filename or 'operating system'}: {error.strerror or error}")
+        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
         sys.exit(errors.EXIT_FAILURE)
     _say(f"unexpected {type(error).__name__}: {error} (PALIMPSEST_DEBUG=1 shows where; please report it)")
     sys.exit(errors.EXIT_FAILURE)
@@ -365,6 +443,11 @@ def _quiet_end() -> NoReturn:
 
 def main() -> NoReturn:
     """The command; ends the process with the status that the contract names."""
+    if os.environ.get(completion.VARIABLE):
+        sys.exit(completion.answer(cli, os.environ[completion.VARIABLE]))
+    if sys.stdout is None:
+        _say("standard output is closed; expected a terminal, a pipe or a file")
+        sys.exit(errors.EXIT_FAILURE)
     try:
         # Not cli.main(): it has its own words and statuses for what ends a command.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:

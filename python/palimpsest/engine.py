@@ -7,19 +7,23 @@ alone, never on how many others run beside it; only the figures under `sim` (wal
 import json
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from . import _core
 from .errors import Interrupted
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "run_many", "run_one"]
+__all__ = ["Progress", "check", "run_many", "run_one", "warnings"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
 (0 where unknown) and simulated nanoseconds."""
+
+
+_LOOK_EVERY_S = 0.1
 
 
 def peak_rss_bytes() -> int | None:
@@ -42,6 +46,23 @@ def check(runs: Sequence[RunOptions]) -> None:
         _core.show(options.ssd, options.ftl, list(options.overrides))
 
 
+def warnings(runs: Sequence[RunOptions]) -> list[str]:
+    """A line for each configuration key that is set for the runs and that none of their layers uses.
+
+    Raises:
+        InputError: as `check`.
+    """
+    unused = [dict(_core.unused_keys(run.ssd, run.ftl, list(run.overrides))) for run in runs if run.overrides]
+    of_all = [key for key in (unused[0] if unused else ()) if all(key in found for found in unused)]
+    names = " and ".join(dict.fromkeys(map(_layer, runs))) if of_all else ""
+    return [f"{key} has no effect on {names}; it is for {' and '.join(unused[0][key])}" for key in of_all]
+
+
+def _layer(options: RunOptions) -> str:
+    shown = _core.show(options.ssd, options.ftl, list(options.overrides))
+    return str(tomllib.loads(shown)["ftl"]["name"])
+
+
 def run_one(options: RunOptions, progress: Progress | None = None, *, keep_interrupted: bool = False) -> Result:
     """Runs one simulation.
 
@@ -58,6 +79,7 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
         WorkloadIoError: the workload could not be read.
         KeyboardInterrupt: the user ended it.
     """
+    configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
     try:
         summary, series = _core.run(options.to_json(), progress)
     except Interrupted as error:
@@ -66,7 +88,7 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
     if data.get("interrupted") and not keep_interrupted:
         raise KeyboardInterrupt
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
-    return Result(data, json.loads(series))
+    return Result(data, json.loads(series), configuration)
 
 
 class _Stopped(Exception):
@@ -124,7 +146,10 @@ def run_many(
         futures = [pool.submit(one, options) for options in runs]
         failure: BaseException | None = None
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            pending = set(futures)
+            while pending:
+                # With an end: where another thread took the signal, this one sees it between two waits.
+                _, pending = wait(pending, timeout=_LOOK_EVERY_S)
         except KeyboardInterrupt as error:
             failure = error
             stop.set()

@@ -49,6 +49,17 @@ class RunOptions:
         """The same run on another layer."""
         return replace(self, ftl=ftl)
 
+    def described(self) -> str:
+        """What is run, as TOML comments to stand above the configuration that it is run on."""
+        lines = ["The resolved configuration of this run; `--ssd config.toml` runs it again.", ""]
+        lines += [
+            f"workload = {self.workload}",
+            f"precondition = {self.precondition}",
+            f"requests = {self.requests or 'all'}, warmup = {self.warmup or 0}",
+            f"fidelity = {self.fidelity}, payload = {self.payload}, seed = {self.seed}",
+        ]
+        return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
+
     def to_json(self) -> str:
         """The form that the native module takes."""
         options: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}

@@ -5,19 +5,18 @@ blocks as Parquet. A comparison: summary.json with all runs, report.html over th
 layer.
 """
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from . import _core
 from .errors import InputError
-from .options import RunOptions
-from .result import Result
+from .result import Comparison, Result
 
-__all__ = ["TABLES", "read_folder", "rewrite_report", "series_tables", "write_comparison", "write_run"]
+__all__ = ["TABLES", "load", "rewrite_report", "save", "series_tables"]
 
 TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "time": (
@@ -136,59 +135,77 @@ def _series_of(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     return series
 
 
-def _header(options: RunOptions) -> str:
-    """What made these results, as TOML comments above the configuration."""
-    lines = ["The resolved configuration of this run; `--ssd config.toml` runs it again.", ""]
-    lines += [
-        f"workload = {options.workload}",
-        f"precondition = {options.precondition}",
-        f"requests = {options.requests or 'all'}, warmup = {options.warmup or 0}",
-        f"fidelity = {options.fidelity}, payload = {options.payload}, seed = {options.seed}",
-    ]
-    return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Failures of what is written inside name this file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
+    except pl.exceptions.PolarsError as error:
+        raise OSError(0, str(error), str(path)) from error
 
 
-def write_run(result: Result, options: RunOptions, folder: Path) -> None:
-    """Writes the files of one run into a folder, which is made if it is not there.
+def _write_text(path: Path, text: str) -> None:
+    with _named(path):
+        path.write_text(text, encoding="utf-8")
 
-    Raises:
-        OSError: a file could not be written.
-    """
+
+def _write(result: Result, folder: Path) -> None:
     from . import report
 
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").write_text(result.to_json() + "\n", encoding="utf-8")
-    config = _header(options) + _core.show(options.ssd, options.ftl, list(options.overrides))
-    (folder / "config.toml").write_text(config, encoding="utf-8")
+    with _named(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    _write_text(folder / "summary.json", result.to_json() + "\n")
+    _write_text(folder / "config.toml", result.configuration)
     for name, table in series_tables(result.series).items():
-        table.write_parquet(folder / TABLES[name][0])
-    (folder / "report.html").write_text(report.page([result], {str(result["ftl"]): config}), encoding="utf-8")
+        with _named(folder / TABLES[name][0]):
+            table.write_parquet(folder / TABLES[name][0])
+    _write_text(folder / "report.html", report.page([result], {str(result["ftl"]): result.configuration}))
 
 
-def write_comparison(results: Sequence[Result], runs: Sequence[RunOptions], folder: Path) -> None:
-    """Writes the files of a comparison into a folder: its own, and those of each run in a folder named after the layer.
+def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
+    """Writes the files of one run, or of a comparison, into a folder, which is made if it is not there; gives its path.
+
+    Args:
+        results: at least one; one, unless together.
+        folder: where to.
+        together: whether they are a comparison: its own files, and those of each run in a folder named after the layer.
 
     Raises:
         OSError: a file could not be written.
     """
+    if not together:
+        _write(results[0], folder)
+        return folder
     from . import report
 
-    for result, options in zip(results, runs, strict=True):
-        write_run(result, options, folder / str(result["ftl"]))
-    summary = json.dumps({"runs": [result.to_dict() for result in results]}, indent=2)
-    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
-    configs = {
-        str(result["ftl"]): (folder / str(result["ftl"]) / "config.toml").read_text(encoding="utf-8")
-        for result in results
-    }
-    (folder / "report.html").write_text(report.page(results, configs), encoding="utf-8")
+    for result in results:
+        _write(result, folder / str(result["ftl"]))
+    _write_text(folder / "summary.json", Comparison(results).to_json() + "\n")
+    configurations = {str(result["ftl"]): result.configuration for result in results}
+    _write_text(folder / "report.html", report.page(results, configurations))
+    return folder
+
+
+def load(folder: str | Path) -> Result | Comparison:
+    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
+
+    Returns:
+        A `Result` for a run, a `Comparison` for a comparison.
+
+    Raises:
+        InputError: there are none, or they are not what was written.
+    """
+    data, results = _read_results(Path(folder))
+    return Comparison(results) if "runs" in data else results[0]
 
 
 def _read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"{path}: no such file; expected a folder that `palimpsest run --out` or `compare --out` wrote"
         ) from None
@@ -200,7 +217,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
     return data
 
 
-def _read_run(data: dict[str, Any], folder: Path) -> tuple[Result, str]:
+def _read_run(data: dict[str, Any], folder: Path) -> Result:
     tables = {}
     for name, (file, _) in TABLES.items():
         if (folder / file).is_file():
@@ -209,37 +226,33 @@ def _read_run(data: dict[str, Any], folder: Path) -> tuple[Result, str]:
             except pl.exceptions.PolarsError as error:
                 raise InputError(f"{folder / file}: expected the Parquet that `run --out` wrote: {error}") from error
     config = folder / "config.toml"
-    return Result(data, _series_of(tables)), config.read_text(encoding="utf-8") if config.is_file() else ""
+    configuration = config.read_text(encoding="utf-8") if config.is_file() else ""
+    return Result(data, _series_of(tables) if tables else None, configuration)
 
 
-def read_folder(folder: Path) -> tuple[list[Result], dict[str, str]]:
-    """The results in a folder that `--out` wrote, and the configuration of each by its layer.
-
-    Raises:
-        InputError: there are none, or they are not what `--out` wrote.
-    """
+def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
     data = _read_summary(folder)
-    runs = data.get("runs", [data])
-    results, configs = [], {}
-    for run in runs:
-        result, config = _read_run(run, folder / str(run["ftl"]) if "runs" in data else folder)
-        results.append(result)
-        configs[str(run["ftl"])] = config
+    together = "runs" in data
+    results = []
+    for run in data["runs"] if together else [data]:
+        if not isinstance(run, dict) or "ftl" not in run:
+            raise InputError(f"{folder / 'summary.json'}:1: expected runs with the key `ftl`")
+        results.append(_read_run(run, folder / str(run["ftl"]) if together else folder))
     if not results:
         raise InputError(f"{folder / 'summary.json'}:1: expected at least one run")
-    return results, configs
+    return data, results
 
 
 def rewrite_report(folder: Path) -> Path:
     """Writes report.html from the results in a folder, and gives its path.
 
     Raises:
-        InputError: as `read_folder`.
+        InputError: as `load`.
         OSError: the page could not be written.
     """
     from . import report
 
-    results, configs = read_folder(folder)
+    _, results = _read_results(folder)
     path = folder / "report.html"
-    path.write_text(report.page(results, configs), encoding="utf-8")
+    _write_text(path, report.page(results, {str(result["ftl"]): result.configuration for result in results}))
     return path

@@ -1,12 +1,14 @@
 """Kinds of values that options of the command line take."""
 
+import difflib
+from pathlib import Path
 from typing import Any
 
 import click
 
 from . import units
 
-__all__ = ["Choice", "Count", "Seed"]
+__all__ = ["Choice", "Count", "Folder", "Seed"]
 
 
 class Choice(click.Choice[str]):
@@ -14,7 +16,24 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
         """What is said of anything else."""
-        return f"{value!r} is not known; expected one of {', '.join(self.choices)}"
+        near = difflib.get_close_matches(str(value), self.choices, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return f"{value!r} is not known{meant}; expected one of {', '.join(self.choices)}"
+
+
+class Folder(click.Path):
+    """A folder, which need not be there unless `exists` says so."""
+
+    def __init__(self, *, exists: bool = False) -> None:
+        super().__init__(path_type=Path, file_okay=False, exists=exists)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """The path, unless it is that of something else."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            what = "this is not a folder" if Path(value).exists() else "there is no such folder"
+            self.fail(f"{value}: {what}; expected a folder", param, ctx)
 
 
 class Seed(click.ParamType[int]):

@@ -4,13 +4,17 @@ The figures are those of `palimpsest run --json`; docs/results.md explains each.
 the simulator did not report.
 """
 
+import importlib.util
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
     import polars as pl
+    import pyarrow as pa
     from rich.console import RenderableType
 
 __all__ = ["Comparison", "Plots", "Result", "flatten"]
@@ -28,21 +32,71 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-class Result:
+_KINDS = ("all", "read", "write")
+_TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
+
+
+def _need(extra: str, *packages: str) -> None:
+    """Says which extra of this package has the ones that are missing."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"{' and '.join(missing)} is needed for this; `pip install 'palimpsest[{extra}]'` installs it"
+        )
+
+
+class Table:
+    """What can be had as a table: as a data frame of Polars or pandas, or as an Arrow table."""
+
+    def to_polars(self, table: str = "summary") -> "pl.DataFrame":
+        """One table as a data frame of Polars."""
+        raise NotImplementedError
+
+    def to_pandas(self, table: str = "summary") -> "pd.DataFrame":
+        """As `to_polars`, for pandas.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed (`pip install 'palimpsest[pandas]'`).
+            ValueError: as `to_polars`.
+        """
+        _need("pandas", "pandas", "pyarrow")
+        return self.to_polars(table).to_pandas()
+
+    def to_arrow(self, table: str = "summary") -> "pa.Table":
+        """As `to_polars`, for pyarrow.
+
+        Raises:
+            ImportError: pyarrow is not installed (`pip install 'palimpsest[arrow]'`).
+            ValueError: as `to_polars`.
+        """
+        _need("arrow", "pyarrow")
+        return self.to_polars(table).to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The summary for any library that speaks Arrow's PyCapsule interface, such as DuckDB: `pa.table(result)`."""
+        return self.to_polars().__arrow_c_stream__(requested_schema)
+
+
+class Result(Table):
     """What one run measured.
 
     Every top-level key of the result is an attribute and an item: `result.write_amplification`,
     `result["latency_ns"]["write"]["p99"]`. Times are integer nanoseconds, amounts of data integer bytes, energies
-    microjoules. Latencies are None at count fidelity.
+    microjoules. Latencies are None at count fidelity, and those of reads in a run without reads.
+
+    Results are equal when all their figures are, those about the simulator itself (`sim`) apart. They can be copied and
+    pickled; `save` writes one to a folder, `palimpsest.load` reads it again.
 
     Args:
         data: the object that `palimpsest run --json` prints.
         series: time series, histograms, wear, utilisation and states of blocks; None where they were not asked for.
+        configuration: the resolved configuration as TOML; empty where it is not known.
     """
 
-    def __init__(self, data: dict[str, Any], series: dict[str, Any] | None = None) -> None:
+    def __init__(self, data: dict[str, Any], series: dict[str, Any] | None = None, configuration: str = "") -> None:
         self._data = data
         self._series = series
+        self._configuration = configuration
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own; docs/results.md
         if name.startswith("_") or name not in self._data:
@@ -60,6 +114,16 @@ class Result:
 
     def __contains__(self, key: object) -> bool:
         return key in self._data
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        return self._figures() == other._figures()
+
+    __hash__ = None  # type: ignore[assignment] # a dictionary inside
+
+    def _figures(self) -> dict[str, Any]:
+        return {key: value for key, value in self._data.items() if key != "sim"}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._data]
@@ -81,8 +145,23 @@ class Result:
         """Time series, histograms, wear and utilisation as lists; None where they were not asked for."""
         return self._series
 
+    @property
+    def configuration(self) -> str:
+        """The resolved configuration as TOML, which `--ssd` and `Ssd` take as a file; empty where it is not known."""
+        return self._configuration
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the files of `run --out` to a folder, which is made if it is not there, and gives its path.
+
+        Raises:
+            OSError: a file could not be written.
+        """
+        from . import outputs
+
+        return outputs.save([self], Path(folder), together=False)
+
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
-        """One table of the result as a data frame.
+        """One table of the result as a data frame of Polars.
 
         Args:
             table: `summary` (one row, a column for each figure, such as `latency_ns.read.p99`); `time` (a row for each
@@ -99,14 +178,24 @@ class Result:
         if table == "summary":
             import polars as pl
 
-            figures = {name: value for name, value in flatten(self._data).items() if not isinstance(value, list)}
-            return pl.DataFrame([figures], infer_schema_length=None)
+            figures = {
+                name: value for name, value in flatten(self._in_columns()).items() if not isinstance(value, list)
+            }
+            times = {name: pl.Int64() for name in figures if name.startswith("latency_ns.")}
+            return pl.DataFrame([figures], infer_schema_length=None, schema_overrides=times)
         tables = outputs.series_tables(self._series)
         if table not in outputs.TABLES:
             raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(outputs.TABLES)}")
         if table not in tables:
             raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
         return tables[table]
+
+    def _in_columns(self) -> dict[str, Any]:
+        """The figures, latencies that were not measured as so many nulls: the columns are those of any other run."""
+        latency = self._data.get("latency_ns") or {}
+        measured = [tuple(times) for times in latency.values() if times]
+        times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
+        return {key: times if key == "latency_ns" else value for key, value in self._data.items()}
 
     @property
     def plot(self) -> "Plots":
@@ -128,8 +217,10 @@ class Result:
         return report.fragment([self])
 
 
-class Comparison(Sequence[Result]):
+class Comparison(Table, Sequence[Result]):
     """The same workload on several translation layers, in the order asked for. Ratios are to the first.
+
+    Equal to another whose results are, in the same order; can be copied, pickled and saved as they can.
 
     Args:
         results: at least one result.
@@ -159,15 +250,48 @@ class Comparison(Sequence[Result]):
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparison):
+            return NotImplemented
+        return self._results == other._results
+
+    __hash__ = None  # type: ignore[assignment] # a list inside
+
     def to_dict(self) -> dict[str, Any]:
         """What `palimpsest compare --json` prints: `{"runs": [...]}`."""
         return {"runs": [result.to_dict() for result in self._results]}
 
-    def to_polars(self) -> "pl.DataFrame":
-        """A row for each layer, a column for each figure."""
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The comparison as `compare --json` prints it."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the files of `compare --out` to a folder, which is made if it is not there, and gives its path.
+
+        Raises:
+            OSError: a file could not be written.
+        """
+        from . import outputs
+
+        return outputs.save(self._results, Path(folder), together=True)
+
+    def to_polars(self, table: str = "summary") -> "pl.DataFrame":
+        """The tables of all results, one below the other.
+
+        Args:
+            table: as of `Result.to_polars`: `summary` has a row for each layer and a column for each figure; the others
+                have the layer in a first column `ftl`.
+
+        Raises:
+            ValueError: as of `Result.to_polars`.
+        """
         import polars as pl
 
-        return pl.concat([result.to_polars() for result in self._results], how="diagonal_relaxed")
+        tables = [result.to_polars(table) for result in self._results]
+        if table != "summary":
+            names = [pl.lit(str(result["ftl"])).alias("ftl") for result in self._results]
+            tables = [each.select(name, pl.all()) for each, name in zip(tables, names, strict=True)]
+        return pl.concat(tables, how="diagonal_relaxed")
 
     @property
     def plot(self) -> "Plots":

@@ -1,9 +1,9 @@
 """The summary of one run, for a terminal: what ran, how fast it was, and what it did to the flash."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +15,7 @@ __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
 _LABEL_WIDTH = 11
+_COLUMN_WIDTH = 9
 
 
 def config_value(result: Result, key: str) -> Any:  # noqa: ANN401 - a configuration value is of any type
@@ -113,34 +114,67 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-def _latency_table(result: Result) -> Table | None:
+class Figures:
+    """Figures in rows and columns; turned round where the terminal is too narrow, so that no number is cut.
+
+    Args:
+        title: what stands above the names of the rows.
+        columns: their headings.
+        rows: the name of each, and a figure for each column.
+    """
+
+    def __init__(self, title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+        self._title = title
+        self._columns = columns
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cells = [len(cell) for _, row in self._rows for cell in row]
+        column = max(_COLUMN_WIDTH, *cells, *map(len, self._columns)) + 1
+        if _LABEL_WIDTH + 1 + column * len(self._columns) <= options.max_width + 1:
+            yield self._table(self._columns, self._rows, _LABEL_WIDTH, _COLUMN_WIDTH)
+            return
+        turned = [(name, [row[at] for _, row in self._rows]) for at, name in enumerate(self._columns)]
+        yield self._table([name for name, _ in self._rows], turned, None, None)
+
+    def _table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[tuple[str, Sequence[str]]],
+        label_width: int | None,
+        column_width: int | None,
+    ) -> Table:
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        table.add_column(self._title, width=label_width, header_style="bold", no_wrap=True)
+        for heading in columns:
+            table.add_column(heading, justify="right", min_width=column_width, header_style="bold", no_wrap=True)
+        for name, row in rows:
+            table.add_row(name, *row)
+        return table
+
+
+def _latencies(result: Result) -> Figures | None:
     latency = result["latency_ns"]
     if latency is None:
         return None
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("latency", width=_LABEL_WIDTH, header_style="bold")
-    for _, heading in LATENCIES:
-        table.add_column(heading, justify="right", min_width=9, header_style="bold", no_wrap=True)
-    for kind in ("read", "write", "all"):
-        if kind == "all" or result["requests"].get(kind):
-            figures = latency.get(kind) or {}
-            table.add_row(kind, *(units.nanoseconds(figures.get(key)) for key, _ in LATENCIES))
-    return table
+    rows = [
+        (kind, [units.nanoseconds((latency.get(kind) or {}).get(key)) for key, _ in LATENCIES])
+        for kind in ("read", "write", "all")
+        if kind == "all" or result["requests"].get(kind)
+    ]
+    return Figures("latency", [heading for _, heading in LATENCIES], rows)
 
 
-def _cause_table(result: Result) -> Table:
+def _causes(result: Result) -> Figures:
     """Flash reads and programs by cause, causes that did nothing left out."""
     causes = result["flash"]["by_cause"]
     order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
     active = [cause for cause in order if any(causes.get(cause, {}).values())]
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("flash ops", width=_LABEL_WIDTH, header_style="bold")
-    for heading in ("total", *active):
-        table.add_column(heading, justify="right", min_width=9, header_style="bold", no_wrap=True)
+    rows = []
     for kind in ("reads", "programs"):
         total = sum(causes[cause][kind] for cause in causes)
-        table.add_row(kind, units.count(total), *(units.count(causes[cause][kind]) for cause in active))
-    return table
+        rows.append((kind, [units.count(total), *(units.count(causes[cause][kind]) for cause in active)]))
+    return Figures("flash ops", ["total", *active], rows)
 
 
 def _throughput_line(result: Result) -> str:
@@ -246,10 +280,10 @@ def render(result: Result) -> RenderableType:
         ("throughput", _throughput_line(result)),
     ]
     parts: list[RenderableType] = [facts(head), Text()]
-    latency = _latency_table(result)
+    latency = _latencies(result)
     if latency is not None:
         parts += [latency, Text()]
-    parts += [facts(list(_flash_rows(result))), Text(), _cause_table(result), Text()]
+    parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     parts.append(facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
     parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
     return Group(*parts)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from . import errors, traces
-from .parameters import Count, Seed
+from . import completion, errors, traces
+from .parameters import Count, Folder, Seed
 from .progress import ProgressBoard
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -26,14 +26,24 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
     if generated:
         options += [
             click.option(
-                "--ssd", default="default", metavar="NAME|FILE", help="Drive that a specification is laid out on."
+                "--ssd",
+                default="default",
+                metavar="NAME|FILE",
+                help="Drive that a specification is laid out on.",
+                shell_complete=completion.files_and("ssds"),
             ),
             click.option("--seed", type=Seed(), default=1, help="Seed of everything random."),
         ]
     options.append(click.option("--requests", type=Count(), help="Stop after so many requests.  [default: all]"))
     if trace:
         options += [
-            click.option("--from", "input_format", metavar="FORMAT", help="Read as this format, not the recognised."),
+            click.option(
+                "--from",
+                "input_format",
+                metavar="FORMAT",
+                help="Read as this format, not the recognised.",
+                shell_complete=completion.formats,
+            ),
             click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),
         ]
 
@@ -43,6 +53,19 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
         return command
 
     return add
+
+
+def _files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, "file")]
+
+
+_output_format = click.option(
+    "--format",
+    "output_format",
+    metavar="FORMAT",
+    help="Format of OUT.  [default: by its ending]",
+    shell_complete=completion.formats,
+)
 
 
 def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
@@ -56,9 +79,9 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         """
 
     @trace.command(short_help="Say what a workload is like.")
-    @click.argument("workload", metavar="FILE|SPEC")
+    @click.argument("workload", metavar="FILE|SPEC", shell_complete=completion.files_and("workloads"))
     @_options(trace=True, generated=True)
-    @click.option("--out", type=_FOLDER, metavar="DIR", help="Also write trace.html and trace.json to DIR.")
+    @click.option("--out", type=Folder(), metavar="DIR", help="Also write trace.html and trace.json to DIR.")
     @click.option("--json", "as_json", is_flag=True, help="Print the description as one JSON object.")
     def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
         """Say what a workload is like: sizes, read ratio, footprint, overwrites, sequentiality, hot share, arrivals.
@@ -86,10 +109,10 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         show(trace_report.render(description))
 
     @trace.command(short_help="Write a trace in another format.")
-    @click.argument("source", metavar="IN")
-    @click.argument("output", metavar="OUT")
+    @click.argument("source", metavar="IN", shell_complete=_files)
+    @click.argument("output", metavar="OUT", shell_complete=_files)
     @_options(trace=True, generated=False)
-    @click.option("--format", "output_format", metavar="FORMAT", help="Format of OUT.  [default: by its ending]")
+    @_output_format
     def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
         """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
 
@@ -104,10 +127,10 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         _write(traces.TraceOptions(source, file=True, output=output, **options))
 
     @trace.command(short_help="Write a generated workload as a trace.")
-    @click.argument("workload", metavar="SPEC")
-    @click.argument("output", metavar="OUT")
+    @click.argument("workload", metavar="SPEC", shell_complete=completion.files_and("workloads"))
+    @click.argument("output", metavar="OUT", shell_complete=_files)
     @_options(trace=False, generated=True)
-    @click.option("--format", "output_format", metavar="FORMAT", help="Format of OUT.  [default: by its ending]")
+    @_output_format
     def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
         """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
 

@@ -31,7 +31,7 @@ fn hand_overs_come_one_after_the_other() {
             for pages in [1, 4, 8] {
                 // Of the page map, too, consecutive pages go to consecutive channels.
                 let write = Run { warmup: 8, ..Run::new(&ssd, &format!("rw=write,bs={}k,n=100,iodepth=1", 4 * pages)) };
-                let mean = write.result().latency_ns.unwrap().write.mean;
+                let mean = write.result().latency_ns.unwrap().write.unwrap().mean;
                 // At 0 hand-overs all go at once; else the last page begins last.
                 assert_eq!(mean, pages * nanos + on_bus + part.t_program, "{ftl}, {overhead}, {pages} pages");
             }
@@ -40,7 +40,7 @@ fn hand_overs_come_one_after_the_other() {
                 warmup: 8,
                 ..Run::new(&ssd, "rw=read,bs=4k,n=100,iodepth=1,size=4MiB")
             };
-            let mean = read.result().latency_ns.unwrap().read.mean;
+            let mean = read.result().latency_ns.unwrap().read.unwrap().mean;
             assert_eq!(mean, nanos + on_bus + part.t_read, "{ftl}, {overhead}");
         }
     }

@@ -18,7 +18,7 @@ fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
         let rho = rate * service as f64 / 1e9;
         let mut run = Run::new(&ssd, &format!("rw=randread,bs=4k,n=400k,rate_iops={rate},rate_process=poisson"));
         run.precondition = "fill:100%";
-        let times = run.result().latency_ns.unwrap().read;
+        let times = run.result().latency_ns.unwrap().read.unwrap();
         let (wait, form) = ((times.mean - service) as f64, rho * service as f64 / (2.0 * (1.0 - rho)));
         println!("rho {rho:.3}: wait {wait:.0} ns, form {form:.0} ns ({:+.2} %)", 100.0 * (wait / form - 1.0));
         assert!((wait / form - 1.0).abs() < within);
@@ -40,7 +40,8 @@ fn throughput_times_latency_is_the_queue_depth() {
             let mut run = Run::new(&resolved, &format!("{workload},iodepth={depth}"));
             run.precondition = "fill:90%";
             let result = run.result();
-            let outstanding = result.throughput.iops.unwrap() * result.latency_ns.unwrap().all.mean as f64 / 1e9;
+            let outstanding =
+                result.throughput.iops.unwrap() * result.latency_ns.unwrap().all.unwrap().mean as f64 / 1e9;
             println!("{ssd}, {workload}, depth {depth}: {outstanding:.3} outstanding");
             assert!((outstanding / f64::from(depth) - 1.0).abs() < 0.01);
         }

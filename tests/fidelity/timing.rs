@@ -148,7 +148,7 @@ fn an_erase_is_seen_by_the_write_behind_it() {
         run.precondition = "fill:100%,random:0x";
         let result = run.result();
         let (alone, erase) = (page_on_bus(drive) + part.t_program, part.t_command + part.t_erase);
-        let times = &result.latency_ns.as_ref().unwrap().write;
+        let times = &result.latency_ns.as_ref().unwrap().write.as_ref().unwrap();
         let (n, gc) = (result.requests.write, &result.gc);
         assert!(gc.runs > 50 && gc.moved_subpages == 0, "{layer}: {} collections", gc.runs);
         assert_eq!((gc.mean_ns, gc.p99_ns), (Some(erase), Some(erase)));

@@ -38,7 +38,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         return call
 
-    for name in ("run", "show", "list_registry", "version"):
+    for name in ("run", "show", "unused_keys", "list_registry", "version"):
         monkeypatch.setattr(native, name, with_native_errors(getattr(fake_core, name)))
     monkeypatch.setattr(fake_core, "DELAY_S", 0.0)
     return fake_core
@@ -71,3 +71,12 @@ def figures(completed: Completed) -> Any:
     """The one JSON object that a command printed."""
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how much of the documents was run, where they were."""
+    from documents import COUNTS
+
+    if COUNTS:
+        counted = ", ".join(f"{number} {what}" for what, number in sorted(COUNTS.items()))
+        terminalreporter.write_line(f"documents: {counted}")

@@ -55,6 +55,16 @@ def show(ssd: str, ftl: str | None, overrides: list[str]) -> str:
     return "\n".join([*lines, *(f"# --set {override}" for override in overrides)]) + "\n"
 
 
+def unused_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[tuple[str, list[str]]]:
+    assert ssd
+    keys = [override.partition("=")[0] for override in overrides]
+    return [(key, ["mga"]) for key in keys if key == "ftl.allocation_threshold" and ftl != "mga"]
+
+
+def configuration_keys() -> list[tuple[str, list[str], str]]:
+    return [("ftl.victim", ["greedy", "fifo"], "block to clean"), ("part.nop", [], "programs of a page")]
+
+
 def config(ftl: str) -> dict[str, Any]:
     return {
         "ssd": {
@@ -105,7 +115,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
     programs = round(writes * factor)
     gc_programs = programs // 3
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "ftl": ftl,
         "ssd": options["ssd"],
         "workload": options["workload"],

@@ -5,11 +5,12 @@ from typing import Any
 INT, NUMBER, TEXT, TABLE, LIST = "integer", "number", "text", "table", "list"
 INT_OR_NULL, NUMBER_OR_NULL = "integer or null", "number or null"
 
-LATENCY = {
-    "mean": NUMBER_OR_NULL, "p50": INT_OR_NULL, "p90": INT_OR_NULL, "p99": INT_OR_NULL, "p999": INT_OR_NULL,
-    "max": INT_OR_NULL,
-}  # fmt: skip
+NULL = "null"
+LATENCY = {"mean": INT, "p50": INT, "p90": INT, "p99": INT, "p999": INT, "max": INT}
 CAUSE = {"reads": INT, "programs": INT}
+
+LATENCY_OR_NULL = LATENCY | {"": NULL}
+"""Null where no request of the kind was measured."""
 
 RESULT: dict[str, Any] = {
     "schema_version": INT,
@@ -25,7 +26,7 @@ RESULT: dict[str, Any] = {
         "bytes_read": INT, "bytes_written": INT, "subpages_read": INT, "subpages_written": INT,
         "bytes_transferred": INT, "subpages_transferred": INT,
     },
-    "latency_ns": {"all": LATENCY, "read": LATENCY, "write": LATENCY},
+    "latency_ns": dict.fromkeys(("all", "read", "write"), LATENCY_OR_NULL),
     "throughput": {"iops": NUMBER_OR_NULL, "bytes_per_s": NUMBER_OR_NULL},
     "simulated_ns": INT_OR_NULL,
     "flash": {
@@ -67,10 +68,14 @@ def problems(value: Any, schema: Any = RESULT, where: str = "") -> list[str]:
     """Where a result departs from the shape."""
     if isinstance(schema, str):
         return [] if _fits(schema, value) else [f"{where}: expected {schema}, found {value!r}"]
+    if value is None and "" in schema:
+        return []
     if not isinstance(value, dict):
         return [f"{where}: expected a table, found {value!r}"]
     found = []
     for key, inner in schema.items():
+        if not key:
+            continue
         place = f"{where}.{key}".lstrip(".")
         if key not in value:
             found.append(f"{place}: missing")

@@ -126,24 +126,26 @@ def test_tail_is_the_share_at_least_as_slow() -> None:
 def test_count_fidelity_still_makes_a_page(fake: Any, tmp_path: Path) -> None:
     assert fake
     counted = ps.run("w", fidelity="count", series=False)
-    outputs.write_run(counted, RunOptions(ftl="page", fidelity="count"), tmp_path)
+    counted.save(tmp_path)
     assert "Plotly" in (tmp_path / "report.html").read_text()
     with pytest.raises(ValueError, match="series"):
         counted.plot.latency()
 
 
 def test_files_come_back_as_they_were(result: ps.Result, tmp_path: Path) -> None:
-    outputs.write_run(result, RunOptions(ssd="mga-16k", ftl="mga"), tmp_path)
-    (again,), configs = outputs.read_folder(tmp_path)
+    result.save(tmp_path)
+    again = ps.load(tmp_path)
+    assert isinstance(again, ps.Result)
     assert again.to_dict() == result.to_dict()
     assert again.series == result.series
-    assert "# seed" not in configs["mga"]
-    assert "seed = 1" in configs["mga"]
+    assert again.configuration == result.configuration
+    assert "# seed" not in result.configuration
+    assert "seed = 1" in result.configuration
     assert pl.read_parquet(tmp_path / "latency.parquet")["count"].dtype == pl.UInt64
 
 
 def test_page_needs_nothing_but_itself(result: ps.Result, tmp_path: Path) -> None:
-    outputs.write_run(result, RunOptions(ssd="mga-16k", ftl="mga"), tmp_path)
+    result.save(tmp_path)
     before = (tmp_path / "report.html").read_text()
     ours = re.sub(r"<script>/\*\*.*?</script>", "", before, flags=re.S)
     assert not re.search(r"""(src|href)\s*=\s*(?!["']#)""", ours[:20_000])
@@ -155,7 +157,7 @@ def test_page_needs_nothing_but_itself(result: ps.Result, tmp_path: Path) -> Non
 def test_foreign_folder_is_the_users_mistake(tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_text(text)
     with pytest.raises(ps.InputError, match=r"summary\.json:1: expected"):
-        outputs.read_folder(tmp_path)
+        ps.load(tmp_path)
 
 
 def test_best_is_marked_only_where_there_is_one() -> None:

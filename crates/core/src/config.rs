@@ -111,6 +111,14 @@ impl Resolved {
         &self.entries
     }
 
+    /// Keys that an option sets and that belong to other translation layers, with those; in the order of the schema.
+    pub fn unused(&self) -> Vec<(&'static str, Vec<&'static str>)> {
+        let set = self.entries.iter().filter(|entry| entry.source.starts_with("--set "));
+        let with_layers = set.map(|entry| (entry.key.name, entry.key.layers()));
+        let of_others = |layers: &[&str]| !layers.is_empty() && !layers.contains(&self.drive.ftl.name.as_str());
+        with_layers.filter(|(_, layers)| of_others(layers)).collect()
+    }
+
     /// The same drive on a layer called `name`, which need not be in the registry.
     pub(crate) fn with_layer(&self, name: &str) -> Resolved {
         let mut other = self.clone();

@@ -3,11 +3,14 @@
 //! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
 //! core to one exception class. No logic of the simulator is here.
 
+mod files;
 mod traces;
 mod wear;
 mod wom;
 mod workload;
 
+use palimpsest_core::config::schema::{KEYS, Key};
+use palimpsest_core::config::value::Kind;
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::host;
@@ -22,6 +25,7 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
 use serde::Deserialize;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use workload::{Opening, describe_io};
@@ -35,6 +39,10 @@ create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run 
 
 /// The one place where an error of the core becomes an exception.
 fn raise(error: CoreError) -> PyErr {
+    // A handler of a signal that came while a file was waited for knows better what ended this.
+    if let Some(raised) = files::raised() {
+        return raised;
+    }
     let text = error.to_string();
     match error {
         CoreError::Input { .. } => InputError::new_err(text),
@@ -72,7 +80,9 @@ struct RunOptions {
 }
 
 fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| CoreError::input(path, describe_io(&error)))?;
+    let mut bytes = Vec::new();
+    let read = files::Waiting::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(|error| CoreError::input(path, describe_io(&error)))?;
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -217,10 +227,40 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
+/// Keys that were set by options and that the drive's translation layer does not use, each with the layers that do.
+#[pyfunction]
+#[pyo3(signature = (ssd, ftl, overrides))]
+fn unused_keys(
+    ssd: &str,
+    ftl: Option<&str>,
+    overrides: Vec<String>,
+) -> PyResult<Vec<(&'static str, Vec<&'static str>)>> {
+    Ok(resolve(ssd, ftl, &overrides)?.unused())
+}
+
 /// The specification in fio's language that a workload preset stands for, by its name in any case; None for other names.
 #[pyfunction]
 fn workload_spec(name: &str) -> Option<String> {
     config::workload_spec(name)
+}
+
+/// Every configuration key: its name, the words it may be (none where it takes quantities), and what it means.
+#[pyfunction]
+fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
+    let words = |key: &Key| match (key.name, key.kind) {
+        (_, Kind::Choice(words)) => Ok(words.iter().map(|&word| word.into()).collect()),
+        (_, Kind::Flag) => Ok(vec!["true".into(), "false".into()]),
+        (_, Kind::Victim) => names_of("victims"),
+        (_, Kind::PartName) => names_of("parts"),
+        ("ftl.name", _) => names_of("ftls"),
+        ("ftl.wom", _) => names_of("codes"),
+        _ => Ok(Vec::new()),
+    };
+    KEYS.iter().map(|key| Ok((key.name, words(key)?, key.doc))).collect()
+}
+
+fn names_of(kind: &str) -> PyResult<Vec<String>> {
+    Ok(list_registry(kind)?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Names and one-line descriptions of one registry.
@@ -274,6 +314,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
+    module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(list_registry, module)?)?;

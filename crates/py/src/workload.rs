@@ -1,13 +1,16 @@
 //! Workloads by what the user calls them: a preset, a trace, a job file of fio, or a specification; and files to write.
 
+use crate::files::Waiting;
 use palimpsest_core::config;
 use palimpsest_core::error::{Error, Result};
 use palimpsest_core::host::fio::{self, FioSpec, JobFile, is_job_file};
 use palimpsest_core::host::request::Source;
 use palimpsest_core::host::trace::{self, TraceOptions};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+
+/// Bytes of a file that are read at a time.
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// Largest job file.
 const JOB_FILE_BYTES: u64 = 1 << 20;
@@ -60,17 +63,26 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if Path::new(path).is_dir() {
         return Err(Error::input(path, "this is a directory; expected a trace file"));
     }
-    let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
-    let mut file = BufReader::with_capacity(1 << 18, file);
+    let file = Waiting::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
+    let mut file = match file.regular() {
+        Ok(file) => BufReader::with_capacity(BUFFER_BYTES, file),
+        Err(pipe) => return open_pipe(BufReader::with_capacity(BUFFER_BYTES, pipe), path, opening),
+    };
     let is_job_file = opening.trace.format.is_none() && file.fill_buf().is_ok_and(is_job_file);
     if is_job_file {
         let jobs = JobFile::parse(&read_text(file, path)?, path)?;
         return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
     }
-    if file.get_ref().metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return trace::open_trace_file(Box::new(file), path, opening.trace);
+    trace::open_trace_file(Box::new(file), path, opening.trace)
+}
+
+/// As [`open_file`], for what can only be read from its start.
+fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    if opening.trace.format.is_none() && pipe.fill_buf().is_ok_and(is_job_file) {
+        let jobs = JobFile::parse(&read_text(pipe, path)?, path)?;
+        return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
     }
-    trace::open_trace(Box::new(file), path, opening.trace)
+    trace::open_trace(Box::new(pipe), path, opening.trace)
 }
 
 fn read_text(file: impl Read, path: &str) -> Result<String> {
@@ -88,13 +100,12 @@ fn read_text(file: impl Read, path: &str) -> Result<String> {
 
 fn unknown(text: &str) -> Error {
     let presets = config::workload_presets();
-    let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-    Error::input(
-        format!("--workload {text}"),
-        format!(
-            "there is no preset, no file and no specification of this name; expected one of {}, a trace file, or a \
-             specification such as rw=randwrite,bs=4k",
-            names.join(", ")
-        ),
-    )
+    let near = config::schema::near(text, presets.iter().map(|preset| preset.name));
+    let what = match near.is_empty() {
+        false => format!("there is no preset and no file of this name{near}"),
+        true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list workloads` \
+                 prints, a trace file, or a specification such as rw=randwrite,bs=4k"
+            .into(),
+    };
+    Error::input(format!("--workload {text}"), what)
 }

@@ -5,6 +5,7 @@ use super::value::Kind::{
     self, Blocks, Boundary, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Name, PartName, Rate, Ratio, Ratios,
     Threshold, Time, Times, Victim,
 };
+use crate::host;
 
 /// What a key has when nobody sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,13 @@ impl Key {
     /// The table that the key stands in, and its name there.
     pub fn split(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').expect("a key has a table and a name")
+    }
+
+    /// The translation layers that its line begins with (`mga: ...`), which alone use it; empty where all may.
+    pub fn layers(&self) -> Vec<&'static str> {
+        let Some((names, _)) = self.doc.split_once(": ") else { return Vec::new() };
+        let layers: Vec<&str> = names.split(", ").collect();
+        if layers.iter().all(|name| host::find_layer(name).is_some()) { layers } else { Vec::new() }
     }
 }
 
@@ -199,7 +207,7 @@ pub static KEYS: &[Key] = &[
         "ftl.log_fraction",
         PROBABILITY,
         "5%",
-        "share of the blocks that take writes smaller than a page (sector-log); at least one block of each plane",
+        "sector-log: share of the blocks that take writes smaller than a page; at least one block of each plane",
     ),
     key(
         "ftl.allocation_threshold",
@@ -268,7 +276,7 @@ pub static KEYS: &[Key] = &[
         "ftl.low_pages_first",
         Flag,
         "false",
-        "mga on mlc: small writes fill the low pages of a block by subpage, its high pages follow",
+        "mga: on mlc, small writes fill the low pages of a block by subpage, its high pages follow",
     ),
     key("ftl.victim_free", Flag, "false", "mga: whether free subpages of a victim count as a gain, like invalid ones"),
     key(

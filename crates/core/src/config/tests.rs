@@ -39,6 +39,31 @@ fn line_of(file: &str, start: &str) -> String {
 }
 
 #[test]
+fn keys_of_other_layers_are_told() {
+    let unused = |ftl: &str| {
+        let keys = ["ftl.log_fraction=10%", "ftl.victim=fifo", "fs.gc_start=6%"];
+        preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()
+    };
+    let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", vec!["codesign", "fs-page"]));
+    assert_eq!(unused("page"), [log.clone(), space.clone()]);
+    assert_eq!(unused("sector-log"), [space]);
+    assert_eq!(unused("fs-page"), [log]);
+    assert_eq!(preset("mga-16k", &[]).unwrap().unused(), []);
+}
+
+#[test]
+fn keys_of_one_layer_name_it() {
+    for key in KEYS {
+        let of_file_systems = key.split().0 == "fs";
+        assert!(!of_file_systems || !key.layers().is_empty(), "{}: {}", key.name, key.doc);
+        assert!(["ftl", "fs"].contains(&key.split().0) || key.layers().is_empty(), "{}", key.name);
+    }
+    let layers = |name| KEYS[schema::position(name).unwrap()].layers();
+    assert_eq!((layers("ftl.low_pages_first"), layers("ftl.wom")), (vec!["mga"], vec!["llh"]));
+    assert_eq!((layers("ftl.victim"), layers("ftl.read")), (vec![], vec![]));
+}
+
+#[test]
 fn every_scheme_can_be_named() {
     use crate::host::fs::schemes::SCHEMES;
     let kind = KEYS[schema::position("fs.scheme").unwrap()].kind;

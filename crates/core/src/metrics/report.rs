@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Version of the schema; larger when a name changes its meaning.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A result. Counters are exact; times are nanoseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -63,13 +63,13 @@ pub struct Host {
     pub subpages_transferred: u64,
 }
 
-/// Latencies by kind of request.
+/// Latencies by kind of request; null for a kind of which none was measured.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Latencies {
-    pub all: Latency,
-    pub read: Latency,
-    pub write: Latency,
+    pub all: Option<Latency>,
+    pub read: Option<Latency>,
+    pub write: Option<Latency>,
 }
 
 /// A distribution of times.
@@ -85,9 +85,10 @@ pub struct Latency {
     pub max: u64,
 }
 
-impl From<&super::histogram::Histogram> for Latency {
-    fn from(times: &super::histogram::Histogram) -> Self {
-        Latency {
+impl Latency {
+    /// Of these times; none if there are none.
+    pub fn of(times: &super::histogram::Histogram) -> Option<Self> {
+        (times.count() > 0).then(|| Latency {
             mean: times.mean(),
             p50: times.percentile(500),
             p90: times.percentile(900),
@@ -95,7 +96,7 @@ impl From<&super::histogram::Histogram> for Latency {
             p999: times.percentile(999),
             p9999: times.percentile_of(9999, 10_000),
             max: times.max(),
-        }
+        })
     }
 }
 

@@ -55,9 +55,9 @@ pub(super) fn outcome(
         requests: session.requests.clone(),
         host: session.host.clone(),
         latency_ns: timed.then(|| Latencies {
-            all: Latency::from(&recorder.all),
-            read: Latency::from(&recorder.read),
-            write: Latency::from(&recorder.write),
+            all: Latency::of(&recorder.all),
+            read: Latency::of(&recorder.read),
+            write: Latency::of(&recorder.write),
         }),
         throughput: throughput(session, timed, simulated),
         simulated_ns: simulated,

@@ -1,0 +1,82 @@
+//! Files that may keep one waiting, such as pipes: opened and read so that Ctrl-C ends the wait.
+//!
+//! The standard library goes on waiting when a signal comes. Here Python's handlers run then; what one of them raises is kept
+//! for [`raised`], since it cannot pass through the core as it is.
+
+use pyo3::prelude::*;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often signals are looked for while somebody else has yet to open a pipe.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+thread_local! {
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// What a signal handler raised on this thread while it waited for a file; told once.
+pub fn raised() -> Option<PyErr> {
+    RAISED.take()
+}
+
+fn look_for_signals() -> io::Result<()> {
+    Python::attach(|py| py.check_signals()).map_err(|error| {
+        RAISED.set(Some(error));
+        io::Error::other("interrupted")
+    })
+}
+
+/// A file of any kind, whose reads signals end. After that, every read fails: some readers look twice.
+pub struct Waiting {
+    file: File,
+    ended: bool,
+}
+
+impl From<File> for Waiting {
+    fn from(file: File) -> Self {
+        Waiting { file, ended: false }
+    }
+}
+
+impl Waiting {
+    /// Opens the file at `path`; a pipe, when somebody writes to it.
+    pub fn open(path: &str) -> io::Result<Waiting> {
+        if !Path::new(path).metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return File::open(path).map(Waiting::from);
+        }
+        let (sender, receiver) = mpsc::channel();
+        let owned = path.to_owned();
+        // A thread that nobody waits for any more ends with the process.
+        std::thread::spawn(move || sender.send(File::open(owned)));
+        loop {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(opened) => return opened.map(Waiting::from),
+                Err(RecvTimeoutError::Timeout) => look_for_signals()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the file could not be opened")),
+            }
+        }
+    }
+
+    /// The file, where it is a regular one, which can also be read from its end.
+    pub fn regular(self) -> Result<File, Waiting> {
+        if self.file.metadata().is_ok_and(|metadata| metadata.is_file()) { Ok(self.file) } else { Err(self) }
+    }
+}
+
+impl Read for Waiting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !self.ended {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    look_for_signals().inspect_err(|_| self.ended = true)?;
+                }
+                done => return done,
+            }
+        }
+        Err(io::Error::other("interrupted"))
+    }
+}

@@ -1,0 +1,96 @@
+"""The documents of the project as what a reader would type: fenced blocks, commands with the output that is shown.
+
+A block that is not to be run says why in a comment above it: `<!-- not run: needs root -->`. `console` blocks have
+commands after `$ ` and may show their output; `...` alone in a line stands for any lines there.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from conftest import ROOT
+
+COUNTS: Counter[str] = Counter()
+"""What was run and what was not, for the closing lines of a test run."""
+
+RUN = ("console", "python", "toml")
+SHOWN = ("text", "rust")
+"""Not run here: pictures, and code that the Rust tests compile and run."""
+
+_BLOCK = re.compile(
+    r"^(?:<!-- not run: (?P<reason>[^\n]+?) -->\n\n?)?```(?P<language>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block.
+
+    Attributes:
+        page: the document.
+        line: the line of its first line.
+        language: what the fence says.
+        text: what stands in it.
+        reason: why it is not run; empty if it is.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+    reason: str
+
+    @property
+    def place(self) -> str:
+        """`FILE:LINE`."""
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a `console` block, and the output that the page shows for it; None where it shows none."""
+
+    text: str
+    shown: str | None
+
+
+def pages() -> list[Path]:
+    """The documents that are written by hand."""
+    generated = {"reference.md", "tour.md"}
+    return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in generated)]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a document, in order."""
+    text = page.read_text(encoding="utf-8")
+    for match in _BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start("text")) + 1
+        yield Block(page.name, line, match["language"], match["text"], match["reason"] or "")
+
+
+def commands(block: Block) -> list[Command]:
+    """The commands of a `console` block; a backslash at the end of a line goes on in the next."""
+    found: list[Command] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append(Command(line.removeprefix("$ "), None))
+        elif found and found[-1].shown is None and found[-1].text.endswith("\\"):
+            found[-1] = Command(f"{found[-1].text}\n{line}", None)
+        elif found:
+            found[-1] = Command(found[-1].text, f"{found[-1].shown or ''}{line}\n")
+        else:
+            raise ValueError(f"{block.place}: output stands before the first command")
+    return found
+
+
+def agrees(shown: str, printed: str) -> bool:
+    """Whether what was printed is what a page shows; a line `...` stands for any lines."""
+    parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", shown, flags=re.M)]
+    return re.fullmatch("(?:.*\n)*?".join(parts), printed) is not None
+
+
+def examples(text: str) -> list[str]:
+    """The examples in the help of a command."""
+    return [line.strip() for line in text.splitlines() if re.match(r" {3,}palimpsest ", line)]

@@ -1,0 +1,138 @@
+"""Every command and snippet of the documents, run as it stands in a folder that has the files it names."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import documents
+from conftest import COMMAND, ROOT, Command
+from documents import COUNTS, Block
+
+pytestmark = pytest.mark.contract
+
+MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+COMMANDS = (
+    "run", "compare", "reproduce", "report", "list", "show", "completion", "trace info", "trace convert", "trace synth",
+)  # fmt: skip
+LONG = {
+    "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
+    "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
+}
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000"
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of the names that the documents use: traces of all sorts, a drive, a job."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name, form in (
+        ("trace.csv.zst", "csv"), ("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim"),
+    ):  # fmt: skip
+        command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (folder / "job.fio").write_text("[job]\nrw=randwrite\nbs=4k\nsize=16m\niodepth=8\n")
+    (folder / ".config" / "fish" / "completions").mkdir(parents=True)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
+
+
+@pytest.fixture
+def folder(inputs: Path, tmp_path: Path) -> Path:
+    """A folder of its own with these files."""
+    shutil.copytree(inputs, tmp_path, symlinks=True, dirs_exist_ok=True)
+    return tmp_path
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a line as a reader's shell would."""
+    if shutil.which("jq") is None:
+        command = re.sub(r"\| jq [^|]+", "| cat", command)
+    path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "HOME": str(folder), "COLUMNS": "100"}
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=240,
+    )  # fmt: skip
+
+
+def run_console(block: Block, folder: Path) -> None:
+    for command in documents.commands(block):
+        if command.text.startswith("make "):
+            assert command.text.split()[1] in MAKE_TARGETS, f"{block.place}: `make` has no such target"
+            continue
+        done = shell(command.text, folder)
+        assert done.returncode == 0, f"{block.place}: {command.text}\n{done.stderr}"
+        assert "warning" not in done.stderr, f"{block.place}: {done.stderr}"
+        COUNTS["commands run"] += 1
+        if command.shown is not None and not ("| jq" in command.text and shutil.which("jq") is None):
+            assert documents.agrees(command.shown, done.stdout), f"{block.place} shows another output:\n{done.stdout}"
+            COUNTS["outputs compared"] += 1
+
+
+def run_python(block: Block, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block.text], cwd=folder, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, f"{block.place}\n{done.stderr}"
+    COUNTS["snippets run"] += 1
+
+
+def run_toml(block: Block, folder: Path) -> None:
+    tomllib.loads(block.text)
+    (folder / "block.toml").write_text(block.text, encoding="utf-8")
+    done = shell("palimpsest show --ssd ./block.toml", folder)
+    assert done.returncode == 0, f"{block.place}\n{done.stderr}"
+    COUNTS["drives read"] += 1
+
+
+@pytest.mark.parametrize("page", documents.pages(), ids=lambda page: page.name)
+def test_page(page: Path, folder: Path) -> None:
+    runners = {"console": run_console, "python": run_python, "toml": run_toml}
+    for block in documents.blocks(page):
+        known = (*documents.RUN, *documents.SHOWN)
+        assert block.language in known, f"{block.place}: expected one of {', '.join(known)} after the fence"
+        if block.reason:
+            COUNTS["blocks that say why they are not run"] += 1
+        elif block.language in runners:
+            runners[block.language](block, folder)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_the_help(name: str, palimpsest: Command, folder: Path) -> None:
+    examples = documents.examples(palimpsest(*name.split(), "--help").stdout)
+    assert examples, f"palimpsest {name} --help has no examples"
+    for example in examples:
+        if any(long in example for long in LONG):
+            COUNTS["examples left out as too long"] += 1
+            continue
+        done = shell(example, folder)
+        assert done.returncode == 0, f"{example}\n{done.stderr}"
+        COUNTS["examples run"] += 1
+
+
+def test_all_commands_are_here(palimpsest: Command) -> None:
+    for group in ("", "trace"):
+        listed = palimpsest(*group.split(), "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+        for name in re.findall(r"^  (\w+)", listed, re.M):
+            full = f"{group} {name}".strip()
+            assert full in COMMANDS or full == "trace", f"{full}: its examples are not run"
+
+
+def test_no_block_escapes() -> None:
+    """Fences that the parser does not see would be blocks that nobody runs."""
+    for page in documents.pages():
+        fences = len(re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.M))
+        assert fences == 2 * len(list(documents.blocks(page))), page.name
+
+
+def test_output_may_leave_lines_out() -> None:
+    assert documents.agrees("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert documents.agrees("...\n", "a\n")
+    assert not documents.agrees("a\n...\nd\n", "a\nb\n")
+    assert not documents.agrees("a\n", "a\nb\n")

@@ -1,0 +1,145 @@
+"""What users and their surroundings get wrong: files, numbers, names, full disks, closed pipes. Native module."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import COMMAND, Command, figures
+
+pytestmark = pytest.mark.contract
+
+SHORT = ("--workload", "rw=randread,bs=4k,size=64MiB,n=500", "--precondition", "none")
+NAMED = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 20,
+    "open.toml": b"x = [",
+    "typo.toml": b'base = "default"\n[ssd]\nchanels = 3\n',
+    "negative.toml": b'base = "default"\n[ssd]\nchannels = -3\n',
+    "huge.toml": b'base = "default"\n[ssd]\nchannels = 99999999999999999999\n',
+    "large.toml": b'base = "default"\n[ssd]\nblocks_per_plane = 16777216\n',
+    "latin.toml": b'base = "default"\n# \xe9\n',
+    "job.fio": b"[job]\nrw=randwrite\nbogus=1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run --workload no-such.csv", "no file"),
+        ("run --workload .", "directory"),
+        ("run --workload empty", "empty"),
+        ("run --workload binary", "binary"),
+        ("run --workload job.fio", "job.fio:3: "),
+        ("run --workload oltp-zpif", "did you mean oltp-zipf?"),
+        ("run --workload rw=randwrite,bs=4k,n=-5", "-5"),
+        ("run --workload rw=randwrite,bs=4k,n=1e300", "1e300"),
+        ("run --ssd open.toml", "open.toml:1: "),
+        ("run --ssd typo.toml", "typo.toml:3: unknown key ssd.chanels; did you mean ssd.channels?"),
+        ("run --ssd negative.toml", "negative.toml:3: ssd.channels: -3"),
+        ("run --ssd huge.toml", "huge.toml:3: "),
+        ("run --ssd large.toml", "large.toml:3: "),
+        ("run --ssd latin.toml", "latin.toml:2: "),
+        ("run --ssd ./", "directory"),
+        ("run --ssd mga-16", "did you mean mga-16k?"),
+        ("run --ftl subpgae", "did you mean subpage?"),
+        ("run --set ftl.victm=fifo", "did you mean ftl.victim?"),
+        ("run --set ftl.gc_start=-1", "ftl.gc_start"),
+        ("run --requests 1e30", "2^63"),
+        ("run --out empty", "--out: empty: this is not a folder; expected a folder"),
+        ("rnu", "Did you mean 'run'?"),
+        ("list ftl", "did you mean ftls?"),
+        ("report binary", "binary: this is not a folder"),
+        ("report .", "summary.json: no such file"),
+        ("reproduce mga --traces nowhere", "nowhere: there is no such folder"),
+        ("trace info empty", "empty"),
+        ("trace convert binary x.csv", "binary"),
+        ("trace synth trade,n=10 x.foo", "x.foo"),
+        ("trace synth trade,n=10 nowhere/x.csv", "nowhere/x.csv"),
+    ],
+)
+def test_one_line_says_what_was_expected(palimpsest: Command, tmp_path: Path, arguments: str, says: str) -> None:
+    for name, content in NAMED.items():
+        (tmp_path / name).write_bytes(content)
+    done = palimpsest(*arguments.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    assert says in done.stderr
+
+
+def test_unreadable_file(palimpsest: Command, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n")
+    secret.chmod(0)
+    if os.access(secret, os.R_OK):
+        pytest.skip("this user may read everything")
+    done = palimpsest("run", "--workload", str(secret))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "readable" in done.stderr
+
+
+def test_key_without_effect_is_told(palimpsest: Command) -> None:
+    key = ("--set", "ftl.log_fraction=4%")
+    done = palimpsest("run", "--ftl", "page", "--json", *key, *SHORT)
+    assert done.stderr == "warning: ftl.log_fraction has no effect on page; it is for sector-log\n"
+    assert figures(done)["ftl"] == "page"
+    assert palimpsest("compare", "--ftl", "page,sector-log", "--json", *key, *SHORT).stderr == ""
+    assert palimpsest("show", "--ftl", "page", *key).stderr == done.stderr
+
+
+def test_kinds_of_requests_that_were_not_measured_have_no_latency(palimpsest: Command) -> None:
+    reads = figures(palimpsest("run", "--json", *SHORT))["latency_ns"]
+    assert reads["write"] is None
+    assert reads["read"] == reads["all"]
+    assert min(reads["read"].values()) > 0
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+@pytest.mark.parametrize("arguments", [["list"], ["show"], ["--help"], ["run", "--json", *SHORT], ["run", *SHORT]])
+def test_full_disk_under_standard_output(arguments: list[str]) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "error: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+@pytest.mark.parametrize("name", ["summary.json", "latency.parquet", "report.html"])
+def test_full_disk_under_out(palimpsest: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to(FULL)
+    done = palimpsest("run", "--out", str(tmp_path), "--json", *SHORT)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"error: [^\n]*{name}: [^\n]+\n", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["list", "show", "--help", "run --help", "compare --json"])
+def test_reader_that_leaves_hears_nothing(arguments: str) -> None:
+    command = [str(COMMAND), *arguments.split(), *(SHORT if "json" in arguments else ())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+def test_closed_standard_streams() -> None:
+    shell = f"{COMMAND} list >&-"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: standard output is closed; [^\n]+\n", done.stderr)
+    done = subprocess.run(["bash", "-c", f"{COMMAND} run --ftl x 2>&-"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_module_is_the_command(palimpsest: Command) -> None:
+    for arguments in (["--version"], ["list", "ftls"], ["run", "--ftl", "x"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "palimpsest", *arguments], capture_output=True, text=True, timeout=60
+        )
+        other = palimpsest(*arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (other.returncode, other.stdout, other.stderr)

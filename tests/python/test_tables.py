@@ -1,0 +1,118 @@
+"""Results as values and as tables of other libraries: equality, copies, files, pandas, Arrow. On the stand-in."""
+
+import copy
+import importlib.util
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import palimpsest as ps
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def run(fake: Any) -> ps.Result:
+    assert fake
+    return ps.Ssd("mga-16k", ftl="mga").run("oltp", requests=1000)
+
+
+@pytest.fixture
+def both(fake: Any) -> ps.Comparison:
+    assert fake
+    return ps.compare(["page", "mga"], ssd="mga-16k", workload="oltp", requests=1000)
+
+
+def test_equal_when_all_figures_are(run: ps.Result, both: ps.Comparison) -> None:
+    again = ps.Ssd("mga-16k", ftl="mga").run("oltp", requests=1000)
+    slower = again.to_dict() | {"sim": {"wall_s": 99.0, "requests_per_s": 1.0, "peak_rss_bytes": 1}}
+    assert run == again == ps.Result(slower)
+    assert run != ps.Result(again.to_dict() | {"seed": 2})
+    assert run != again.to_dict()
+    assert both["mga"] == run
+    assert both == ps.Comparison([both[0], run])
+    assert both != ps.Comparison([run, both[0]])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(run)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_copies_are_equal(duplicate: Any, run: ps.Result, both: ps.Comparison) -> None:
+    twin = duplicate(run)
+    assert twin == run
+    assert (twin.series, twin.configuration) == (run.series, run.configuration)
+    assert duplicate(both) == both
+
+
+def test_saved_and_loaded(run: ps.Result, both: ps.Comparison, tmp_path: Path) -> None:
+    assert run.save(tmp_path / "run") == tmp_path / "run"
+    assert ps.load(str(tmp_path / "run")) == run
+    both.save(tmp_path / "both")
+    again = ps.load(tmp_path / "both")
+    assert isinstance(again, ps.Comparison)
+    assert again == both
+    assert [each.series for each in again] == [each.series for each in both]
+    assert again.to_polars("wear").equals(both.to_polars("wear"))
+
+
+def test_failed_write_names_the_file(run: ps.Result, tmp_path: Path) -> None:
+    (tmp_path / "latency.parquet").mkdir()
+    with pytest.raises(OSError, match=r"latency\.parquet"):
+        run.save(tmp_path)
+
+
+@pytest.mark.parametrize("table", ["summary", "time", "latency", "wear", "utilization"])
+def test_same_table_everywhere(table: str, run: ps.Result, both: ps.Comparison) -> None:
+    for each in (run, both):
+        frame, arrow = each.to_pandas(table), each.to_arrow(table)
+        expected = each.to_polars(table)
+        assert isinstance(frame, pd.DataFrame)
+        assert isinstance(arrow, pa.Table)
+        assert list(frame.columns) == arrow.column_names == expected.columns
+        assert (len(frame), arrow.num_rows) == (expected.height, expected.height)
+        assert pl.DataFrame(arrow).equals(expected)
+
+
+def test_arrow_without_a_copy_by_hand(run: ps.Result, both: ps.Comparison) -> None:
+    assert pa.table(run).column("latency_ns.write.p99").to_pylist() == [1_006_880]
+    assert pa.table(both)["ftl"].to_pylist() == ["page", "mga"]
+
+
+def test_tables_of_a_comparison_name_the_layer(both: ps.Comparison) -> None:
+    time = both.to_polars("time")
+    assert time.columns[0] == "ftl"
+    assert time["ftl"].unique(maintain_order=True).to_list() == ["page", "mga"]
+    assert time.height == 40
+
+
+def test_missing_library_names_the_extra(run: ps.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(ImportError, match=r"pyarrow is needed for this; `pip install 'palimpsest\[arrow\]'`"):
+        run.to_arrow()
+    with pytest.raises(ImportError, match=r"pandas and pyarrow is|palimpsest\[pandas\]"):
+        run.to_pandas()
+
+
+def test_latencies_that_were_not_measured_keep_their_columns(fake: Any, run: ps.Result) -> None:
+    assert fake
+    reads = ps.Result(run.to_dict() | {"latency_ns": run.latency_ns | {"write": None}})
+    counted = ps.run("w", fidelity="count", series=False)
+    assert run.to_polars().columns == reads.to_polars().columns
+    assert reads.to_polars()["latency_ns.write.p99"].to_list() == [None]
+    assert reads.to_polars().schema["latency_ns.write.p99"] == run.to_polars().schema["latency_ns.write.p99"]
+    assert counted.to_polars()["latency_ns.all.mean"].to_list() == [None]
+    assert ps.Comparison([run, reads])._repr_html_()
+
+
+def test_keys_without_effect_are_told(fake: Any) -> None:
+    assert fake
+    keys: dict[str, object] = {"ftl.allocation_threshold": "20%"}
+    with pytest.warns(UserWarning, match=r"^ftl\.allocation_threshold has no effect on page; it is for mga$"):
+        ps.run("w", ftl="page", overrides=keys)
+    ps.run("w", ftl="mga", overrides=keys)
+    ps.compare(["page", "mga"], workload="w", overrides=keys)

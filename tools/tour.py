@@ -1,0 +1,68 @@
+"""Runs the notebook of the documentation, and writes it as a page with its outputs: `python tools/tour.py OUT.md`.
+
+Plots are drawn by the plotly.js that lies beside the page, so that the site needs no network.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from plotly.offline import get_plotlyjs
+
+NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "tour.ipynb"
+_PLOTLY = "application/vnd.plotly.v1+json"
+
+
+def execute() -> NotebookNode:
+    """The notebook with its outputs, run in an empty folder.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell failed.
+    """
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    with tempfile.TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources)
+        return client.execute()
+
+
+def _shown(output: NotebookNode, name: str) -> str:
+    """One output as Markdown: a plot, else HTML, else text."""
+    if output.output_type == "stream":
+        return f"```text\n{output.text.rstrip()}\n```\n"
+    data = output.data
+    if _PLOTLY in data:
+        figure = {key: data[_PLOTLY][key] for key in ("data", "layout")}
+        drawn = json.dumps(figure).replace("</", "<\\/")
+        return (
+            f'<div id="{name}" style="height: 26rem"></div>\n'
+            f'<script>Plotly.newPlot("{name}", {drawn}, {{}}, {{responsive: true}})</script>\n'
+        )
+    if "text/html" in data:
+        # A blank line would end the HTML in Markdown.
+        return "<div>" + "".join(line.strip() for line in data["text/html"].splitlines()) + "</div>\n"
+    return f"```text\n{data['text/plain']}\n```\n"
+
+
+def page(notebook: NotebookNode) -> str:
+    """The page, as Markdown."""
+    parts = ['<script src="plotly.min.js"></script>\n']
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            parts.append(f"{cell.source}\n")
+            continue
+        parts.append(f"```python\n{cell.source}\n```\n")
+        outputs = (output for output in cell.outputs if output.get("name") != "stderr")
+        parts += [_shown(output, f"output-{number}-{at}") for at, output in enumerate(outputs)]
+    parts.append("This page is a notebook: [tour.ipynb](tour.ipynb).\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    written = Path(sys.argv[1])
+    written.write_text(page(execute()), encoding="utf-8")
+    (written.parent / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
