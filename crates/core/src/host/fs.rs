@@ -19,6 +19,7 @@
 //! which all metadata stays once it was read, is taken to suffice.
 
 mod bytes;
+mod candidates;
 mod collect;
 mod commit;
 pub mod device;
@@ -278,10 +279,12 @@ impl FileSystem {
 
     /// Something in the record of `ino` changed.
     fn touch(&mut self, ino: u32) {
-        if self.dirty.insert(ino) {
+        // What was touched since the last commit needs no more.
+        if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
+            self.dirty.insert(ino);
             self.pending += 2;
+            self.touch_record(ino);
         }
-        self.touch_record(ino);
     }
 
     /// The page of the inode file that holds `ino` must be written.
@@ -393,7 +396,8 @@ impl FileSystem {
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
         let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
         let (write_time, read_time) = device.page_times();
-        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel)).collect();
+        let below = self.crowded_below();
+        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel, below)).collect();
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {

@@ -87,6 +87,11 @@ pub trait Device {
     /// How many pages of `block`, from the first on, may have been written since its trim.
     fn written(&self, block: u32) -> u32;
 
+    /// Contents of a page, whatever it holds, where nobody will ever look at them.
+    fn anything(&self) -> Option<Vec<Data>> {
+        None
+    }
+
     /// Contents for a page that holds `bytes`.
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data>;
 

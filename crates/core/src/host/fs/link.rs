@@ -11,6 +11,7 @@
 use super::device::{Device, Purpose, Shape};
 use crate::ftl::pages::Pages;
 use crate::nand::data::{Data, Payload};
+use crate::nand::part::Part;
 use crate::nand::{Flash, first_subpages};
 use crate::plan::select::ReadPolicy;
 use crate::plan::{Cause, Gate, Io};
@@ -37,6 +38,10 @@ pub(super) struct Link {
     pub arrived: VecDeque<Gate>,
     /// Blocks trimmed in each channel, each of which the block map erases.
     pub wear: Vec<u64>,
+    /// Time that a page takes on the bus, to be read, and to be programmed, low and high pages alike.
+    moving: Nanos,
+    reading: Nanos,
+    programming: Nanos,
     /// Bytes by fingerprint, and the fingerprints in each page that was written.
     held: BTreeMap<u64, Box<[u8]>>,
     holders: BTreeMap<u32, Vec<u64>>,
@@ -44,8 +49,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A link to a device of `shape`.
-    pub fn new(shape: Shape, read: ReadPolicy, overhead: Nanos) -> Self {
+    /// A link to a device of `shape` made of `part`.
+    pub fn new(shape: Shape, part: &Part, read: ReadPolicy, overhead: Nanos) -> Self {
         Link {
             shape,
             read,
@@ -57,6 +62,9 @@ impl Link {
             before: Gate::NONE,
             arrived: VecDeque::new(),
             wear: vec![0; shape.channels as usize],
+            moving: part.bus_rate.time_for(u64::from(part.page_bytes)),
+            reading: (part.t_read + part.t_read_high) / 2,
+            programming: (part.t_program + part.t_program_high) / 2,
             held: BTreeMap::new(),
             holders: BTreeMap::new(),
             fingerprints: 0,
@@ -142,6 +150,12 @@ impl Attached<'_> {
         }
         Ok(())
     }
+
+    /// The dies of `channel`: every so many, as [`crate::geometry::Geometry::channel_of_die`] says.
+    fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
+        let geometry = self.io.geometry();
+        (channel..geometry.dies()).step_by(geometry.channels as usize)
+    }
 }
 
 impl Device for Attached<'_> {
@@ -209,6 +223,11 @@ impl Device for Attached<'_> {
         self.store.written(self.io, block)
     }
 
+    fn anything(&self) -> Option<Vec<Data>> {
+        let none = self.io.nand().payload() == Payload::None;
+        none.then(|| vec![Data::ZERO; self.link.shape.subpages_per_page as usize])
+    }
+
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {
         let width = bytes.len() / self.link.shape.subpages_per_page as usize;
         let payload = self.io.nand().payload();
@@ -247,34 +266,27 @@ impl Device for Attached<'_> {
     }
 
     fn reading(&self, channel: u32) -> bool {
-        let geometry = self.io.geometry();
-        (0..geometry.dies()).any(|die| geometry.channel_of_die(die) == channel && self.io.reading(die) > 0)
+        self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
     /// Channels move data while their dies work: whichever has more to do.
     fn queued(&self, channel: u32) -> Nanos {
-        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
-        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
         let (mut bus, mut array, mut dies) = (0, 0, 0);
-        for die in (0..geometry.dies()).filter(|&die| geometry.channel_of_die(die) == channel) {
+        for die in self.dies_of(channel) {
             let reads = Nanos::from(self.io.reading(die));
             let others = Nanos::from(self.io.load(die)) - reads;
-            bus += (reads + others) * moving;
-            array +=
-                reads * ((part.t_read + part.t_read_high) / 2) + others * ((part.t_program + part.t_program_high) / 2);
+            bus += (reads + others) * self.link.moving;
+            array += reads * self.link.reading + others * self.link.programming;
             dies += 1;
         }
         bus.max(array / dies)
     }
 
     fn page_times(&self) -> (Nanos, Nanos) {
-        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
+        let geometry = self.io.geometry();
         let dies = Nanos::from(geometry.dies() / geometry.channels);
-        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
-        (
-            moving.max(((part.t_program + part.t_program_high) / 2) / dies),
-            moving.max(((part.t_read + part.t_read_high) / 2) / dies),
-        )
+        let moving = self.link.moving;
+        (moving.max(self.link.programming / dies), moving.max(self.link.reading / dies))
     }
 
     fn wear(&self, channel: u32) -> u64 {

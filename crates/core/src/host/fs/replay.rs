@@ -107,8 +107,8 @@ struct Replay {
     files: BTreeMap<u64, (u32, u32)>,
     /// Pages of each file that other files have taken over: they are used again first. Forgotten when the power fails.
     holes: BTreeMap<u32, Vec<u32>>,
-    /// The stream of each file.
-    streams: BTreeMap<u32, u64>,
+    /// The stream of each file, by its inode; [`NO_STREAM`] where it is none.
+    streams: Vec<u64>,
     sectors_per_page: u64,
     /// Pages of the file of a range.
     range: u32,
@@ -128,6 +128,8 @@ struct Target {
 
 /// Streams from here on are ranges of the disk.
 const RANGES: u64 = 1 << 32;
+/// No stream.
+const NO_STREAM: u64 = u64::MAX;
 
 impl Replay {
     fn new(io: &Io, blueprint: &Blueprint, block_map: bool) -> Self {
@@ -152,14 +154,14 @@ impl Replay {
                 start: ((space * settings.gc_start) as u64).min(most),
                 gain: ((space * settings.gc_gain) as u64).min(most),
             },
-            link: Link::new(shape, blueprint.settings.read, settings.dispatch_overhead),
+            link: Link::new(shape, io.nand().part(), blueprint.settings.read, settings.dispatch_overhead),
             store,
             mounted: None,
             owners: vec![NOBODY; blueprint.logical_pages as usize],
             undo: Vec::new(),
             files: BTreeMap::new(),
             holes: BTreeMap::new(),
-            streams: BTreeMap::new(),
+            streams: Vec::new(),
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             range: (settings.file_bytes / u64::from(geometry.page_bytes())).clamp(1, u64::from(most_pages)) as u32,
             dirty_since: None,
@@ -204,8 +206,13 @@ impl Replay {
             let name = format!("{stream:x}.{part:x}");
             let made = self.with(io, |filesystem, device| filesystem.create(device, ROOT, &name, Kind::File))?;
             self.files.insert(stream, (made, part));
-            self.streams.insert(made, stream);
+            note_stream(&mut self.streams, made, stream);
         }
+    }
+
+    /// The stream of the file `ino`.
+    fn stream_of(&self, ino: u32) -> u64 {
+        self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
     }
 
     /// Which page of which file each page of `extent` is, when a write is over.
@@ -215,9 +222,9 @@ impl Replay {
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let owner = self.owners[page as usize];
-            let has = match self.streams.get(&owner.0) {
-                Some(&stream) => !named || stream == u64::from(io.stream()),
-                None => false,
+            let has = match self.stream_of(owner.0) {
+                NO_STREAM => false,
+                stream => !named || stream == u64::from(io.stream()),
             };
             let (ino, index) = if has {
                 owner
@@ -296,7 +303,7 @@ impl Replay {
             if before != NOBODY {
                 // Only now: until the new page is durable, the old one must be there.
                 self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
-                if self.streams.get(&before.0).is_some_and(|&stream| stream < RANGES) {
+                if self.stream_of(before.0) < RANGES {
                     self.holes.entry(before.0).or_default().push(before.1);
                 }
             }
@@ -355,13 +362,21 @@ impl Replay {
             let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
                 continue;
             };
-            self.streams.insert(ino, stream);
+            note_stream(&mut self.streams, ino, stream);
             let entry = self.files.entry(stream).or_insert((ino, part));
             if part >= entry.1 {
                 *entry = (ino, part);
             }
         }
     }
+}
+
+/// The file `ino` is that of `stream`.
+fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
+    if streams.len() <= ino as usize {
+        streams.resize(ino as usize + 1, NO_STREAM);
+    }
+    streams[ino as usize] = stream;
 }
 
 /// What a fault of the file system is to the drive. Names are ours: that one is missing or wrong is our bug.
