@@ -217,7 +217,8 @@ mod tests {
             // What a layer cannot do without.
             let needs: &[&str] = match entry.name {
                 "llh" => &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"],
-                "codesign" | "fs-page" => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
+                "fs-llh" => &LLH_FILES,
+                name if is_file_system(name) => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
                 _ => &[],
             };
             against_array(entry.name, Fidelity::Count, needs, true);

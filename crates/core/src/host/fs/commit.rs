@@ -90,6 +90,9 @@ impl FileSystem {
     pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.is_dirty() || self.sequence == 0 {
             self.write_tree(device)?;
+            for (first, pages) in self.space.take_freed() {
+                device.discard(first, pages)?;
+            }
         }
         for block in self.space.take_empty() {
             device.trim(block)?;
@@ -204,13 +207,13 @@ impl FileSystem {
         }
         let bytes = Checkpoint::encode(self.shape, self.sequence + 1, self.inode(INODE_FILE)?);
         let contents = device.hold(&bytes);
-        device.barrier();
+        device.barrier()?;
         device.write(
             anchors[self.anchor] * self.shape.pages_per_block + self.anchor_next,
             &contents,
             Purpose::Metadata,
         )?;
-        device.barrier();
+        device.barrier()?;
         self.anchor_next += 1;
         self.sequence += 1;
         self.counters.metadata_pages += 1;

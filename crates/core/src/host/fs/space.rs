@@ -97,6 +97,8 @@ pub struct Space {
     valid_pages: u64,
     /// Written blocks without valid pages, that are not being written.
     empty: BTreeSet<u32>,
+    /// Pages that nothing points to any more, since they were last taken; `None` where nobody wants to know.
+    freed: Option<Vec<u32>>,
     /// Blocks of checkpoints.
     anchors: [u32; 2],
 }
@@ -117,6 +119,7 @@ impl Space {
             promised: vec![0; shape.channels as usize],
             valid_pages: 0,
             empty: BTreeSet::new(),
+            freed: None,
             anchors,
             shape,
         }
@@ -295,6 +298,9 @@ impl Space {
         let block = page / self.shape.pages_per_block;
         debug_assert_ne!(self.owners[page as usize], NOBODY);
         self.owners[page as usize] = NOBODY;
+        if let Some(freed) = &mut self.freed {
+            freed.push(page);
+        }
         self.valid[block as usize] -= 1;
         self.valid_pages -= 1;
         if self.next[block as usize] == self.shape.pages_per_block {
@@ -313,6 +319,26 @@ impl Space {
     /// `block` was cleaned.
     pub fn promise(&mut self, block: u32) {
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
+    /// From now on [`Self::take_freed`] lists what becomes free.
+    pub fn note_freed(&mut self) {
+        self.freed = Some(Vec::new());
+    }
+
+    /// Runs of pages that nothing points to any more, since the last call, as first page and number, without those of blocks
+    /// that [`Self::take_empty`] lists.
+    pub fn take_freed(&mut self) -> Vec<(u32, u32)> {
+        let mut freed = self.freed.as_mut().map(std::mem::take).unwrap_or_default();
+        freed.sort_unstable();
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for page in freed.into_iter().filter(|page| !self.empty.contains(&(page / self.shape.pages_per_block))) {
+            match runs.last_mut() {
+                Some((first, pages)) if *first + *pages == page => *pages += 1,
+                _ => runs.push((page, 1)),
+            }
+        }
+        runs
     }
 
     /// Takes the written blocks without valid pages, to be trimmed and given back with [`Self::trimmed`].
@@ -367,7 +393,10 @@ impl Space {
             let (next, lane) = (self.next[block as usize], self.shape.lane(block) as usize);
             let is_free = self.free[lane].contains(&block);
             if (is_free && next > 0)
-                || ((self.open[lane] == block || self.metadata.contains(&block)) && next != written(block))
+                // The last pages of a block may have been discarded.
+                || (self.freed.is_none()
+                    && (self.open[lane] == block || self.metadata.contains(&block))
+                    && next != written(block))
                 || written(block) > next
             {
                 return Err(format!("logical block {block} has {} pages written, not {next}", written(block)));
