@@ -7,7 +7,8 @@
 //! The others stand on layers that map subpages. The page of the file system is a subpage then, so that a small write is one
 //! subpage at the next address, which the layer packs with its neighbours in its own way: `mga` programs the page again,
 //! `subpage` and `spftl` fill their buffer, `llh` and `hotcold` that of a bank. Channels are the layer's: the file system sees
-//! one, with blocks of as many pages as a block has subpages. As above the page map half of the spare blocks stay with it.
+//! one, with blocks of as many pages as a block has subpages. As above the page map half of
+//! the spare blocks stay with it, and at the least those that it wants free when its collection stops.
 
 use super::device::Shape;
 use super::replay::Replay;
@@ -16,6 +17,7 @@ use super::{FileSystem, Thresholds};
 use crate::ftl::block::Block;
 use crate::ftl::page::Page;
 use crate::ftl::pages::BuildUnits;
+use crate::ftl::settings::FtlSettings;
 use crate::ftl::{self, Blueprint, Entry, hotcold, llh, mga, spread, subpage};
 use crate::geometry::Geometry;
 use crate::plan::Io;
@@ -98,11 +100,19 @@ pub fn layer_of(name: &str) -> &str {
 /// Blocks of each plane that the block map keeps: for a copy after a failure, and for one that a power cut interrupts.
 const KEPT_BLOCKS: u32 = 2;
 
-/// The device of a file system above the layer `layer` on a drive of `geometry` that offers `logical_pages`.
-fn shape_above(layer: &str, geometry: &Geometry, frontiers: u32, logical_pages: u32) -> Shape {
+/// The device of a file system on a drive of `geometry` that offers `logical_pages`.
+pub(super) fn shape(geometry: &Geometry, settings: &FtlSettings, logical_pages: u32) -> Shape {
+    let layer = layer_of(&settings.name);
     let planes = geometry.planes();
     let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
-    let kept = if layer == "block" { KEPT_BLOCKS } else { spare.div_ceil(2).max(frontiers + 2) };
+    let frontiers = ftl::frontiers(layer, settings.streams);
+    let half = spare.div_ceil(2).max(frontiers + 2);
+    let kept = match layer {
+        "block" => KEPT_BLOCKS,
+        "page" => half,
+        // Collection must be able to stop while all of the device is written.
+        _ => half.max(settings.gc_stop.of(geometry.blocks_per_plane) + frontiers + 1),
+    };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);
     if !matches!(layer, "block" | "page") {
         return Shape {
@@ -123,17 +133,6 @@ fn shape_above(layer: &str, geometry: &Geometry, frontiers: u32, logical_pages: 
         subpages_per_page: geometry.subpages_per_page,
         page_bytes: geometry.page_bytes(),
     }
-}
-
-/// The device of the file system of `blueprint` on a drive of `geometry`.
-pub(super) fn shape(geometry: &Geometry, blueprint: &Blueprint) -> Shape {
-    let layer = layer_of(&blueprint.settings.name);
-    shape_above(layer, geometry, frontiers(&blueprint.settings), blueprint.logical_pages)
-}
-
-/// Blocks of a plane that the layer below writes to at once.
-fn frontiers(settings: &ftl::settings::FtlSettings) -> u32 {
-    ftl::frontiers(layer_of(&settings.name), settings.streams)
 }
 
 /// The layer below, for the device `shape`.
@@ -190,8 +189,8 @@ pub(super) fn thresholds(
 
 /// What a drive lacks for the file system of `settings`, in pages of flash: 0 where it has room for all that it offers to the
 /// host.
-pub fn lacks(settings: &ftl::settings::FtlSettings, geometry: &Geometry, logical_pages: u64) -> u64 {
-    let shape = shape_above(layer_of(&settings.name), geometry, frontiers(settings), logical_pages as u32);
+pub fn lacks(settings: &FtlSettings, geometry: &Geometry, logical_pages: u64) -> u64 {
+    let shape = shape(geometry, settings, logical_pages as u32);
     let slack = slack(shape, offered(shape, geometry, logical_pages), settings.fs.file_bytes);
     let lacks = slack.min(0).unsigned_abs();
     lacks.div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page))

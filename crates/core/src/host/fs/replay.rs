@@ -96,7 +96,7 @@ impl Replay {
             // The layer does not ask: every page is a command of its own, as in turn.
             settings.scheme = "rr".into();
         }
-        let shape = layers::shape(&geometry, blueprint);
+        let shape = layers::shape(&geometry, &blueprint.settings, blueprint.logical_pages);
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         Replay {
