@@ -4,14 +4,16 @@
 //! estimate is that of an exponential law from lives of which some have not ended: the time that all pages of a file have
 //! lived so far, divided by how many of them ended (overwritten, cut off, or deleted with their file). So a page that is never
 //! written again makes its file cold without ever having died. A file begins with what is known of its kin, the files of the
-//! same directory and of the same suffix, which counts as much as one death of its own; where nothing is known of those, with
-//! what is known of all files. The past counts half whenever a history has [`WINDOW`] deaths.
+//! same directory and of the same suffix, which counts as much as one death of its own until it has [`ENOUGH`]; where nothing
+//! is known of those, with what is known of all files. The past counts half whenever a history has [`WINDOW`] deaths.
 //!
 //! Kept in the host's memory, 32 bytes a file, and forgotten when the power fails: pages that are there then are born again.
 
 use crate::plan::inner::{Kin, Life};
 use std::collections::BTreeMap;
 
+/// Deaths of its own after which a file's kin no longer counts.
+const ENOUGH: u64 = 8;
 /// Deaths after which the past counts half.
 const WINDOW: u64 = 128;
 
@@ -106,8 +108,11 @@ impl Lifetimes {
         };
         let (directory, suffix) = (of(&self.directories, kin.directory), of(&self.suffixes, kin.suffix));
         let alike = (directory.0 + suffix.0).checked_div(directory.1 + suffix.1);
-        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Life::Unknown };
         let own = file.at(self.now);
+        if own.deaths >= ENOUGH {
+            return Life::Pages(own.lived / own.deaths);
+        }
+        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Life::Unknown };
         Life::Pages((own.lived + before) / (own.deaths + 1))
     }
 }
