@@ -230,6 +230,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         fidelity: case.fidelity,
         payload: Payload::None,
         seed: 1,
+        series: false,
     };
     let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();

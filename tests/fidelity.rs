@@ -13,8 +13,12 @@ mod codesign;
 mod determinism;
 #[path = "fidelity/forms.rs"]
 mod forms;
+#[path = "fidelity/jobs.rs"]
+mod jobs;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/snapshots.rs"]
+mod snapshots;
 #[path = "fidelity/spread.rs"]
 mod spread;
 #[path = "fidelity/throughput.rs"]

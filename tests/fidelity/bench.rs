@@ -1,11 +1,12 @@
-//! Runs through the path that users take: a preset with overrides, a workload specification, a precondition, a result.
+//! Runs through the path that users take: a preset with overrides, a workload specification or the text of a job file, a precondition, a result.
 
 use palimpsest_core::config::{Resolved, resolve};
-use palimpsest_core::host::fio::{FioSource, FioSpec};
+use palimpsest_core::host::fio::{self, JobFile};
+use palimpsest_core::host::request::Source;
 use palimpsest_core::metrics::report::Summary;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{self, Fidelity, Options, Warmup};
+use palimpsest_core::run::{self, Fidelity, Options, Outcome, Warmup};
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
@@ -46,8 +47,16 @@ impl<'a> Run<'a> {
     }
 
     pub fn result(&self) -> Summary {
-        let spec: FioSpec = self.workload.parse().unwrap();
-        let mut source = FioSource::new(&spec, self.ssd.drive.logical_bytes(), self.seed).unwrap();
+        self.outcome(false).summary
+    }
+
+    /// The result, and with `series` what pictures are made of.
+    pub fn outcome(&self, series: bool) -> Outcome {
+        let bytes = self.ssd.drive.logical_bytes();
+        let mut source: Box<dyn Source> = match self.workload.strip_prefix('[') {
+            Some(_) => Box::new(JobFile::parse(&self.workload, "jobs").unwrap().source(bytes, self.seed).unwrap()),
+            None => fio::generated(&self.workload.parse().unwrap(), bytes, self.seed).unwrap(),
+        };
         let options = Options {
             workload: self.workload.clone(),
             precondition: Precondition::parse(self.precondition).unwrap(),
@@ -56,7 +65,8 @@ impl<'a> Run<'a> {
             fidelity: self.fidelity,
             payload: self.payload,
             seed: self.seed,
+            series,
         };
-        run::run(self.ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
+        run::run(self.ssd, &mut *source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }
 }

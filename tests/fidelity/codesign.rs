@@ -144,6 +144,7 @@ fn files(scheme: &str) -> Summary {
         fidelity: Fidelity::Count,
         payload: Payload::Tag,
         seed: 1,
+        series: false,
     };
     run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
 }

@@ -1,14 +1,14 @@
 """The reproduction of the MGA paper end to end, on the native module: contract, agreement rule, same bytes."""
 
-import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from conftest import Command, figures
-from palimpsest.reproduce import mga, mga_runs, outputs
+from conftest import Command
+from palimpsest.reproduce import mga, mga_runs
 from palimpsest.reproduce.batch import Batch
+from reproduction import check_quick, check_same_bytes, trace_figure
 
 pytestmark = pytest.mark.contract
 
@@ -20,20 +20,7 @@ FIGURES = ["table2", "fig7a", "fig7b", "fig8", "fig9a", "fig9b", "fig10", "fig11
 
 
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    made = figures(palimpsest("reproduce", "mga", "--quick", "--json", "--out", str(tmp_path)))
-    assert made["paper"] == "mga"
-    assert {claim["id"] for claim in made["claims"]} == CLAIMS
-    for claim in made["claims"]:
-        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
-        if isinstance(claim["paper"], float | int):
-            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-        assert claim["agrees"] or claim["note"], claim
-    assert [figure["id"] for figure in made["figures"]] == FIGURES
-    for figure in made["figures"]:
-        assert Path(figure["data"]).is_file()
-        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert page.lower().count("synthetic") > len(FIGURES) / 2
+    check_quick(palimpsest, "mga", tmp_path, CLAIMS, FIGURES)
 
 
 def test_workloads_have_the_statistics_of_the_table() -> None:
@@ -46,23 +33,11 @@ def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_pa
     small = mga_runs.Scale(blocks=16, requests=1500, first=4, trace_requests=100)
     monkeypatch.setattr(mga, "QUICK", small)
     monkeypatch.setattr(mga, "UNKNOWNS", mga_runs.UNKNOWNS[:3])
-    files = []
-    for jobs in (1, 2):
-        made = mga.reproduce(Batch(jobs))
-        mga_out = tmp_path / str(jobs)
-        outputs.write([made], mga_out, each_apart=False)
-        files.append({path.name: path.read_bytes() for path in sorted(mga_out.iterdir())})
-    assert files[0] == files[1]
+    check_same_bytes(mga.reproduce, tmp_path)
 
 
 def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = ["time_ns,op,offset_bytes,size_bytes", *(f"{i * 1000000},w,{i * 8192},4096" for i in range(300))]
-    (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     small = mga_runs.Scale(blocks=16, requests=500, first=2, trace_requests=200)
     monkeypatch.setattr(mga, "QUICK", small)
     monkeypatch.setattr(mga, "UNKNOWNS", mga_runs.UNKNOWNS[:2])
-    made = mga.reproduce(Batch(2, traces=str(tmp_path)))
-    extra = made.figures[-1]
-    assert extra.id == "traces"
-    assert extra.data["trace"].unique().to_list() == ["own"]
-    assert json.dumps(made.to_dict())
+    trace_figure(mga.reproduce, tmp_path, (f"{i * 1000000},w,{i * 8192},4096" for i in range(300)))

@@ -1,14 +1,14 @@
 """The reproduction of the co-design paper end to end, on the native module: contract, statistics, same bytes."""
 
-import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from conftest import Command, figures
-from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs, outputs
+from conftest import Command
+from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs
 from palimpsest.reproduce.batch import Batch
+from reproduction import check_quick, check_same_bytes, trace_figure
 
 pytestmark = pytest.mark.contract
 
@@ -47,23 +47,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    made = figures(palimpsest("reproduce", "codesign", "--quick", "--json", "--out", str(tmp_path)))
-    assert made["paper"] == "codesign"
-    assert {claim["id"] for claim in made["claims"]} == CLAIMS
-    for claim in made["claims"]:
-        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
-        if isinstance(claim["paper"], float | int):
-            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-        assert claim["agrees"] or claim["note"], claim
-    ours = {claim["id"]: claim["ours"] for claim in made["claims"]}
+    ours = check_quick(palimpsest, "codesign", tmp_path, CLAIMS, FIGURES)
     # Fig. 2: the sizes of files in the presets were chosen for these.
     for workload, shares in codesign_runs.UNEVEN.items():
         own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
         assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
-    assert [figure["id"] for figure in made["figures"]] == FIGURES
-    for figure in made["figures"]:
-        assert Path(figure["data"]).is_file()
-        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
     # With a fixed number in flight throughput is the inverse of response time (Little's law), which the warm-up blurs.
     rows = pl.read_parquet(tmp_path / "fig7.parquet").join(
         pl.read_parquet(tmp_path / "fig8.parquet"), on=["workload", "scheme"]
@@ -73,8 +61,6 @@ def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> 
     # The scheme that is ours is faster than the paper's best on every workload.
     schemes = rows.pivot("scheme", index="workload", values="response_us")
     assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert page.lower().count("synthetic") > 5
 
 
 def test_workloads_have_the_statistics_of_the_paper() -> None:
@@ -92,24 +78,11 @@ def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
 
 def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch)
-    files = []
-    for jobs in (1, 2):
-        folder = tmp_path / str(jobs)
-        outputs.write([codesign.reproduce(Batch(jobs))], folder, each_apart=False)
-        files.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert files[0] == files[1]
+    check_same_bytes(codesign.reproduce, tmp_path)
 
 
 def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = [
-        "time_ns,op,offset_bytes,size_bytes",
-        *(f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300)),
-    ]
-    (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     small(monkeypatch)
-    made = codesign.reproduce(Batch(2, traces=str(tmp_path)))
-    extra = made.figures[-1]
-    assert extra.id == "traces"
-    assert extra.data["trace"].unique().to_list() == ["own"]
+    requests = (f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300))
+    extra = trace_figure(codesign.reproduce, tmp_path, requests)
     assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)
-    assert json.dumps(made.to_dict())

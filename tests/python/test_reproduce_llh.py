@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, figures
+from conftest import Command
 from palimpsest import InputError, wear
-from palimpsest.reproduce import llh, llh_figures, llh_runs, outputs
-from palimpsest.reproduce.batch import Batch
+from palimpsest.reproduce import llh, llh_figures, llh_runs
+from reproduction import check_quick, check_same_bytes, trace_figure
 
 pytestmark = pytest.mark.contract
 
@@ -23,20 +23,7 @@ FIGURES = [
 
 
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    made = figures(palimpsest("reproduce", "llh", "--quick", "--json", "--out", str(tmp_path)))
-    assert made["paper"] == "llh"
-    assert {claim["id"] for claim in made["claims"]} == CLAIMS
-    for claim in made["claims"]:
-        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
-        if isinstance(claim["paper"], float | int):
-            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-        assert claim["agrees"] or claim["note"], claim
-    assert [figure["id"] for figure in made["figures"]] == FIGURES
-    for figure in made["figures"]:
-        assert Path(figure["data"]).is_file()
-        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert page.lower().count("synthetic") > len(FIGURES) / 2
+    check_quick(palimpsest, "llh", tmp_path, CLAIMS, FIGURES)
 
 
 SMALL = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
@@ -56,24 +43,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_same_bytes_whatever_runs_beside(tmp_path: Path) -> None:
-    files = []
-    for jobs in (1, 2):
-        made = llh.reproduce(Batch(jobs))
-        folder = tmp_path / str(jobs)
-        outputs.write([made], folder, each_apart=False)
-        files.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert files[0] == files[1]
+    check_same_bytes(llh.reproduce, tmp_path)
 
 
 @pytest.mark.usefixtures("small")
 def test_real_traces_are_an_extra_figure(tmp_path: Path) -> None:
     writes = (f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
-    (tmp_path / "own.csv").write_text(
-        "\n".join(["time_ns,op,offset_bytes,size_bytes", *writes]) + "\n", encoding="utf-8"
-    )
-    made = llh.reproduce(Batch(2, traces=str(tmp_path)))
-    assert made.figures[-1].id == "traces"
-    assert made.figures[-1].data["trace"].to_list() == ["own"]
+    assert trace_figure(llh.reproduce, tmp_path, writes).data.height == 1
 
 
 def test_wear_by_the_tables() -> None:

@@ -1,14 +1,14 @@
 """The reproduction of the SPREAD paper end to end, on the native module: contract, Table I, bounds, same bytes."""
 
-import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from conftest import Command, figures
-from palimpsest.reproduce import outputs, spread, spread_beyond, spread_runs
+from conftest import Command
+from palimpsest.reproduce import spread, spread_beyond, spread_runs
 from palimpsest.reproduce.batch import Batch
+from reproduction import check_quick, check_same_bytes, trace_figure
 
 pytestmark = pytest.mark.contract
 
@@ -35,29 +35,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    made = figures(palimpsest("reproduce", "spread", "--quick", "--json", "--out", str(tmp_path)))
-    assert made["paper"] == "spread"
-    assert {claim["id"] for claim in made["claims"]} == CLAIMS
-    for claim in made["claims"]:
-        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
-        if isinstance(claim["paper"], float | int):
-            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-        assert claim["agrees"] or claim["note"], claim
-    ours = {claim["id"]: claim["ours"] for claim in made["claims"]}
+    ours = check_quick(palimpsest, "spread", tmp_path, CLAIMS, FIGURES)
     assert ours["table_1"] == 0
     assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
     assert ours["gc_usr"] < 0
-    assert [figure["id"] for figure in made["figures"]] == FIGURES
-    for figure in made["figures"]:
-        assert Path(figure["data"]).is_file()
-        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
     # No run is faster than its bound, and none of the closed forms is out of reach.
     bound = pl.col("bound_iops")
     shares = pl.read_parquet(tmp_path / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
     assert max(shares) <= 1
     assert min(shares) > 0.6
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert page.lower().count("synthetic") > 5
 
 
 def test_single_reads_take_what_table_1_says() -> None:
@@ -92,21 +78,11 @@ def test_what_a_run_counts_gives_the_bound_of_its_sizes(layer: str) -> None:
 
 def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch)
-    files = []
-    for jobs in (1, 2):
-        folder = tmp_path / str(jobs)
-        outputs.write([spread.reproduce(Batch(jobs))], folder, each_apart=False)
-        files.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
-    assert files[0] == files[1]
+    check_same_bytes(spread.reproduce, tmp_path)
 
 
 def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = ["time_ns,op,offset_bytes,size_bytes", *(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))]
-    (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     small(monkeypatch)
-    made = spread.reproduce(Batch(2, traces=str(tmp_path)))
-    extra = made.figures[-1]
-    assert extra.id == "traces"
-    assert extra.data["trace"].unique().to_list() == ["own"]
+    requests = (f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
+    extra = trace_figure(spread.reproduce, tmp_path, requests)
     assert extra.data.filter(pl.col("layer") == "spftl")["to_page"][0] < 0.6
-    assert json.dumps(made.to_dict())

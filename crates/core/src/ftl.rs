@@ -160,6 +160,12 @@ pub trait Ftl: Send {
 
     /// Figures for the results.
     fn report(&self) -> Report;
+
+    /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its erase.
+    /// False where the layer does not tell. For pictures: called some hundred times in a run.
+    fn count_valid(&self, _valid: &mut [u32]) -> bool {
+        false
+    }
 }
 
 /// One line of the registry.

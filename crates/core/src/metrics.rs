@@ -5,3 +5,5 @@ pub mod lifetime;
 pub mod profile;
 pub mod recorder;
 pub mod report;
+pub mod snapshots;
+mod tail;

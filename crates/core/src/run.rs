@@ -15,6 +15,7 @@ use crate::ftl::Entry;
 use crate::host::request::Source;
 use crate::metrics::recorder::Series;
 use crate::metrics::report::Summary;
+use crate::metrics::snapshots::BlockSeries;
 use crate::nand::data::Payload;
 use crate::units::Nanos;
 use precondition::Precondition;
@@ -117,6 +118,8 @@ pub struct Options {
     pub payload: Payload,
     /// Seed of everything random.
     pub seed: u64,
+    /// Keep what only pictures need: states of blocks over the run, percentiles of each window.
+    pub series: bool,
 }
 
 /// A result with what pictures are made of.
@@ -138,6 +141,8 @@ pub struct Detail {
     pub wear: Wear,
     /// Share of the measured time that buses and dies worked; null at count fidelity.
     pub utilization: Option<Utilization>,
+    /// States of blocks over the run; null unless [`Options::series`].
+    pub blocks: Option<BlockSeries>,
 }
 
 /// Histograms of latencies.

@@ -107,6 +107,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
         fidelity,
         payload: named("--payload", &options.payload, &payloads)?,
         seed: options.seed,
+        series: options.series,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use palimpsest_core::config;
 use palimpsest_core::error::{Error, Result};
-use palimpsest_core::host::fio::{FioSource, FioSpec, JobFile, is_job_file};
+use palimpsest_core::host::fio::{self, FioSpec, JobFile, is_job_file};
 use palimpsest_core::host::request::Source;
 use palimpsest_core::host::trace::{self, TraceOptions};
 use std::fs::File;
@@ -35,8 +35,7 @@ pub fn describe_io(error: &std::io::Error) -> String {
 /// The workload that `text` names: a preset, a file, or a specification in fio's language.
 pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let generated = |spec: &str| -> Result<Box<dyn Source>> {
-        let spec = FioSpec::parse(spec)?;
-        Ok(Box::new(FioSource::new(&spec, opening.drive_bytes, opening.seed)?))
+        fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)
     };
     if let Some(spec) = config::workload_spec(text) {
         return generated(&spec);

@@ -77,6 +77,7 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
             fidelity: Fidelity::Count,
             payload: Payload::Bytes,
             seed: 1,
+            series: false,
         },
     };
     while let Some(argument) = parser.next().map_err(usage)? {

@@ -467,4 +467,11 @@ impl Ftl for Block {
             ..Report::default()
         }
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        for (&block, pages) in self.map.iter().zip(&self.valid_count).filter(|(block, _)| **block != NO_BLOCK) {
+            valid[block as usize] += pages * self.geometry.subpages_per_page;
+        }
+        true
+    }
 }

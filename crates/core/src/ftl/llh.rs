@@ -404,4 +404,9 @@ impl Ftl for Llh {
             ..Report::default()
         }
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.blocks.add_valid(valid, 1);
+        true
+    }
 }

@@ -336,4 +336,11 @@ impl Ftl for Mga {
             own: counts.chain(levels).chain(shares).collect(),
         }
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        for (block, sum) in (0..).zip(valid) {
+            *sum += self.pages.valid_in_block(block);
+        }
+        true
+    }
 }

@@ -182,6 +182,11 @@ impl Ftl for Page {
     fn report(&self) -> Report {
         log_report(&self.log, self.subpages)
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.log.add_valid(valid);
+        true
+    }
 }
 
 /// The logical pages of `extent`, each with its first sector and number of sectors within the page.

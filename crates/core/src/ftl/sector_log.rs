@@ -430,6 +430,12 @@ impl Ftl for SectorLog {
             ],
         }
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.data.add_valid(valid);
+        self.log.add_valid(valid);
+        true
+    }
 }
 
 /// The subpages in `mask`, in ascending order.

@@ -175,4 +175,9 @@ impl Ftl for Subpage {
     fn report(&self) -> Report {
         log_report(&self.log, 1)
     }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.log.add_valid(valid);
+        true
+    }
 }

@@ -8,6 +8,8 @@
 //! by them; `zipf` and `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite`
 //! writes each block just trimmed.
 //!
+//! `runtime` and `startdelay` are simulated time: see `jobs/playing.rs`.
+//!
 //! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
 //!
 //! Other than in fio:
@@ -18,7 +20,7 @@
 //! - Percentages have a decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` lets the large requests of a random pattern follow each other, in the end of the region that
 //!   `sequential_size` gives them: what in fio is a second, sequential job beside the random one.
-//! - The default length is `n=100k` requests rather than the size of the region.
+//! - The default length is `n=100k` requests rather than the size of the region; with `runtime`, that time.
 
 mod distribution;
 mod files;
@@ -38,6 +40,20 @@ pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
 pub use spec::{FioSpec, Pacing, SizeShare};
+
+use crate::error::Result;
+use crate::host::request::Source;
+
+/// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests.
+///
+/// # Errors
+/// As [`FioSource::new`].
+pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
+    if spec.runtime.is_some() || spec.start_delay > 0 {
+        return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
+    }
+    Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))
+}
 
 /// Every key with what its value may be, for listings.
 pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -3,12 +3,13 @@
 //! A fuzzer and the ordinary tests call the same functions. They must not panic, and take time linear in the input
 //! (in its decompressed size, for compressed input).
 
+use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
-use super::request::{SECTOR_BYTES, Source};
+use super::request::{Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace};
-use crate::units::GIB;
+use crate::units::{GIB, Nanos};
 
 /// A small trace of each format by the format's name. All hold the same three requests: 8 sectors written at sector
 /// 64, 16 sectors read at 128 after 1 s, 8 sectors written at 8 after 3 s.
@@ -86,6 +87,7 @@ pub const JOB_FILES: &[&str] = &[
     "# comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\n\n[reader]\nrw=randread\niodepth=8\n",
     "; comment\n[a]\nrate_iops=1000\nnumber_ios=30\nrw=read\n[b]\nrate_iops=2k\nn=40\nrw=write\nbssplit=4k/50:8k/50\n",
     "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
+    "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
 ];
 
 /// Reads `bytes` as a job file, and draws some requests when it is one.
@@ -101,6 +103,37 @@ pub fn fuzz_job_file(bytes: &[u8]) {
         latest = request.arrival;
     }
     let _ = source.place();
+    let Ok(mut source) = file.source(GIB, 1) else { return };
+    if let Some(jobs) = source.jobs() {
+        play(jobs, DRAWS);
+    }
+}
+
+/// Runs jobs on a drive that takes 100 us for a request, for so many requests.
+fn play(jobs: &mut dyn Jobs, most: usize) {
+    let (mut now, mut seen) = (0, 0);
+    let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
+    while seen < most {
+        let next = match jobs.due(now) {
+            Err(_) | Ok(Due::Nothing) => return,
+            Ok(Due::Request(request, job)) => {
+                assert!(request.arrival <= now, "a request comes before it is due");
+                outstanding.push_back((now.saturating_add(100_000), job));
+                seen += 1;
+                continue;
+            }
+            Ok(Due::At(time)) => Some(time),
+            Ok(Due::Completion) => None,
+        };
+        match outstanding.front() {
+            Some(&(end, job)) if next.is_none_or(|time| end <= time) => {
+                outstanding.pop_front();
+                now = end;
+                jobs.completed(job);
+            }
+            _ => now = next.expect("jobs wait for a completion, and nothing is outstanding"),
+        }
+    }
 }
 
 /// Reads `bytes` as a trace: recognised, and as each format, with and without bad lines.

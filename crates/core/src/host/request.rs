@@ -45,6 +45,32 @@ pub enum Arrivals {
     },
 }
 
+/// What [`Jobs`] have for the drive at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// A request, and the number of the job whose it is. Its arrival is when the job wanted it done.
+    Request(Request, u32),
+    /// None before this time, unless a request completes.
+    At(Nanos),
+    /// None before a request completes.
+    Completion,
+    /// No more.
+    Nothing,
+}
+
+/// Jobs that share a drive, each with requests of its own outstanding, that begin and end by the simulated clock: what comes
+/// next depends on what the drive has done.
+pub trait Jobs {
+    /// What comes at `now`, in nanoseconds since the first call; times never go back.
+    ///
+    /// # Errors
+    /// As [`Source::next_request`].
+    fn due(&mut self, now: Nanos) -> Result<Due>;
+
+    /// A request of `job` has completed.
+    fn completed(&mut self, job: u32);
+}
+
 /// A stream of requests in order of arrival: a generator or a trace reader.
 pub trait Source: Send {
     /// The next request, or `None` after the last.
@@ -56,6 +82,12 @@ pub trait Source: Send {
     /// The next write of those that make the workload's files before a run; `None` after the last, or where it has none. Kept
     /// apart from the requests.
     fn next_of_layout(&mut self) -> Option<Request> {
+        None
+    }
+
+    /// The workload as jobs, where the order of its requests depends on the drive. A timed run then asks these; only a counted
+    /// run, which has no clock, asks [`next_request`](Self::next_request).
+    fn jobs(&mut self) -> Option<&mut dyn Jobs> {
         None
     }
 

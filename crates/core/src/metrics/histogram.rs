@@ -70,7 +70,12 @@ impl Histogram {
 
     /// The time that at least the share `per_mille` / 1000 of all times do not exceed; 0 when empty.
     pub fn percentile(&self, per_mille: u64) -> Nanos {
-        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
+        self.percentile_of(per_mille, 1000)
+    }
+
+    /// The time that at least the share `part` / `whole` of all times do not exceed; 0 when empty.
+    pub fn percentile_of(&self, part: u64, whole: u64) -> Nanos {
+        let rank = (u128::from(self.count) * u128::from(part)).div_ceil(u128::from(whole)).max(1) as u64;
         let mut seen = 0;
         for &(count, sum) in &self.buckets {
             seen += count;

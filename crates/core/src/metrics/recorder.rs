@@ -1,6 +1,7 @@
 //! What a run measures while it goes on: latencies, and a time series of bounded length.
 
 use super::histogram::Histogram;
+use super::tail::Tail;
 use crate::geometry::RequestKind;
 use crate::observe::Observer;
 use crate::units::Nanos;
@@ -27,7 +28,7 @@ pub struct FlashTotals {
     pub host_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Window {
     requests: u64,
     bytes: u64,
@@ -35,8 +36,12 @@ struct Window {
     read_sum: u64,
     writes: u64,
     write_sum: u64,
+    /// Response times of all requests, trims and flushes too.
+    sum: u64,
     max: Nanos,
     flash: FlashTotals,
+    read_tail: Tail,
+    write_tail: Tail,
 }
 
 /// Latencies by kind, collections, and the time series.
@@ -55,11 +60,13 @@ pub struct Recorder {
     sampled: FlashTotals,
     next_sample: Nanos,
     last_completion: Nanos,
+    /// Whether windows have percentiles.
+    percentiles: bool,
 }
 
 impl Recorder {
-    /// An empty recorder that begins at `start`, when flash had done `totals`.
-    pub fn new(start: Nanos, totals: FlashTotals) -> Self {
+    /// An empty recorder that begins at `start`, when flash had done `totals`; `percentiles` says whether each window has its own.
+    pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
         Recorder {
             all: Histogram::new(),
             read: Histogram::new(),
@@ -71,6 +78,7 @@ impl Recorder {
             sampled: totals,
             next_sample: start + FIRST_WINDOW,
             last_completion: start,
+            percentiles,
         }
     }
 
@@ -80,26 +88,32 @@ impl Recorder {
         }
         let index = ((now - self.start) / self.window) as usize;
         if index >= self.windows.len() {
-            self.windows.resize(index + 1, Window::default());
+            self.windows.resize_with(index + 1, Window::default);
         }
         &mut self.windows[index]
     }
 
     fn join_pairs(&mut self) {
-        let joined = self.windows.chunks(2).map(|pair| match pair {
-            [one, two] => Window {
-                requests: one.requests + two.requests,
-                bytes: one.bytes + two.bytes,
-                reads: one.reads + two.reads,
-                read_sum: one.read_sum + two.read_sum,
-                writes: one.writes + two.writes,
-                write_sum: one.write_sum + two.write_sum,
-                max: one.max.max(two.max),
-                flash: add(one.flash, two.flash),
-            },
-            pair => pair[0],
+        for pair in self.windows.chunks_mut(2) {
+            if let [one, two] = pair {
+                one.requests += two.requests;
+                one.bytes += two.bytes;
+                one.reads += two.reads;
+                one.read_sum += two.read_sum;
+                one.writes += two.writes;
+                one.write_sum += two.write_sum;
+                one.sum += two.sum;
+                one.max = one.max.max(two.max);
+                one.flash = add(one.flash, two.flash);
+                one.read_tail.merge(&two.read_tail);
+                one.write_tail.merge(&two.write_tail);
+            }
+        }
+        let mut index = 0;
+        self.windows.retain(|_| {
+            index += 1;
+            index % 2 == 1
         });
-        self.windows = joined.collect();
         self.window *= 2;
     }
 
@@ -122,6 +136,13 @@ impl Recorder {
         self.next_sample = now + self.window;
     }
 
+    /// Mean of the requests outstanding in a window, by Little's law: the sum of the response times of what completed in it over
+    /// its length. The last window ends with the last completion.
+    fn outstanding(&self, index: u64, window: &Window) -> f64 {
+        let length = self.window.min((self.last_completion - self.start).saturating_sub(index * self.window));
+        window.sum as f64 / length.max(1) as f64
+    }
+
     /// The time series.
     pub fn series(&self) -> Series {
         let mean = |sum: u64, count: u64| sum.checked_div(count);
@@ -133,7 +154,10 @@ impl Recorder {
             bytes: column(|window| window.bytes),
             read_mean_ns: self.windows.iter().map(|window| mean(window.read_sum, window.reads)).collect(),
             write_mean_ns: self.windows.iter().map(|window| mean(window.write_sum, window.writes)).collect(),
+            read_p99_ns: self.windows.iter().map(|window| window.read_tail.p99()).collect(),
+            write_p99_ns: self.windows.iter().map(|window| window.write_tail.p99()).collect(),
             max_ns: column(|window| window.max),
+            outstanding: (0..).zip(&self.windows).map(|(index, window)| self.outstanding(index, window)).collect(),
             programs: column(|window| window.flash.programs),
             reads: column(|window| window.flash.reads),
             erases: column(|window| window.flash.erases),
@@ -159,7 +183,7 @@ fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
     }
 }
 
-fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
+pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
     FlashTotals {
         reads: later.reads - earlier.reads,
         programs: later.programs - earlier.programs,
@@ -180,10 +204,17 @@ impl Observer for Recorder {
             RequestKind::Write => self.write.record(latency),
             _ => {}
         }
+        let percentiles = self.percentiles;
         let window = self.window_at(now);
         window.requests += 1;
         window.bytes += bytes;
+        window.sum += latency;
         window.max = window.max.max(latency);
+        match kind {
+            RequestKind::Read if percentiles => window.read_tail.record(latency),
+            RequestKind::Write if percentiles => window.write_tail.record(latency),
+            _ => {}
+        }
         match kind {
             RequestKind::Read => (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency),
             RequestKind::Write => (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency),
@@ -206,7 +237,10 @@ pub struct Series {
     pub bytes: Vec<u64>,
     pub read_mean_ns: Vec<Option<Nanos>>,
     pub write_mean_ns: Vec<Option<Nanos>>,
+    pub read_p99_ns: Vec<Option<Nanos>>,
+    pub write_p99_ns: Vec<Option<Nanos>>,
     pub max_ns: Vec<Nanos>,
+    pub outstanding: Vec<f64>,
     pub programs: Vec<u64>,
     pub reads: Vec<u64>,
     pub erases: Vec<u64>,

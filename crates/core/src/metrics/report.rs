@@ -81,6 +81,7 @@ pub struct Latency {
     pub p90: u64,
     pub p99: u64,
     pub p999: u64,
+    pub p9999: u64,
     pub max: u64,
 }
 
@@ -92,6 +93,7 @@ impl From<&super::histogram::Histogram> for Latency {
             p90: times.percentile(900),
             p99: times.percentile(990),
             p999: times.percentile(999),
+            p9999: times.percentile_of(9999, 10_000),
             max: times.max(),
         }
     }

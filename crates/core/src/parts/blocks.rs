@@ -133,6 +133,13 @@ impl Blocks {
         self.blocks[block as usize].valid
     }
 
+    /// Adds the valid units of each block to `valid`, `weight` for each.
+    pub fn add_valid(&self, valid: &mut [u32], weight: u32) {
+        for (sum, block) in valid.iter_mut().zip(&self.blocks) {
+            *sum += block.valid * weight;
+        }
+    }
+
     /// Number of the closing that closed `block`; later ones are larger.
     #[inline]
     pub fn closed_at(&self, block: u32) -> u64 {

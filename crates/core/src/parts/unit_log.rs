@@ -580,6 +580,11 @@ impl UnitLog {
         }
     }
 
+    /// Adds the valid subpages of each block to `valid`.
+    pub fn add_valid(&self, valid: &mut [u32]) {
+        self.blocks.add_valid(valid, self.unit_subpages);
+    }
+
     #[inline]
     fn invalidate(&mut self, physical: u32) {
         let (block, unit) = self.per_block.split(physical);

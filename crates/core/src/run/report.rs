@@ -9,6 +9,7 @@ use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
 };
+use crate::metrics::snapshots::Snapshots;
 use crate::nand::data::Payload;
 use crate::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use crate::units::Picojoules;
@@ -252,5 +253,6 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             channels: shares(session.device.engine.bus_busy(), &session.baseline.bus_busy),
             dies: shares(session.device.engine.die_busy(), &session.baseline.die_busy),
         }),
+        blocks: session.snapshots.as_ref().map(Snapshots::series),
     }
 }

@@ -168,6 +168,7 @@ mod tests {
             fidelity,
             payload: Payload::Bytes,
             seed: 1,
+            series: false,
         }
     }
 

@@ -1,6 +1,9 @@
 //! A drive under a workload: the loop between host and device, and the laws that hold at its end.
 
-use super::{Fidelity, Options, Phase, Progress, Warmup, Watcher, check_options, registered};
+mod jobs;
+mod watch;
+
+use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
 use crate::config::Drive;
 use crate::error::{Error, Result};
 use crate::ftl::{Blueprint, Entry, Report};
@@ -11,6 +14,7 @@ use crate::host::settings::Acknowledge;
 use crate::host::shadow::Shadow;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::report::{Host, Requests};
+use crate::metrics::snapshots::Snapshots;
 use crate::nand::data::Payload;
 use crate::nand::faults::Faults;
 use crate::nand::{Nand, NandCounters};
@@ -20,10 +24,6 @@ use crate::sim::device::{Command, Device, Verifier};
 use crate::sim::engine::Engine;
 use crate::units::{Nanos, SECTOR_BYTES};
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
-
-/// The watcher is called after this many requests.
-const WATCH_EVERY: u64 = 4096;
 
 /// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
 const AHEAD: usize = 16;
@@ -96,6 +96,9 @@ pub struct Session<'a> {
     phase: Phase,
     done: u64,
     expected: u64,
+    /// When `done` gets there, somebody wants to look.
+    look_at: u64,
+    pub(super) snapshots: Option<Snapshots>,
     pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
     /// Requests taken from the workload.
@@ -146,7 +149,7 @@ impl<'a> Session<'a> {
             watcher,
             device: Device::new(io, layer, engine, buffer),
             verifier: ShadowVerifier { shadow, returned: None },
-            recorder: Recorder::new(0, FlashTotals::default()),
+            recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
             requests: Requests::default(),
             host: Host::default(),
@@ -155,6 +158,8 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
+            look_at: 0,
+            snapshots: None,
             interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
@@ -183,12 +188,6 @@ impl<'a> Session<'a> {
     #[inline]
     pub fn unit_bytes(&self) -> u64 {
         u64::from(self.device.ftl.unit_subpages()) * u64::from(self.drive.geometry.subpage_bytes)
-    }
-
-    /// Begins a phase of `expected` requests.
-    pub(super) fn expect(&mut self, phase: Phase, expected: u64) -> Result<()> {
-        (self.phase, self.done, self.expected) = (phase, 0, expected);
-        self.tell()
     }
 
     /// Bytes the host wrote, and bytes of data programmed, so far.
@@ -223,27 +222,6 @@ impl<'a> Session<'a> {
         let counted = self.count(Command { kind: request.kind, extent });
         self.device.set_stream(0);
         counted
-    }
-
-    /// Tells the watcher, now and then.
-    #[inline]
-    pub(super) fn watch(&mut self) -> Result<()> {
-        self.done += 1;
-        if self.done.is_multiple_of(WATCH_EVERY) { self.tell() } else { Ok(()) }
-    }
-
-    fn tell(&mut self) -> Result<()> {
-        let simulated = self.device.engine.now();
-        let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
-        match (self.watcher)(progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            // What was measured so far is kept: no more requests are taken, and the rest ends in order.
-            ControlFlow::Break(()) if self.phase == Phase::Run => {
-                self.interrupted = true;
-                Ok(())
-            }
-            ControlFlow::Break(()) => Err(Error::Interrupted),
-        }
     }
 
     /// Ends preconditioning, and runs the warm-up.
@@ -299,7 +277,8 @@ impl<'a> Session<'a> {
         };
         self.requests = Requests::default();
         self.host = Host::default();
-        self.recorder = Recorder::new(self.device.engine.now(), self.totals());
+        self.recorder = Recorder::new(self.device.engine.now(), self.totals(), self.options.series);
+        self.snapshots = self.options.series.then(|| Snapshots::new(&self.drive.geometry));
     }
 
     fn totals(&self) -> FlashTotals {
@@ -327,6 +306,7 @@ impl<'a> Session<'a> {
             let (now, totals) = (self.device.engine.now(), self.totals());
             self.recorder.sample(now, totals);
         }
+        self.take_snapshot();
         Ok(())
     }
 
@@ -334,6 +314,9 @@ impl<'a> Session<'a> {
     fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         if !self.device.io.timed {
             return self.count_some(source, most);
+        }
+        if self.drive.host.iodepth == 0 && source.jobs().is_some() {
+            return self.jobs_loop(source, most);
         }
         let depth = match (self.drive.host.iodepth, source.arrivals()) {
             (0, Arrivals::Open) => return self.open_loop(source, most),
@@ -444,14 +427,7 @@ impl<'a> Session<'a> {
         let since = request.arrival.saturating_sub(self.clock_zero);
         let speedup = self.drive.host.speedup;
         let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
-        if arrival > LATEST_ARRIVAL {
-            let what = format!(
-                "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {speedup} meant?)",
-                arrival as f64 / NANOS_PER_DAY,
-                LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
-            );
-            return Err(Error::input(source.place(), what));
-        }
+        self.check_arrival(source, arrival)?;
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if request.kind == RequestKind::Flush {
             extent = Extent { sector: 0, sectors: 0 };
@@ -474,6 +450,19 @@ impl<'a> Session<'a> {
             kin.resize(known as usize, Kin::default());
             kin.extend((known..=request.owner()).map(|owner| names.kin(owner - 1)));
         }
+    }
+
+    fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {
+        if arrival <= LATEST_ARRIVAL {
+            return Ok(());
+        }
+        let what = format!(
+            "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
+            arrival as f64 / NANOS_PER_DAY,
+            LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
+            self.drive.host.speedup,
+        );
+        Err(Error::input(source.place(), what))
     }
 
     /// Background collection while the host is idle.

@@ -31,6 +31,8 @@ struct InFlight {
     warmup: bool,
     /// File or stream that it belongs to.
     stream: u32,
+    /// Job of the workload whose it is.
+    job: u32,
 }
 
 /// Somebody who knows what the host's data must be, and checks it.
@@ -64,6 +66,10 @@ pub struct Device {
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not hear of them.
     pub warming_up: bool,
+    /// Job of the requests that are submitted now, where the workload wants to hear of its jobs.
+    pub job: Option<u32>,
+    /// Jobs of the requests that have completed since somebody took them, one for each.
+    pub finished: Vec<u32>,
 }
 
 impl Device {
@@ -85,6 +91,8 @@ impl Device {
             subpage_bytes,
             unit_sectors,
             warming_up: false,
+            job: None,
+            finished: Vec::new(),
         }
     }
 
@@ -188,7 +196,8 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight { command, arrival, warmup: self.warming_up, stream: self.io.stream };
+        let entry =
+            InFlight { command, arrival, warmup: self.warming_up, stream: self.io.stream, job: self.job.unwrap_or(0) };
         let id = match self.free.pop() {
             Some(id) => {
                 self.in_flight[id as usize] = entry;
@@ -305,7 +314,10 @@ impl Device {
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, job, .. } = self.in_flight[id as usize];
+                if self.job.is_some() {
+                    self.finished.push(job);
+                }
                 self.free.push(id);
                 self.outstanding -= 1;
                 let now = self.engine.now();

@@ -361,6 +361,11 @@ impl SubpageLog {
         }
     }
 
+    /// Adds the valid subpages of each block to `valid`.
+    pub fn add_valid(&self, valid: &mut [u32]) {
+        self.blocks.add_valid(valid, 1);
+    }
+
     /// Valid subpages of `block`.
     pub fn valid_count(&self, block: u32) -> u32 {
         self.blocks.valid_count(block)

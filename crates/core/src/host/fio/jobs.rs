@@ -6,29 +6,21 @@
 //! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` (the drive: the same in every
 //! job) and `description`. Any other key is an error that names its line.
 //!
-//! As in fio a job without `number_ios`, `io_size` and `loops` asks for its `size` once; and later `[global]` sections
-//! change the defaults of the jobs after them. Jobs of one phase (up to a stonewall) run at the same time:
-//! - Open loops (`rate_iops`) are merged by arrival, exactly.
-//! - The copies of one closed loop become one loop of their summed depth, in which the copies take turns. For random
-//!   requests that is the same thing, as each is an independent draw; sequential copies advance evenly, where in fio the
-//!   drive might favour one.
-//! - Different closed loops side by side are refused: how they share the drive would have to come out of the run.
-//!
-//! A job is a stream ([`Request::stream`]), numbered from 0 with its copies.
-//!
-//! Other than in fio: a phase begins when all requests before it were issued, not when they were completed, and open
-//! loops count their times from the last arrival before; closed phases must agree in their depth.
+//! As in fio a job without `number_ios`, `io_size` and `loops` asks for its `size` once (with `time_based`, again and again
+//! until `runtime` is over), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
+//! stonewall) run at the same time, each with `iodepth` requests of its own outstanding or at its own rate; the next phase begins
+//! when all their requests have completed. `playing.rs` runs them.
 
-use std::collections::VecDeque;
+mod playing;
+
+pub use playing::JobsSource;
 
 use super::keys::{self, Key};
 use super::quantity::count;
 use super::source::FioSource;
 use super::spec::{FioSpec, place};
 use crate::error::{Error, Result};
-use crate::host::request::{Arrivals, Request, Source};
 use crate::rng::mix;
-use crate::units::Nanos;
 
 /// Most jobs, copies counted.
 const MOST_JOBS: u64 = 1024;
@@ -147,7 +139,7 @@ impl JobFile {
             ));
         }
         let file = JobFile { name: name.to_string(), jobs };
-        file.check_phases()?;
+        file.check_number()?;
         Ok(file)
     }
 
@@ -156,71 +148,27 @@ impl JobFile {
     /// # Errors
     /// As [`FioSource::new`], with the line of the job.
     pub fn source(&self, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
-        let mut phases: VecDeque<Phase> = VecDeque::new();
-        let mut stream = 0;
+        let mut source = JobsSource::new(&self.name);
+        let mut number = 0u64;
         for job in &self.jobs {
-            if job.starts_phase || phases.is_empty() {
-                phases.push_back(Phase { open: job.is_open(), ..Phase::default() });
-            }
-            let phase = phases.back_mut().expect("one was pushed");
-            for _ in 0..job.copies {
+            for copy in 0..job.copies {
                 let own = job.spec.seed.unwrap_or(seed);
-                let seed = if stream == 0 { own } else { mix(own ^ mix(u64::from(stream))) };
+                let seed = if number == 0 { own } else { mix(own ^ mix(number)) };
                 let spec = FioSpec { seed: None, ..job.spec.clone() };
-                let source = FioSource::new(&spec, drive_bytes, seed).map_err(|error| self.at_key(job, error))?;
-                phase.runs.push(Running { source, stream, pending: None, ended: false });
-                stream += 1;
+                let requests = FioSource::new(&spec, drive_bytes, seed).map_err(|error| self.at_key(job, error))?;
+                source.push(&spec, requests, job.starts_phase && copy == 0);
+                number += 1;
             }
         }
-        Ok(JobsSource { name: self.name.clone(), arrivals: self.arrivals(), phases, base: 0, latest: 0, last: (0, 0) })
+        Ok(source)
     }
 
-    fn arrivals(&self) -> Arrivals {
-        let first = &self.jobs[0];
-        if first.is_open() { Arrivals::Open } else { Arrivals::Closed { depth: first.depth() as u32 } }
-    }
-
-    /// Refuses what no single loop can do.
-    fn check_phases(&self) -> Result<()> {
-        let first = &self.jobs[0];
-        let mut before: Option<&Job> = None;
-        for job in &self.jobs {
-            if job.is_open() != first.is_open() {
-                let what = format!(
-                    "[{}] and [{}]: expected rate_iops in every job or in none: a run is an open loop or a closed one",
-                    first.name, job.name
-                );
-                return Err(self.wrong(job.line, what));
-            }
-            if let Some(before) = before.filter(|_| !job.starts_phase && !job.is_open()) {
-                let what = format!(
-                    "[{}] runs beside [{}], each in a closed loop; expected rate_iops in each, stonewall between them, or one \
-                     job with numjobs",
-                    job.name, before.name
-                );
-                return Err(self.wrong(job.line, what));
-            }
-            if !job.is_open() && job.depth() != first.depth() {
-                let what = format!(
-                    "[{}] keeps {} requests outstanding (iodepth times numjobs) and [{}] {}; expected the same in every phase",
-                    first.name,
-                    first.depth(),
-                    job.name,
-                    job.depth()
-                );
-                return Err(self.wrong(job.line, what));
-            }
-            before = Some(job);
-        }
+    fn check_number(&self) -> Result<()> {
         let jobs: u64 = self.jobs.iter().map(|job| job.copies).sum();
         if jobs > MOST_JOBS {
             return Err(Error::input(&self.name, format!("{jobs} jobs; expected at most {MOST_JOBS}, copies counted")));
         }
         Ok(())
-    }
-
-    fn wrong(&self, line: usize, what: String) -> Error {
-        Error::input(format!("{}:{line}", self.name), what)
     }
 
     fn at_key(&self, job: &Job, error: Error) -> Error {
@@ -237,16 +185,6 @@ fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Er
             Error::input(format!("{name}:{line}"), format!("{key}: {what}"))
         }
         other => other,
-    }
-}
-
-impl Job {
-    fn is_open(&self) -> bool {
-        self.spec.rate_thousandths.is_some()
-    }
-
-    fn depth(&self) -> u64 {
-        u64::from(self.spec.iodepth) * self.copies
     }
 }
 
@@ -363,102 +301,6 @@ fn overlaid(global: &[Entry], own: Vec<Entry>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = global.iter().filter(|entry| !replaced(entry)).cloned().collect();
     entries.extend(own);
     entries
-}
-
-/// The requests of a [`JobFile`] on one drive.
-#[derive(Debug, Clone)]
-pub struct JobsSource {
-    name: String,
-    arrivals: Arrivals,
-    phases: VecDeque<Phase>,
-    /// What the arrivals of the phase count from.
-    base: Nanos,
-    latest: Nanos,
-    /// Stream of the last request, and how many there were.
-    last: (u32, u64),
-}
-
-/// Jobs that run at the same time.
-#[derive(Debug, Clone, Default)]
-struct Phase {
-    runs: Vec<Running>,
-    open: bool,
-    /// Whose turn it is.
-    turn: usize,
-}
-
-#[derive(Debug, Clone)]
-struct Running {
-    source: FioSource,
-    stream: u32,
-    pending: Option<Request>,
-    ended: bool,
-}
-
-impl Running {
-    fn fill(&mut self) -> Result<()> {
-        if self.pending.is_none() && !self.ended {
-            self.pending = self.source.next_request()?;
-            self.ended = self.pending.is_none();
-        }
-        Ok(())
-    }
-}
-
-impl Phase {
-    fn next(&mut self) -> Result<Option<Request>> {
-        let jobs = self.runs.len();
-        let mut chosen: Option<usize> = None;
-        for at in (0..jobs).map(|step| (self.turn + step) % jobs) {
-            self.runs[at].fill()?;
-            let Some(request) = &self.runs[at].pending else { continue };
-            if !self.open {
-                chosen = Some(at);
-                break;
-            }
-            let earlier = |best: usize| {
-                let other = self.runs[best].pending.as_ref().map(|other| (other.arrival, best));
-                other.is_none_or(|other| (request.arrival, at) < other)
-            };
-            if chosen.is_none_or(earlier) {
-                chosen = Some(at);
-            }
-        }
-        let Some(at) = chosen else { return Ok(None) };
-        self.turn = if self.open { 0 } else { (at + 1) % jobs };
-        let run = &mut self.runs[at];
-        let request = run.pending.take().map(|request| Request { stream: run.stream, ..request });
-        Ok(request)
-    }
-}
-
-impl Source for JobsSource {
-    fn next_request(&mut self) -> Result<Option<Request>> {
-        while let Some(phase) = self.phases.front_mut() {
-            if let Some(mut request) = phase.next()? {
-                request.arrival = self.base.saturating_add(request.arrival);
-                self.latest = request.arrival;
-                self.last = (request.stream, self.last.1 + 1);
-                return Ok(Some(request));
-            }
-            self.phases.pop_front();
-            self.base = self.latest;
-        }
-        Ok(None)
-    }
-
-    fn place(&self) -> String {
-        format!("{}, job {}, request {}", self.name, self.last.0, self.last.1)
-    }
-
-    fn arrivals(&self) -> Arrivals {
-        self.arrivals
-    }
-
-    fn expected_requests(&self) -> Option<u64> {
-        let runs = self.phases.iter().flat_map(|phase| &phase.runs);
-        runs.map(|run| run.source.expected_requests()).try_fold(0u64, |sum, next| sum.checked_add(next?))
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::distribution::{self, Distribution};
 use super::files::MOST_FILES;
 use super::pattern::Pattern;
-use super::quantity::{Amount, amount, count, repeated_amount, size};
+use super::quantity::{Amount, amount, count, duration, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
 use crate::error::{Error, Result};
 use crate::host::request::SECTOR_BYTES;
@@ -84,6 +84,13 @@ pub const KEYS: &[Key] = &[
         let pacing = [("linear", Pacing::Linear), ("poisson", Pacing::Poisson)];
         put(&mut spec.pacing, pacing.iter().find(|(name, _)| *name == text).map(|&(_, pacing)| pacing))
     }),
+    key("runtime", &[], TIME, |spec, text| {
+        put(&mut spec.runtime, duration(text).map(|runtime| Some(runtime).filter(|&runtime| runtime > 0)))
+    }),
+    key("time_based", &[], "nothing, 0 or 1", |spec, text| {
+        put(&mut spec.time_based, matches!(text, "" | "0" | "1").then_some(text != "0"))
+    }),
+    key("startdelay", &["start_delay"], TIME, |spec, text| put(&mut spec.start_delay, duration(text))),
     key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
         put(&mut spec.block_align, block(text).map(Some))
     }),
@@ -124,6 +131,7 @@ pub const KEYS: &[Key] = &[
 
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
+const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
 const MIX: &str = "a percentage from 0 to 100 with at most one decimal";
 
 /// The key called `name`.
@@ -174,7 +182,13 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         spec.size = Some(Amount::Bytes(only.bytes));
         spec.file_sizes = None;
     }
-    if spec.io_size.is_none() && spec.loops.is_none() {
+    if spec.time_based {
+        if spec.runtime.is_none() {
+            return Err(Error::input(place("time_based"), "expected runtime too: nothing else would end the workload"));
+        }
+        (spec.io_size, spec.loops) = (None, None);
+    }
+    if spec.io_size.is_none() && spec.loops.is_none() && spec.runtime.is_none() {
         spec.requests.get_or_insert(DEFAULT_REQUESTS);
     }
     Ok(())

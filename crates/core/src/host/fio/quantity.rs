@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::units::{GIB, KIB, MIB};
+use crate::units::{GIB, KIB, MIB, Nanos};
 
 /// Bytes, or a part of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,29 @@ fn amount_up_to(text: &str, millionths: u32) -> Option<Amount> {
         }
         None => size(text).map(Amount::Bytes),
     }
+}
+
+/// Nanoseconds: a number of seconds, or with one of fio's units (`d`, `h`, `m`, `s`, `ms`, `us`) or `ns`.
+pub fn duration(text: &str) -> Option<Nanos> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit: u64 = match text[split..].to_ascii_lowercase().as_str() {
+        "d" => 86_400_000_000_000,
+        "h" => 3_600_000_000_000,
+        "m" => 60_000_000_000,
+        "" | "s" => 1_000_000_000,
+        "ms" => 1_000_000,
+        "us" => 1000,
+        "ns" => 1,
+        _ => return None,
+    };
+    scaled(&text[..split], u128::from(unit))
+}
+
+/// Nanoseconds with the largest unit that leaves a whole number.
+pub fn duration_text(nanos: Nanos) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
+    let unit = units.iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
+    unit.map_or(format!("{nanos}ns"), |(unit, name)| format!("{}{name}", nanos / unit))
 }
 
 /// A count: `250000`, `100k`, `1.5M` (powers of 1000) or `1e6`.

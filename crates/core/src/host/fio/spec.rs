@@ -6,10 +6,10 @@ use std::str::FromStr;
 use super::distribution::Distribution;
 use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
-use super::quantity::{Amount, size_text};
+use super::quantity::{Amount, duration_text, size_text};
 use crate::error::{Error, Result};
 use crate::host::request::RequestKind;
-use crate::units::KIB;
+use crate::units::{KIB, Nanos};
 
 /// One size of a split, with its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct FioSpec {
     pub offset: Amount,
     /// `size` of the region; what lies beyond the offset.
     pub size: Option<Amount>,
-    /// `n`, not counting flushes; 100,000 where neither `io_size` nor `loops` bounds the run.
+    /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
     pub requests: Option<u64>,
     /// `io_size`: stop when so much is requested.
     pub io_size: Option<Amount>,
@@ -56,6 +56,12 @@ pub struct FioSpec {
     pub rate_thousandths: Option<u64>,
     /// `rate_process`; linear.
     pub pacing: Pacing,
+    /// `runtime`: no request after so much simulated time; none.
+    pub runtime: Option<Nanos>,
+    /// `time_based`: `runtime` alone ends the workload.
+    pub time_based: bool,
+    /// `startdelay`: the first request comes so much later; 0.
+    pub start_delay: Nanos,
     /// `blockalign` of random requests; the smallest size of their direction.
     pub block_align: Option<u64>,
     /// `fsync`: a flush after so many writes; none.
@@ -94,6 +100,9 @@ impl Default for FioSpec {
             read_permille: 500,
             rate_thousandths: None,
             pacing: Pacing::Linear,
+            runtime: None,
+            time_based: false,
+            start_delay: 0,
             block_align: None,
             writes_per_flush: None,
             random_permille: [1000; 3],
@@ -220,6 +229,9 @@ impl fmt::Display for FioSpec {
         write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
         optional(f, "rate_iops", self.rate_thousandths.map(keys::thousandths_text))?;
         write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
+        optional(f, "runtime", self.runtime.map(duration_text))?;
+        optional(f, "time_based", self.time_based.then(|| "1".to_string()))?;
+        optional(f, "startdelay", Some(self.start_delay).filter(|&delay| delay > 0).map(duration_text))?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
         let [read, write, trim] = self.random_permille.map(keys::tenths_text);

@@ -17,7 +17,7 @@ use super::imbalance::{Imbalance, POINTS};
 use super::layers::{self, Below};
 use super::link::{Attached, Link};
 use super::store::Store;
-use super::{Fault, FileSystem, Kind, ROOT, Thresholds, inode, schemes};
+use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
 use crate::ftl::page::{overlay, pages};
 use crate::ftl::settings::Classifier;
 use crate::ftl::{Blueprint, Figure, Ftl, Report};
@@ -526,5 +526,18 @@ impl Ftl for Replay {
         let points = POINTS.iter().zip(imbalance.at_most);
         report.own.extend(points.map(|(&(_, name), files)| (name, Figure::Part(files, imbalance.files))));
         report
+    }
+
+    /// What the file system points to, where the layer tells where that is: it also keeps what it was not yet told to forget.
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        let Some(filesystem) = self.mounted.as_ref().filter(|_| !self.store.takes_runs()) else {
+            return self.store.seen().count_valid(valid);
+        };
+        let (shape, per_block) = (&self.link.shape, self.geometry.pages_per_block);
+        let pages = (0..shape.pages()).filter(|&page| filesystem.status(page) == Status::Valid);
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            valid[(ppn / per_block) as usize] += shape.subpages_per_page;
+        }
+        true
     }
 }

@@ -1,9 +1,11 @@
 //! Tests of job files: meaning, phases, and errors that name file, line and key.
 
 use super::*;
+use std::collections::BTreeMap;
+
 use crate::host::fuzzing::{JOB_FILES, fuzz_job_file};
-use crate::host::request::RequestKind;
-use crate::units::GIB;
+use crate::host::request::{Arrivals, Due, Request, RequestKind, Source};
+use crate::units::{GIB, Nanos};
 
 fn requests(text: &str) -> Vec<Request> {
     let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
@@ -12,7 +14,7 @@ fn requests(text: &str) -> Vec<Request> {
     while let Some(request) = source.next_request().unwrap() {
         requests.push(request);
     }
-    assert_eq!(expected, Some(requests.len() as u64));
+    assert!(expected.is_none_or(|expected| expected == requests.len() as u64));
     requests
 }
 
@@ -26,7 +28,7 @@ fn one_job_is_its_specification() {
     let text =
         "; a comment\n[global]\nioengine=libaio\ndirect=1\nbs=8k\n\n[job]\nrw=randwrite\nsize=1m\niodepth=4\nbs=4k\n";
     let file = JobFile::parse(text, "j.fio").unwrap();
-    assert_eq!(file.arrivals(), Arrivals::Closed { depth: 4 });
+    assert_eq!(file.source(GIB, 1).unwrap().arrivals(), Arrivals::Closed { depth: 4 });
     let spec = FioSpec::parse("rw=randwrite,size=1m,iodepth=4,bs=4k,loops=1").unwrap();
     let mut source = FioSource::new(&spec, GIB, 1).unwrap();
     let alone: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
@@ -42,13 +44,94 @@ fn open_loops_merge_by_arrival() {
 
 #[test]
 fn copies_take_turns_and_phases_follow() {
-    let text = "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=2\n[b]\nstonewall\niodepth=4\nrw=write\nn=1\n";
+    let text = "[a]\nnumjobs=2\nrw=read\nn=2\n[b]\nstonewall\niodepth=4\nrw=write\nn=1\n";
     let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.stream, r.sector)).collect();
     let read = RequestKind::Read;
     assert_eq!(order, [(read, 0, 0), (read, 1, 0), (read, 0, 8), (read, 1, 8), (RequestKind::Write, 2, 0)]);
+    // Beside each other they take turns of what they keep outstanding.
+    let streams: Vec<u32> = requests("[a]\nn=3\n[b]\niodepth=2\nn=5\n").iter().map(|r| r.stream).collect();
+    assert_eq!(streams, [0, 1, 1, 0, 1, 1, 0, 1]);
     let random = requests("[a]\nnumjobs=2\nrw=randread\nn=50\nrandseed=7\n");
     let of = |stream| random.iter().filter(|r| r.stream == stream).map(|r| r.sector).collect::<Vec<_>>();
     assert_ne!(of(0), of(1));
+}
+
+/// What a drive that takes `service` nanoseconds for every request sees: when each came, and whose it was.
+fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let jobs = source.jobs().expect("these jobs need a clock");
+    let (mut now, mut seen) = (0, Vec::new());
+    let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
+    loop {
+        let next = match jobs.due(now).unwrap() {
+            Due::Request(request, job) => {
+                assert_eq!(request.stream, job);
+                assert!(request.arrival <= now, "{request:?} at {now}");
+                ends.insert((now + service, seen.len()), job);
+                seen.push((now, job));
+                continue;
+            }
+            Due::At(time) => {
+                assert!(time > now, "{time} is not after {now}");
+                Some(time)
+            }
+            Due::Completion => None,
+            Due::Nothing => {
+                assert!(ends.is_empty(), "the jobs are over with {ends:?} outstanding");
+                return seen;
+            }
+        };
+        match ends.first_key_value() {
+            Some((&(end, number), &job)) if next.is_none_or(|time| end <= time) => {
+                now = end;
+                ends.remove(&(end, number));
+                jobs.completed(job);
+            }
+            _ => now = next.expect("nothing is outstanding"),
+        }
+    }
+}
+
+#[test]
+fn closed_jobs_keep_their_own_depth() {
+    // One request outstanding of the first, two of the second; the first runs on alone.
+    let seen = played("[a]\nn=4\n[b]\niodepth=2\nn=4\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 1), (0, 1), (100, 0), (100, 1), (100, 1), (200, 0), (300, 0)]);
+}
+
+#[test]
+fn runtime_and_startdelay_are_simulated_time() {
+    let seen = played("[a]\nruntime=1ms\ntime_based\nsize=4k\n[b]\nstartdelay=500us\nn=2\n", 300_000);
+    assert_eq!(seen, [(0, 0), (300_000, 0), (500_000, 1), (600_000, 0), (800_000, 1), (900_000, 0)]);
+    // Without time_based the size ends a job that is done before.
+    assert_eq!(played("[a]\nruntime=1ms\nsize=8k\n", 300_000), [(0, 0), (300_000, 0)]);
+    // An open loop ends by its arrivals.
+    let seen = played("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=1\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]);
+}
+
+#[test]
+fn phases_wait_for_completions_and_may_differ() {
+    let seen = played("[a]\niodepth=2\nn=3\n[b]\nstonewall\nrate_iops=1e6\nn=2\n[c]\nstonewall\niodepth=3\nn=3\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 0), (100, 0), (200, 1), (1200, 1), (1300, 2), (1300, 2), (1300, 2)]);
+}
+
+#[test]
+fn what_needs_no_clock_has_none() {
+    for text in ["[a]\nn=1\niodepth=7\n", "[a]\nn=1\nrate_iops=5\n[b]\nn=2\nrate_iops=7\nruntime=3\n"] {
+        assert!(JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap().jobs().is_none(), "{text}");
+    }
+    let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
+    let message = source.next_request().unwrap_err().to_string();
+    assert!(
+        message.contains("j.fio: how much a job does in its runtime is known with --fidelity timed only"),
+        "{message}"
+    );
+    let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
+    assert_eq!(
+        open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),
+        [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]
+    );
 }
 
 #[test]
@@ -62,7 +145,9 @@ fn later_global_sections_change_later_jobs() {
 #[test]
 fn mistakes_name_line_and_key() {
     for (text, line, says) in [
-        ("[a]\nrw=read\nruntime=60\n", 3, "runtime: unknown key"),
+        ("[a]\nrw=read\nruntime=soon\n", 3, "runtime: expected simulated time in seconds"),
+        ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
+        ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
         ("[a]\ngroup_reporting\n", 2, "group_reporting: unknown key"),
         ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),
         ("[global]\n\n[a]\nrw=sideways\n", 4, "rw: expected one of read"),
@@ -76,9 +161,6 @@ fn mistakes_name_line_and_key() {
         ("[a]\nrw=read\nsize=2g\n", 3, "size: the region of 2GiB"),
         ("[a]\nrwmixread=30\nrwmixwrite=30\n", 3, "rwmixwrite: expected rwmixread + rwmixwrite = 100"),
         ("[a]\nio_size=1m\nloops=2\n", 3, "loops: io_size is given too"),
-        ("[a]\nn=1\n[b]\nn=1\n", 3, "expected rate_iops in each, stonewall between them"),
-        ("[a]\nn=1\n[b]\nrate_iops=5\n", 3, "rate_iops in every job or in none"),
-        ("[a]\nn=1\n[b]\nstonewall\niodepth=2\n", 3, "expected the same in every phase"),
         ("rw=read\n", 1, "expected a section"),
         ("[a\n", 1, "expected a section"),
     ] {

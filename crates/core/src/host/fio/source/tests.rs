@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::error::Error;
+use crate::host::fio::generated;
+use crate::host::request::Due;
 use crate::units::{GIB, KIB, MIB};
 
 fn all(text: &str, drive: u64) -> Vec<Request> {
@@ -228,6 +230,22 @@ fn files_are_laid_out_and_requests_stay_in_theirs() {
         assert!(request.sector >= start(stream) && end <= start(stream + 1), "{request:?}");
         assert!(request.sectors == 8 || stream <= 14, "only large files hold 16 KiB");
     }
+}
+
+#[test]
+fn times_of_a_specification() {
+    let parse = |text: &str| FioSpec::parse(text).unwrap();
+    let spec = parse("rw=read,runtime=10,startdelay=1.5ms");
+    assert_eq!((spec.requests, spec.runtime, spec.start_delay), (None, Some(10_000_000_000), 1_500_000));
+    assert!(spec.to_string().contains(",runtime=10s,startdelay=1500us"), "{spec}");
+    assert_eq!(parse("runtime=2m,time_based,size=1m,io_size=2m").io_size, None);
+    assert_eq!(parse("runtime=1h,n=7").requests, Some(7));
+    assert_eq!(parse("runtime=0"), FioSpec::default());
+    // Files keep their streams, and are laid out.
+    let mut source = generated(&parse("rw=read,bs=4k,size=64k,nrfiles=4,runtime=1ms"), MIB, 1).unwrap();
+    assert_eq!(source.next_of_layout().map(|request| request.stream), Some(1));
+    let Due::Request(request, 0) = source.jobs().unwrap().due(5).unwrap() else { panic!("a request is due") };
+    assert_eq!((request.arrival, request.stream), (5, 1));
 }
 
 #[test]

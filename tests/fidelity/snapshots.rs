@@ -1,0 +1,113 @@
+//! Snapshots of all blocks agree with what else a run reports, on every layer, and asking for them changes no figure.
+
+use crate::bench::{Run, drive};
+use palimpsest_core::config::Resolved;
+use palimpsest_core::metrics::snapshots::BlockSeries;
+use palimpsest_core::run::{Detail, Fidelity, Outcome};
+
+const SETS: &str = "ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.over_provisioning=60%";
+
+fn ssd(layer: &str) -> Resolved {
+    let part = match layer {
+        "mga" => "part.nop=4 part.order=ascending",
+        "hotcold" | "llh" => "part.nop=2 part.cell=mlc part.order=low-low-high part.spare_size=1664B buffer.size=8MiB",
+        _ => "",
+    };
+    drive("default", &format!("ftl.name={layer} {SETS} {part}"))
+}
+
+fn snapshots(outcome: &Outcome) -> &BlockSeries {
+    outcome.detail.blocks.as_ref().expect("they were asked for")
+}
+
+/// Sum over the cells of the last snapshot of `values` in shares of a block, in blocks.
+fn blocks_at_the_end(series: &BlockSeries, values: &[f64]) -> f64 {
+    let last = &values[values.len() - series.blocks.len()..];
+    last.iter().zip(&series.blocks).map(|(share, &blocks)| share * f64::from(blocks)).sum()
+}
+
+#[test]
+fn snapshots_agree_with_the_result_on_every_layer() {
+    for layer in ["page", "block", "subpage", "sector-log", "mga", "hotcold", "llh", "codesign", "fs-page"] {
+        for fidelity in [Fidelity::Timed, Fidelity::Count] {
+            let ssd = ssd(layer);
+            let requests = if layer == "block" { 300 } else { 20_000 };
+            let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=8k,n={requests},iodepth=8"));
+            (run.precondition, run.fidelity) = ("fill:100%", fidelity);
+            let outcome = run.outcome(true);
+            let (plain, summary) = (run.outcome(false), &outcome.summary);
+            let printed = |outcome: &Outcome| serde_json::to_string(&outcome.summary).unwrap();
+            assert_eq!(printed(&plain), printed(&outcome), "{layer}: looking changes nothing");
+            assert!(plain.detail.blocks.is_none());
+
+            let (series, blocks) = (snapshots(&outcome), ssd.drive.geometry.blocks());
+            let (cells, count) = (series.blocks.len(), series.requests.len());
+            assert!((20..64).contains(&count) && series.blocks.iter().sum::<u32>() == blocks, "{layer}: {count}");
+            for index in 0..count {
+                let of = |state: &Vec<u32>| state[index * cells..(index + 1) * cells].iter().sum::<u32>();
+                assert_eq!(series.counts.iter().map(of).sum::<u32>(), blocks, "{layer}");
+            }
+            assert_eq!(series.flash_erases[count - 1], summary.flash.erases, "{layer}");
+            assert_eq!(series.programs[count - 1], summary.flash.page_programs, "{layer}");
+            assert_eq!(series.host_bytes[count - 1], summary.host.bytes_written, "{layer}");
+            assert_eq!(series.requests[count - 1], requests, "{layer}");
+            let erased: u32 = outcome.detail.wear.erases.iter().sum();
+            let seen = blocks_at_the_end(series, &series.erases);
+            assert!((seen - f64::from(erased)).abs() < 1e-6, "{layer}: {seen} of {erased} erases");
+            check_validity(layer, &ssd, series);
+        }
+    }
+}
+
+/// What is valid is programmed. On layers that write out of place and pack nothing else, as much is valid as was filled.
+fn check_validity(layer: &str, ssd: &Resolved, series: &BlockSeries) {
+    let valid = series.valid.as_ref().expect("every layer tells");
+    assert!(valid.iter().zip(&series.programmed).all(|(valid, programmed)| valid <= programmed), "{layer}");
+    let geometry = &ssd.drive.geometry;
+    let filled = ssd.drive.logical_bytes() as f64;
+    let block_bytes = f64::from(geometry.subpages_per_block()) * f64::from(geometry.subpage_bytes);
+    let share = blocks_at_the_end(series, valid) * block_bytes / filled;
+    let most = match layer {
+        // Its own records are valid, too.
+        "codesign" | "fs-page" => 1.02,
+        // A page is valid as a whole, also where some of its subpages are in the log.
+        "sector-log" => 1.1,
+        _ => 1.001,
+    };
+    // Units in buffers and open pages have no valid copy until they are programmed, where there was none before.
+    assert!((0.98..most).contains(&share), "{layer}: {share} of what was filled is valid");
+}
+
+#[test]
+fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_program() {
+    for (layer, state, spec) in [("llh", "reused", "bs=4k"), ("mga", "partial", "bs=4k")] {
+        let ssd = ssd(layer);
+        let mut run = Run::new(&ssd, &format!("rw=randwrite,{spec},n=60k,iodepth=8,random_distribution=zipf:1.1"));
+        (run.precondition, run.fidelity) = ("fill:60%", Fidelity::Count);
+        let outcome = run.outcome(true);
+        let series = snapshots(&outcome);
+        let index = series.states.iter().position(|name| *name == state).unwrap();
+        assert!(series.counts[index].iter().any(|&blocks| blocks > 0), "{layer} has no block that is {state}");
+    }
+}
+
+#[test]
+fn windows_have_percentiles_between_their_mean_and_their_maximum_or_near_it() {
+    let ssd = ssd("page");
+    let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=20k,iodepth=8");
+    run.precondition = "fill:80%";
+    let Detail { time, .. } = run.outcome(true).detail;
+    let time = time.unwrap();
+    let percentiles = time.read_p99_ns.iter().zip(&time.read_mean_ns).zip(&time.max_ns);
+    let mut windows = 0;
+    for ((p99, mean), &max) in percentiles {
+        if let (Some(p99), Some(mean)) = (p99, mean) {
+            windows += 1;
+            // Buckets of percentiles are 1/32 wide.
+            assert!(p99 * 64 >= mean * 63 && p99 * 63 <= max * 64, "{mean} {p99} {max}");
+        }
+    }
+    assert!(windows > 50, "{windows}");
+    let depth = time.outstanding.iter().sum::<f64>() / time.outstanding.len() as f64;
+    assert!((7.0..=8.2).contains(&depth), "eight requests are outstanding: {depth}");
+}
