@@ -74,7 +74,7 @@ def _layer_runs(scale: Scale) -> _Keyed:
         (name, layer): replace(
             longer.options(layer, name),
             ssd="spread-16g",
-            overrides=(*room, *flash, *(("ftl.read=spread",) if layer != "codesign" else ())),
+            overrides=(*room, *flash),
         )
         for name in STACKED
         for layer in LAYERS
