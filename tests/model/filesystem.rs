@@ -29,6 +29,7 @@ fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
             &format!("part.cell={}", order.0),
             &format!("part.order={}", order.1),
             &format!("fs.scheme={}", pick(rng, &["rr", "fairness", "read-busy", "depth", "hybrid"])),
+            &format!("fs.depth_pages={}", pick(rng, &["consecutive", "apart"])),
             &format!("fs.dispatch_overhead={}", pick(rng, &["0ns", "3us", "50us"])),
             &format!("fs.files={}", pick(rng, &["names", "names", "addresses"])),
             &format!("fs.file_size={}", pick(rng, &["64KiB", "256KiB", "64MiB"])),

@@ -177,9 +177,9 @@ pub static KEYS: &[Key] = &[
     ),
     key(
         "ftl.allocation",
-        Choice(&["static", "round-robin", "least-loaded"]),
+        Choice(&["static", "channel", "round-robin", "least-loaded"]),
         "round-robin",
-        "plane that a host write goes to",
+        "plane that a host write goes to: the address names plane or channel, the next in turn, the least busy",
     ),
     key("ftl.wear_leveling", Choice(&["none", "dynamic", "static"]), "dynamic", "how erases are kept even"),
     key("ftl.wear_threshold", Count { min: 1, max: ANY }, "100", "spread of erases that static wear levelling allows"),
@@ -276,6 +276,12 @@ pub static KEYS: &[Key] = &[
         Choice(&["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]),
         "rr",
         "codesign: which channel each page of a write goes to",
+    ),
+    key(
+        "fs.depth_pages",
+        Choice(&["consecutive", "apart"]),
+        "consecutive",
+        "depth, hybrid: the pages of a large write that a channel gets at once: consecutive ones, or each n-th on n channels",
     ),
     key(
         "fs.dispatch_overhead",

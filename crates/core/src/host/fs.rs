@@ -455,13 +455,14 @@ impl FileSystem {
             }
         }
         let count = pages.len() as u32;
-        let depth = self.scheme.depth(count, channels).max(1);
-        let mut placed = Vec::with_capacity(pages.len());
+        let deep = self.scheme.goes_deep(count);
+        let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
         while placed.len() < pages.len() {
             let (issued, turn) = (&self.issued, self.turn);
             let view = View {
                 pages: count,
                 file: &file,
+                given: &given,
                 issued,
                 reading: &reading,
                 work: &work,
@@ -470,14 +471,20 @@ impl FileSystem {
                 turn,
             };
             let channel = self.scheme.choose(&view);
-            let pages = depth.min(count - placed.len() as u32);
+            let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
             placed.extend((0..pages).map(|_| channel));
             file[channel as usize] += pages;
+            given[channel as usize] += pages;
             work[channel as usize] += Nanos::from(pages) * write_time;
             self.issued[channel as usize] += u64::from(pages);
             self.turn = (channel + 1) % channels;
         }
         placed
+    }
+
+    /// Whether a write of `pages` pages gives each channel all of its pages at once, in the order in which they are handed over.
+    pub fn goes_deep(&self, pages: u32) -> bool {
+        self.scheme.goes_deep(pages)
     }
 
     /// `pages` pages of files were read from `channel`: schemes count what is issued to a channel.

@@ -20,6 +20,15 @@ pub enum Files {
     Addresses,
 }
 
+/// Which pages of a large write a channel gets together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DepthPages {
+    /// Consecutive ones.
+    Consecutive,
+    /// On n channels every n-th, so that neighbours lie on different channels.
+    Apart,
+}
+
 /// What a file system tells the layer below of what it no longer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Discard {
@@ -36,6 +45,8 @@ pub enum Discard {
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
     pub scheme: String,
+    /// Which pages schemes with dynamic depth put on one channel.
+    pub depth_pages: DepthPages,
     /// Hand-over of the FTL's memory, for each command group.
     pub dispatch_overhead: Nanos,
     /// Which file a request belongs to.
@@ -58,6 +69,7 @@ impl Default for FileSystemSettings {
     fn default() -> Self {
         FileSystemSettings {
             scheme: "rr".into(),
+            depth_pages: DepthPages::Consecutive,
             dispatch_overhead: 3000,
             files: Files::Names,
             file_bytes: 64 << 20,

@@ -22,7 +22,7 @@ use crate::ftl::page::{overlay, pages};
 use crate::ftl::settings::Classifier;
 use crate::ftl::{Blueprint, Figure, Ftl, Report};
 use crate::geometry::{Extent, Geometry};
-use crate::host::settings::{Discard, FileSystemSettings, Files};
+use crate::host::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use crate::nand::data::Data;
 use crate::nand::{Flash, Halt};
 use crate::plan::inner::{Inner, Life};
@@ -272,6 +272,18 @@ impl Replay {
 
     /// Writes the pages of `targets`, which are of one file.
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let (count, channels) = (targets.len(), self.link.shape.channels as usize);
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.goes_deep(count as u32));
+        if deep && self.settings.depth_pages == DepthPages::Apart {
+            // Those that come on one channel, one behind the other.
+            let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
+            return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
+        }
+        self.write_in_order(io, targets)
+    }
+
+    /// Writes the pages of `targets`, which are of one file, in this order.
+    fn write_in_order(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let mut contents = Vec::new();
         self.link.arrived.clear();
         for target in targets {
