@@ -25,6 +25,8 @@ FIGURES = [
     "own_scheme",
     "hand_over",
     "read_modes",
+    "layers",
+    "hints",
 ]
 CLAIMS = {
     "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",

@@ -14,7 +14,7 @@ use palimpsest_core::config::value::Kind;
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::host;
-use palimpsest_core::host::fs::replay::is_file_system;
+use palimpsest_core::host::fs::layers::is_file_system;
 use palimpsest_core::host::fs::schemes;
 use palimpsest_core::host::trace::{self, TraceOptions};
 use palimpsest_core::nand::data::Payload;

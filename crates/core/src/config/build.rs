@@ -5,7 +5,7 @@ use super::value::{self, Value};
 use super::{Drive, Entry};
 use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
-use crate::host::settings::{Acknowledge, DepthPages, FileSystemSettings, Files, HostSettings};
+use crate::host::settings::{Acknowledge, DepthPages, Discard, FileSystemSettings, Files, HostSettings};
 use crate::nand::faults::FaultSettings;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
 use crate::nand::wear::WearTable;
@@ -158,7 +158,14 @@ fn ftl(values: &Values) -> FtlSettings {
         streams: values.small("ftl.streams"),
         classifier: values.choice(
             "ftl.classifier",
-            &[Classifier::None, Classifier::Size, Classifier::Recency, Classifier::Sequence, Classifier::Address],
+            &[
+                Classifier::None,
+                Classifier::Size,
+                Classifier::Recency,
+                Classifier::Sequence,
+                Classifier::Address,
+                Classifier::Hint,
+            ],
         ),
         hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
         allocation: values.choice(
@@ -202,6 +209,7 @@ fn file_system(values: &Values) -> FileSystemSettings {
         gc_start: values.ratio("fs.gc_start"),
         gc_gain: values.ratio("fs.gc_gain"),
         commit_interval: values.time("fs.commit_interval"),
+        discard: values.choice("fs.discard", &[Discard::Auto, Discard::Blocks, Discard::Pages]),
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Classifier {
     Sequence,
     /// Addresses below a boundary are hot (LLH paper, Sec. 5.3, for the Zipf traces): an oracle.
     Address,
+    /// What the file system above the layer expects to live less than most is hot (the co-design paper's future work).
+    Hint,
 }
 
 /// Where hot addresses end.

@@ -29,7 +29,18 @@ pub enum DepthPages {
     Apart,
 }
 
-/// Settings of the file system of `codesign` and `fs-page`.
+/// What a file system tells the layer below of what it no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Discard {
+    /// Pages where the layer maps subpages, blocks else.
+    Auto,
+    /// Blocks, when all of their pages are free.
+    Blocks,
+    /// Pages too, after the commit that freed them.
+    Pages,
+}
+
+/// Settings of a file system above a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
@@ -48,6 +59,8 @@ pub struct FileSystemSettings {
     pub gc_gain: f64,
     /// How long after a change a commit makes it durable, if nobody asks for that before.
     pub commit_interval: Nanos,
+    /// What the layer hears of what is free.
+    pub discard: Discard,
 }
 
 #[cfg(test)]
@@ -63,6 +76,7 @@ impl Default for FileSystemSettings {
             gc_start: 0.05,
             gc_gain: 0.1,
             commit_interval: 5_000_000_000,
+            discard: Discard::Auto,
         }
     }
 }
