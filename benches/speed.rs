@@ -162,6 +162,34 @@ const CASES: &[Case] = &[
         fidelity: Fidelity::Timed,
         goal: 2e5,
     },
+    Case {
+        name: "timed file system, as exchange",
+        ftl: "codesign",
+        page: "4KiB",
+        spec: "rw=randrw,rwmixread=32.1,bssplit=4k/16:8k/45:16k/14:32k/13:64k/9:128k/3,size=70%,\
+               filesize=8k/74:32k/6:1m/20,openfiles=64,random_distribution=random,iodepth=16,n=5e5",
+        precondition: "layout",
+        fidelity: Fidelity::Timed,
+        goal: 2e5,
+    },
+    Case {
+        name: "timed file system, small writes",
+        ftl: "codesign",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,size=70%,filesize=8k/74:32k/6:1m/20,openfiles=64,iodepth=16,n=1e6",
+        precondition: "layout",
+        fidelity: Fidelity::Timed,
+        goal: 2e5,
+    },
+    Case {
+        name: "counted file system, small writes",
+        ftl: "codesign",
+        page: "4KiB",
+        spec: "rw=randwrite,bs=4k,size=70%,filesize=8k/74:32k/6:1m/20,openfiles=64,n=2e6",
+        precondition: "layout",
+        fidelity: Fidelity::Count,
+        goal: 1e6,
+    },
 ];
 
 /// Requests a second, and the write amplification.

@@ -14,6 +14,7 @@ from ._core import version as _version
 from .api import Ssd, compare, fio, load, run
 from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 from .result import Comparison, Result
+from .sweeps import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -24,12 +25,14 @@ __all__ = [
     "Result",
     "RuleError",
     "Ssd",
+    "Sweep",
     "WorkloadIoError",
     "__version__",
     "compare",
     "fio",
     "load",
     "run",
+    "sweep",
 ]
 
 __version__ = _version()

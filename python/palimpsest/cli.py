@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `reproduce`, `report`, `list`, `show`, `trace`, `completion`.
+"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `report`, `list`, `show`, `trace`, `completion`.
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -23,6 +23,8 @@ from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Folder, Seed
 from .progress import ProgressBoard
 from .result import Comparison
+from .sweeps import command as sweep_command
+from .sweeps import store as sweep_store
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -215,6 +217,9 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
         raise failure
 
 
+sweep_command.add_to(cli, lambda result: _print_result(result))
+
+
 @cli.command(short_help="Repeat the experiments of a paper.")
 @click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
 @click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
@@ -270,6 +275,11 @@ def report(folder: Path) -> None:
     Example:
       palimpsest run --out results/a && palimpsest report results/a
     """
+    if sweep_store.is_sweep(folder):
+        from .sweeps import driver
+
+        click.echo(driver.rewrite(folder))
+        return
     from . import outputs
 
     click.echo(outputs.rewrite_report(folder))

@@ -13,7 +13,7 @@ from .engine import Progress as Callback
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["ProgressBoard"]
+__all__ = ["QUIET_S", "ProgressBoard", "at_terminal"]
 
 QUIET_S = 2.0
 """A run shorter than this shows nothing."""
@@ -26,7 +26,7 @@ class ProgressBoard:
     """
 
     def __init__(self, enabled: bool | None = None) -> None:
-        self._enabled = _at_terminal() if enabled is None else enabled
+        self._enabled = at_terminal() if enabled is None else enabled
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._bars: Progress | None = None
@@ -73,7 +73,8 @@ class ProgressBoard:
         self._bars.update(task, completed=done, total=expected or None, simulated=simulated)
 
 
-def _at_terminal() -> bool:
+def at_terminal() -> bool:
+    """Whether somebody sees standard error."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -1,15 +1,22 @@
 """The report: one HTML page that needs nothing but itself, for one run or several side by side."""
 
 import html
-import json
-from collections.abc import Mapping, Sequence
-from importlib import resources
-from string import Template
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from . import charts, comparison, summary, units
-from .result import Result
+from . import page as shell
+from .charts import blocks
+from .page import Section
+from .result import Result, flatten
 
 __all__ = ["fragment", "page"]
+
+_PERCENTILES = (
+    ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("p9999", "p99.99"),
+    ("max", "max"),
+)  # fmt: skip
 
 
 def _escape(value: object) -> str:
@@ -23,11 +30,17 @@ def _row(cells: Sequence[object], tag: str = "td", row_class: str = "") -> str:
     return f'<tr class="{row_class}">{body}</tr>' if row_class else f"<tr>{body}</tr>"
 
 
-def _metrics_table(results: Sequence[Result]) -> str:
-    """Every figure, a column for each layer, with ratios to the first where there are several."""
+def _heads(results: Sequence[Result]) -> list[str]:
+    """Heads of a table with a column for each layer, and one for its ratio to the first."""
     heads: list[str] = [""]
     for index, result in enumerate(results):
         heads += [str(result["ftl"])] if index == 0 else [str(result["ftl"]), "ratio"]
+    return heads
+
+
+def _metrics_table(results: Sequence[Result]) -> str:
+    """Every figure, a column for each layer, with ratios to the first where there are several."""
+    heads = _heads(results)
     rows = [_row(heads, "th")]
     for section, metrics in comparison.SECTIONS:
         shown = [metric for metric in metrics if any(metric.of(result) for result in results)]
@@ -89,6 +102,157 @@ def fragment(results: Sequence[Result]) -> str:
     return f"<dl>{_facts(results)}</dl>{_metrics_table(results)}"
 
 
+def _percentiles(results: Sequence[Result]) -> str:
+    """Percentiles of reads and writes, beside the distribution."""
+    rows = []
+    for kind in ("read", "write"):
+        figures = [(result["latency_ns"] or {}).get(kind) or {} for result in results]
+        if not any(result["requests"][kind] and found for result, found in zip(results, figures, strict=True)):
+            continue
+        heads = _heads(results)
+        heads[0] = f"{kind}s" if len(results) > 1 else ""
+        rows.append(_row(heads if len(results) > 1 else ["", f"{kind}s"], "th"))
+        for key, name in _PERCENTILES:
+            if any(key in found for found in figures):
+                cells: list[object] = [name]
+                for index, found in enumerate(figures):
+                    cells.append(units.nanoseconds(found.get(key)))
+                    if index:
+                        cells.append(comparison.factor(comparison.relative(found.get(key), figures[0].get(key))))
+                rows.append(_row(cells))
+    return f'<div class="wide"><table class="percentiles">{"".join(rows)}</table></div>' if rows else ""
+
+
+def _amounts(
+    results: Sequence[Result], of: Callable[[Result], Mapping[str, Any]], show: Callable[[float | None], str]
+) -> list[str]:
+    """Rows of a table of whatever a layer reports, ratios to the first beside it."""
+    found = [of(result) for result in results]
+    rows = []
+    for name in dict.fromkeys(name for figures in found for name in figures):
+        values = [figures.get(name) for figures in found]
+        if any(isinstance(value, int | float) and value for value in values):
+            cells: list[object] = [name.replace("_", " ")]
+            for index, value in enumerate(values):
+                cells.append(show(value) if isinstance(value, int | float | None) else value)
+                if index:
+                    known = isinstance(value, int | float) and isinstance(values[0], int | float)
+                    cells.append(comparison.factor(comparison.relative(value, values[0])) if known else "")
+            rows.append(_row(cells))
+    return rows
+
+
+def _own_table(results: Sequence[Result]) -> str:
+    """DRAM by table, energy by operation, and what the layers count themselves."""
+    heads = _heads(results)
+    rows = [_row(heads, "th")]
+    parts: tuple[tuple[str, Callable[[Result], Mapping[str, Any]], Callable[[float | None], str]], ...] = (
+        ("DRAM by table", lambda result: result["mapping"]["tables"], units.size),
+        ("energy by operation", lambda result: result["energy_uj"], units.energy),
+        ("the layer's own figures", lambda result: result["ftl_stats"], units.own),
+    )
+    for section, of, show in parts:
+        found = _amounts(results, of, show)
+        if found:
+            rows += [f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>', *found]
+    return f'<div class="wide"><table class="own">{"".join(rows)}</table></div>'
+
+
+def _player(results: Sequence[Result]) -> str:
+    """The map of blocks with what plays it; `assets/report.js` brings it to life."""
+    names = "".join(f"<option>{_escape(result['ftl'])}</option>" for result in results)
+    layer = f'<select data-layer aria-label="layer">{names}</select>' if len(results) > 1 else ""
+    shown = "".join(
+        f'<button type="button" data-quantity="{name}" aria-pressed="{str(name == "state").lower()}">{text}</button>'
+        for name, text in (("state", "state"), ("valid", "valid share"), ("erases", "erases"))
+    )
+    says = "A row for each plane, by channel and die; a cell for each block, or for neighbours that share it."
+    return (
+        f'<h3>Map of blocks</h3><figure data-player><div class="controls">{layer}{shown}</div>'
+        '<div class="controls"><button type="button" data-play>play</button>'
+        '<input type="range" data-slider min="0" value="0" step="1" aria-label="moment of the run">'
+        '<output data-output></output></div><div class="key" data-key></div>'
+        f'<div class="chart" id="map" data-map role="img" aria-label="{_escape(says)}"></div>'
+        f"<figcaption>{_escape(says)} The stronger its colour, the more is valid. A cell of several blocks is open "
+        "or bad where one of them is, else what most of them are. Flash is as it is planned at that moment."
+        "</figcaption></figure>"
+    )
+
+
+def _response_times(results: Sequence[Result]) -> str:
+    views = (("cdf", "distribution"), ("latency", "tail"))
+    buttons = "".join(
+        f'<button type="button" data-shows="{name}" aria-pressed="{str(name == "cdf").lower()}">{text}</button>'
+        for name, text in views
+    )
+    figures = "".join(shell.chart(name, charts.CHARTS[name].says, hidden=name != "cdf") for name, _ in views)
+    return (
+        f'<div class="beside"><div><div class="controls" data-views>{buttons}</div>{figures}</div>'
+        f"{_percentiles(results)}</div>"
+    )
+
+
+def _sections(results: Sequence[Result], drawn: Mapping[str, charts.Specification], plays: bool) -> list[Section]:
+    """The charts, those on one subject together."""
+
+    def figures(*names: str) -> str:
+        return "".join(shell.chart(name, charts.CHARTS[name].says) for name in names if name in drawn)
+
+    over_time = "time" if "time" in drawn else "progress"
+    bodies = (
+        ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
+        ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
+        ("operations", "Flash operations by cause", figures("flash")),
+        ("busy", "Utilisation", figures("utilization")),
+        ("states-of-blocks", "States of blocks", figures("states") + (_player(results) if plays else "")),
+        ("wear-of-blocks", "Wear", figures("wear", "wear_map")),
+        ("figures", "Figures", _metrics_table(results)),
+        ("own", "DRAM, energy, layer", _own_table(results)),
+    )
+    return [Section(name, title, body) for name, title, body in bodies if body]
+
+
+def _settings(text: str) -> dict[str, object]:
+    try:
+        return flatten(tomllib.loads(text))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _marked(text: str, different: set[str]) -> str:
+    """A configuration with the lines of the keys that differ marked."""
+    lines, table = [], ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare.startswith("[") and bare.endswith("]"):
+            table = bare.strip("[]") + "."
+        key = table + bare.split("=")[0].strip()
+        shown = _escape(line)
+        lines.append(
+            f"<mark>{shown}</mark>" if "=" in bare and not bare.startswith("#") and key in different else shown
+        )
+    return "\n".join(lines)
+
+
+def _configuration(configs: Mapping[str, str]) -> str:
+    """What differs between the runs, and all of each."""
+    texts = {name: text for name, text in configs.items() if text}
+    found = {name: _settings(text) for name, text in texts.items()}
+    keys = dict.fromkeys(key for settings in found.values() for key in settings)
+    different = {key for key in keys if len({repr(settings.get(key)) for settings in found.values()}) > 1}
+    table = ""
+    if len(found) > 1:
+        rows = [_row(["key", *found], "th")]
+        rows += [_row([key, *(each.get(key, "-") for each in found.values())]) for key in keys if key in different]
+        table = f"<p>{len(different)} of {len(keys)} keys differ; they are marked below.</p>" + (
+            f'<div class="wide"><table class="settings">{"".join(rows)}</table></div>' if different else ""
+        )
+    return table + "".join(
+        f"<details><summary>{_escape(name)}</summary><pre>{_marked(text, different)}</pre></details>"
+        for name, text in texts.items()
+    )
+
+
 def page(results: Sequence[Result], configs: Mapping[str, str]) -> str:
     """The whole page.
 
@@ -96,30 +260,20 @@ def page(results: Sequence[Result], configs: Mapping[str, str]) -> str:
         results: one run, or several on the same workload.
         configs: the resolved configuration of each, by its layer.
     """
-    from plotly.offline import get_plotlyjs
-
     specifications = {name: charts.specification(name, results) for name in charts.CHARTS}
     drawn = {name: chart for name, chart in specifications.items() if chart is not None}
+    drawn.pop("progress" if "time" in drawn else "time", None)
+    frames = [found for result in results if (found := blocks.frames(result)) is not None]
+    sections = _sections(results, drawn, len(frames) == len(results))
+    if any(configs.values()):
+        sections.append(Section("configuration", "Configuration", _configuration(configs)))
     names = ", ".join(str(result["ftl"]) for result in results)
-    template = Template((resources.files(__package__) / "report.template.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        title=_escape(f"{names} on {results[0]['ssd']}"),
-        workload=_escape(results[0]["workload"]),
-        tiles=f'<div class="tiles">{_tiles(results[0])}</div>' if len(results) == 1 else "",
-        facts=_facts(results),
-        notes=_notes(results),
-        figures=_metrics_table(results),
-        charts="".join(
-            f'<section><h2>{_escape(charts.CHARTS[name][0])}</h2><div class="chart" id="{name}"></div></section>'
-            for name in drawn
-        ),
-        configs="<h2>Configuration</h2>"
-        + "".join(
-            f"<details><summary>{_escape(name)}</summary><pre>{_escape(text)}</pre></details>"
-            for name, text in configs.items()
-            if text
-        ),
-        plotly=get_plotlyjs(),
-        # `</` would end the script element.
-        data=json.dumps({"charts": drawn, "light": charts.LIGHT, "dark": charts.DARK}).replace("</", "<\\/"),
+    tiles = f'<div class="tiles">{_tiles(results[0])}</div>' if len(results) == 1 else ""
+    return shell.fill(
+        title=f"{names} on {results[0]['ssd']}",
+        under=str(results[0]["workload"]),
+        head=f"{tiles}{_notes(results)}<dl>{_facts(results)}</dl>",
+        sections=sections,
+        drawn=drawn,
+        frames=frames if len(frames) == len(results) else (),
     )

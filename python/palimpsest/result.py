@@ -89,7 +89,7 @@ class Result(Table):
 
     Args:
         data: the object that `palimpsest run --json` prints.
-        series: time series, histograms, wear and utilisation; None where they were not asked for.
+        series: time series, histograms, wear, utilisation and states of blocks; None where they were not asked for.
         configuration: the resolved configuration as TOML; empty where it is not known.
     """
 
@@ -166,7 +166,9 @@ class Result(Table):
         Args:
             table: `summary` (one row, a column for each figure, such as `latency_ns.read.p99`); `time` (a row for each
                 window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
-                `utilization` (a row for each channel and die).
+                `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
+                `blocks` (states of blocks: a row for each block of each snapshot, or for neighbours where there are
+                many).
 
         Raises:
             ValueError: there is no such table, or the run kept no series.
@@ -197,7 +199,7 @@ class Result(Table):
 
     @property
     def plot(self) -> "Plots":
-        """Plots of the result: `latency()`, `time()`, `flash()`, `wear()`, `utilization()`."""
+        """Plots of the result: `cdf()`, `latency()`, `time()`, `flash()`, `utilization()`, `wear()`, `states()`, ..."""
         return Plots([self])
 
     def __repr__(self) -> str:
@@ -293,7 +295,7 @@ class Comparison(Table, Sequence[Result]):
 
     @property
     def plot(self) -> "Plots":
-        """Plots of all results together: `latency()`, `flash()`."""
+        """Plots of all results together, as of one."""
         return Plots(self._results)
 
     def __repr__(self) -> str:
@@ -321,13 +323,21 @@ class Plots:
 
         return charts.figure(name, self._results)
 
+    def cdf(self) -> "go.Figure":
+        """Share of requests that take at most a response time, reads and writes apart."""
+        return self._figure("cdf")
+
     def latency(self) -> "go.Figure":
         """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
         return self._figure("latency")
 
     def time(self) -> "go.Figure":
-        """Throughput, mean response times and write amplification over simulated time."""
+        """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
         return self._figure("time")
+
+    def progress(self) -> "go.Figure":
+        """Write amplification, collection and erases over bytes written, at count fidelity too."""
+        return self._figure("progress")
 
     def flash(self) -> "go.Figure":
         """Flash reads and programs by cause."""
@@ -336,6 +346,14 @@ class Plots:
     def wear(self) -> "go.Figure":
         """How many blocks were erased how often."""
         return self._figure("wear")
+
+    def wear_map(self) -> "go.Figure":
+        """Erases of each block by its address."""
+        return self._figure("wear_map")
+
+    def states(self) -> "go.Figure":
+        """How many blocks are free, open, full, ... over the run."""
+        return self._figure("states")
 
     def utilization(self) -> "go.Figure":
         """Share of the simulated time that each channel and die was busy."""

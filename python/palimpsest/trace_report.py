@@ -3,14 +3,14 @@
 import html
 import json
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from rich.table import Table
 
 from . import charts, units
+from . import page as shell
+from .page import Section
 
 __all__ = ["page", "render", "rows", "write"]
 
@@ -105,7 +105,7 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
         "hovertemplate": "%{text} requests<extra></extra>",
         "colorscale": [[0, "#cde2fb"], [0.5, "#3987e5"], [1, "#0d366b"]],
         "showscale": False,
-        "meta": {"slot": 0},
+        "meta": {},
     }
     return {
         "data": [heat],
@@ -154,8 +154,6 @@ def _hot_chart(description: Description) -> charts.Specification | None:
 
 def page(description: Description, counts: Mapping[str, Any]) -> str:
     """The page: a picture of addresses over time, sizes, the hot curve, and the figures."""
-    from plotly.offline import get_plotlyjs
-
     specifications = {
         "writes": ("Writes over time and address", _map_chart(counts, "write")),
         "reads": ("Reads over time and address", _map_chart(counts, "read")),
@@ -171,30 +169,19 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         ("writes to the hottest 20 %", units.percent(description["locality"]["hot_write_ratio"])),
         ("sequential", units.percent(description["sequential_ratio"]["all"])),
     ]
-    template = Template((resources.files(__package__) / "report.template.html").read_text(encoding="utf-8"))
-    data = {
-        "charts": {name: chart for name, (_, chart) in drawn.items()},
-        "light": charts.LIGHT,
-        "dark": charts.DARK,
-    }
-    return template.substitute(
+    table = "".join(f'<tr><th scope="row">{label}</th><td>{html.escape(value)}</td></tr>' for label, value in found)
+    sections = [Section(f"of-{name}", title, shell.chart(name, title)) for name, (title, _) in drawn.items()]
+    return shell.fill(
         title="Workload",
-        workload=html.escape(str(description["workload"])),
-        tiles='<div class="tiles">'
+        under=str(description["workload"]),
+        head='<div class="tiles">'
         + "".join(f"<div><b>{html.escape(value)}</b><span>{label}</span></div>" for label, value in tiles)
         + "</div>",
-        notes="",
-        facts="",
-        charts="".join(
-            f'<section><h2>{title}</h2><div class="chart" id="{name}"></div></section>'
-            for name, (title, _) in drawn.items()
-        ),
-        figures='<table class="figures">'
-        + "".join(f'<tr><th scope="row">{label}</th><td>{html.escape(value)}</td></tr>' for label, value in found)
-        + "</table>",
-        configs="",
-        plotly=get_plotlyjs(),
-        data=json.dumps(data).replace("</", "<\\/"),
+        sections=[
+            *sections,
+            Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
+        ],
+        drawn={name: chart for name, (_, chart) in drawn.items()},
     )
 
 

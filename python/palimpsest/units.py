@@ -6,7 +6,19 @@ Only for what people see. Results hold exact integers (nanoseconds, bytes); the 
 import math
 import re
 
-__all__ = ["count", "energy", "nanoseconds", "number", "parse_bytes", "parse_count", "percent", "rate", "ratio", "size"]
+__all__ = [
+    "count",
+    "energy",
+    "nanoseconds",
+    "number",
+    "own",
+    "parse_bytes",
+    "parse_count",
+    "percent",
+    "rate",
+    "ratio",
+    "size",
+]
 
 _COUNT = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKmMgG]?)\s*")
 _COUNT_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -110,6 +122,11 @@ def count(value: float | None) -> str:
 def ratio(value: float | None) -> str:
     """A factor: `1.83`."""
     return ABSENT if value is None else number(value)
+
+
+def own(value: float | None) -> str:
+    """A figure of unknown unit: a count exactly, anything else with three significant figures."""
+    return count(value) if isinstance(value, int) else ratio(value)
 
 
 def percent(value: float | None) -> str:

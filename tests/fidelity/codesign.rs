@@ -50,6 +50,48 @@ fn groups(summary: &Summary) -> u64 {
     summary.ftl_stats["fs_command_groups"].as_u64().unwrap()
 }
 
+/// 32 pages on 8 channels of two dies with two planes each, one request at a time. In turn the four pages of a channel come one
+/// after the other, so that a die has begun with its first page when the second comes: the last channel loads both dies, and
+/// each programs twice. In one group they are there together: four loads, and a plane command programs two of them at once.
+/// Sec. III-C.3; where plane commands are not allowed nothing is gained.
+#[test]
+fn deep_writes_use_plane_commands() {
+    let groups = 3000;
+    for (scheme, pages, planes) in [
+        ("rr", "consecutive", true),
+        ("depth", "consecutive", true),
+        ("depth", "apart", true),
+        ("hybrid", "apart", true),
+        ("depth", "consecutive", false),
+    ] {
+        let ssd = small("codesign", &format!("fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
+        let part = &ssd.drive.part;
+        let load = part.t_command + part.bus_rate.time_for(u64::from(part.page_bytes));
+        let twice = 8 * groups + 2 * load + 2 * part.t_program;
+        let together = 8 * groups + 4 * load + part.t_program;
+        let run = Run { warmup: 10, ..Run::new(&ssd, "rw=write,bs=128k,n=60,iodepth=1") };
+        let mean = run.result().latency_ns.unwrap().write.mean;
+        assert_eq!(mean, if scheme == "rr" || !planes { twice } else { together }, "{scheme}, {pages}, {planes}");
+    }
+}
+
+/// A read of 8 pages of what a deep write left: of consecutive pages four lie on a channel, of those apart one (one request at a
+/// time, the hand-overs of all groups and the bus in a row).
+#[test]
+fn deep_writes_decide_how_wide_later_reads_are() {
+    for (pages, on_one, groups) in [("consecutive", 4, 2), ("apart", 1, 8)] {
+        let ssd = small("codesign", &format!("fs.scheme=depth fs.depth_pages={pages}"));
+        let part = &ssd.drive.part;
+        let moved = part.bus_rate.time_for(u64::from(part.page_bytes));
+        let precondition = "fill:40%,bs:128KiB";
+        let run = Run { precondition, warmup: 8, ..Run::new(&ssd, "rw=read,bs=32k,n=100,iodepth=1,size=4MiB") };
+        let mean = run.result().latency_ns.unwrap().read.mean;
+        let commands = if on_one == 4 { 4 } else { 1 };
+        let expected = groups * 3000 + commands * part.t_command + part.t_read + on_one * moved;
+        assert!(mean.abs_diff(expected) <= 4 * part.t_command, "{pages}: {mean} ns, not about {expected}");
+    }
+}
+
 /// Requests of 32 pages on 8 channels: in turn each page is a group, with dynamic depth each channel has one. At 16 pages there
 /// is no depth (Sec. III-C.3).
 #[test]

@@ -108,6 +108,7 @@ fn windows_have_percentiles_between_their_mean_and_their_maximum_or_near_it() {
         }
     }
     assert!(windows > 50, "{windows}");
-    let depth = time.outstanding.iter().sum::<f64>() / time.outstanding.len() as f64;
-    assert!((7.0..=8.2).contains(&depth), "eight requests are outstanding: {depth}");
+    // The queue is empty only while the last requests end.
+    let full = time.outstanding.len() - 1;
+    assert!(time.outstanding[..full].iter().all(|depth| (7.9..=8.0).contains(depth)), "{:?}", time.outstanding);
 }

@@ -106,7 +106,9 @@ impl Device for Memory {
         self.write(to, &contents, Purpose::Data)
     }
 
-    fn barrier(&mut self) {}
+    fn barrier(&mut self) -> Flash<()> {
+        Ok(())
+    }
 
     fn trim(&mut self, block: u32) -> Flash<()> {
         let cut = self.begin();

@@ -191,7 +191,7 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     let classifiers: &[&str] = if streams == 3 { &["none", "size", "recency"] } else { &["none"] };
     set("ftl.classifier", pick(rng, classifiers).into());
     set("ftl.victim", pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit"]).into());
-    set("ftl.allocation", pick(rng, &["static", "round-robin", "least-loaded"]).into());
+    set("ftl.allocation", pick(rng, &["static", "channel", "round-robin", "least-loaded"]).into());
     set("ftl.wear_leveling", pick(rng, &["none", "dynamic", "static"]).into());
     set("ftl.wear_threshold", (1 + rng.below(4)).to_string());
     let start = 1 + rng.below((spare - 1).min(3));

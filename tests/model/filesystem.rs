@@ -7,7 +7,7 @@ use crate::power::{Cuts, cut_everywhere};
 use crate::sequences::requests;
 use palimpsest_core::error::Error;
 use palimpsest_core::ftl::Entry;
-use palimpsest_core::host::fs::replay::ENTRIES;
+use palimpsest_core::host::fs::layers::ENTRIES;
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::rng::Rng;
 
@@ -15,6 +15,8 @@ use palimpsest_core::rng::Rng;
 fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
+    // A second write stores half a page.
+    let subpages = if entry.name == "fs-llh" { subpages.max(2) } else { subpages };
     let base =
         plain(channels, (blocks / u64::from(channels * dies * planes)) as u32, pick(rng, &[8, 16, 32]), subpages);
     let order = pick(rng, &[("slc", "strict"), ("mlc", "strict"), ("mlc", "low-low-high")]);
@@ -27,6 +29,7 @@ fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
             &format!("part.cell={}", order.0),
             &format!("part.order={}", order.1),
             &format!("fs.scheme={}", pick(rng, &["rr", "fairness", "read-busy", "depth", "hybrid"])),
+            &format!("fs.depth_pages={}", pick(rng, &["consecutive", "apart"])),
             &format!("fs.dispatch_overhead={}", pick(rng, &["0ns", "3us", "50us"])),
             &format!("fs.files={}", pick(rng, &["names", "names", "addresses"])),
             &format!("fs.file_size={}", pick(rng, &["64KiB", "256KiB", "64MiB"])),
@@ -38,7 +41,34 @@ fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
             &format!("sim.cache_register={}", pick(rng, &["true", "false"])),
         ],
     );
-    build(entry.name, &settings).ok()
+    build(entry.name, &draw_below(entry, rng, &settings)).ok()
+}
+
+/// What only some of the layers below know.
+fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
+    let discard = format!("fs.discard={}", pick(rng, &["auto", "page", "block"]));
+    let buffer = [
+        format!("buffer.ack={}", pick(rng, &["buffer", "program"])),
+        format!("buffer.timeout={}", pick(rng, &["0ns", "300us"])),
+        format!("ftl.classifier={}", pick(rng, &["none", "size", "hint", "hint"])),
+        "ftl.streams=3".into(),
+    ];
+    let buffer: Vec<&str> = buffer.iter().map(String::as_str).collect();
+    match entry.name {
+        "codesign" => settings.to_vec(),
+        "fs-page" => with(settings, &[&discard]),
+        "fs-mga" => {
+            let order = pick(rng, &["strict", "ascending"]);
+            let nop = format!("part.nop={}", pick(rng, &[1, 4, 8]));
+            with(settings, &[&discard, "part.cell=slc", &format!("part.order={order}"), &nop])
+        }
+        "fs-llh" => {
+            let second = [&discard, "part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B"];
+            with(&with(settings, &buffer), &second)
+        }
+        "fs-spftl" => with(&with(settings, &buffer), &[&discard, "ftl.read=spread"]),
+        _ => with(&with(settings, &buffer), &[&discard]),
+    }
 }
 
 fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {

@@ -23,7 +23,10 @@ fn cold_data_in_one_plane_leaves_room() {
             &plain(planes, blocks as u32, pages, subpages),
             &[
                 &format!("ftl.streams={streams}"),
-                &format!("ftl.allocation={}", ["static", "round-robin", "least-loaded"][rng.below(3) as usize]),
+                &format!(
+                    "ftl.allocation={}",
+                    ["static", "channel", "round-robin", "least-loaded"][rng.below(4) as usize]
+                ),
                 &format!("ftl.victim={}", ["greedy", "fifo", "d-choices:2", "cost-benefit"][rng.below(4) as usize]),
                 &format!("ftl.wear_leveling={}", ["dynamic", "static"][rng.below(2) as usize]),
                 "ftl.wear_threshold=2",

@@ -10,7 +10,7 @@ use palimpsest_core::config::resolve;
 use palimpsest_core::error::Result;
 use palimpsest_core::ftl::Entry;
 use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::host::fs::replay::is_file_system;
+use palimpsest_core::host::fs::layers::is_file_system;
 use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_core::host::settings::Acknowledge;
 use palimpsest_core::nand::data::{Buffers, Data, Payload};
@@ -279,7 +279,7 @@ pub fn cut_everywhere(
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let tight = spare < u64::from(palimpsest_core::ftl::frontiers(&shape.drive.ftl)) + 3;
+    let tight = spare < u64::from(palimpsest_core::ftl::frontiers(&shape.drive.ftl.name, shape.drive.ftl.streams)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
     let mut whole = Powered::new(shape, entry, seed);

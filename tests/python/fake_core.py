@@ -79,6 +79,7 @@ def config(ftl: str) -> dict[str, Any]:
 
 def latency(factor: float) -> dict[str, int]:
     shape = {"mean": 80_000, "p50": 61_000, "p90": 120_000, "p99": 812_000, "p999": 4_100_000, "max": 9_700_123}
+    shape["p9999"] = 8_200_000
     return {key: round(value * factor) for key, value in shape.items()}
 
 
@@ -193,7 +194,10 @@ def series(ftl: str) -> dict[str, Any]:
             "bytes": [4096 * 4000] * 20,
             "read_mean_ns": [60_000 + window * 500 for window in windows],
             "write_mean_ns": [None if window == 3 else 160_000 + window * 900 for window in windows],
+            "read_p99_ns": [600_000 + window * 500 for window in windows],
+            "write_p99_ns": [None if window == 3 else 900_000 + window * 900 for window in windows],
             "max_ns": [2_000_000] * 20,
+            "outstanding": [16.0 + window / 8 for window in windows],
             "programs": [1000] * 20,
             "reads": [1500] * 20,
             "erases": [4] * 20,
@@ -203,6 +207,34 @@ def series(ftl: str) -> dict[str, Any]:
         "latency": {"all": counts, "read": counts, "write": counts},
         "wear": {"erases": [(7 * block) % 10 for block in range(64)], "plane": [block // 2 for block in range(64)]},
         "utilization": {"channels": [0.5] * 8, "dies": [0.25] * 16},
+        "blocks": blocks(),
+    }
+
+
+def blocks() -> dict[str, Any]:
+    """Five snapshots of four planes of eight cells of two blocks."""
+    cells, snapshots = 32, range(5)
+    full = [min(2, at // 8) for at in range(cells * 5)]
+    return {
+        "columns": 8,
+        "channel": [cell // 16 for cell in range(cells)],
+        "die": [cell // 16 for cell in range(cells)],
+        "plane": [(0, 2, 1, 3)[cell // 8] for cell in range(cells)],
+        "first_block": [2 * cell for cell in range(cells)],
+        "blocks": [2] * cells,
+        "requests": [20_000 * snapshot for snapshot in snapshots],
+        "time_ns": [475_060_000 * snapshot for snapshot in snapshots],
+        "reads": [6000 * snapshot for snapshot in snapshots],
+        "programs": [5000 * snapshot for snapshot in snapshots],
+        "gc_programs": [1000 * snapshot for snapshot in snapshots],
+        "flash_erases": [40 * snapshot for snapshot in snapshots],
+        "data_bytes": [100_000_000 * snapshot for snapshot in snapshots],
+        "host_bytes": [57_344_000 * snapshot for snapshot in snapshots],
+        "states": ["free", "open", "partial", "full", "reused", "bad"],
+        "counts": [[2 - number for number in full], *[[0] * len(full)] * 2, full, *[[0] * len(full)] * 2],
+        "programmed": [number / 2 for number in full],
+        "valid": [number / 4 for number in full],
+        "erases": [(7 * at) % 10 / 2 for at in range(len(full))],
     }
 
 

@@ -25,11 +25,14 @@ FIGURES = [
     "own_scheme",
     "hand_over",
     "read_modes",
+    "layers",
+    "hints",
 ]
 CLAIMS = {
     "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
     "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",
     *codesign.PAPER, *(f"throughput_{name}" for name in codesign.PAPER),
+    *(f"{name}_by_address" for name in codesign.PAPER),
 }  # fmt: skip
 SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everything=False)
 

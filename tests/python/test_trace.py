@@ -123,10 +123,19 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     job.write_text("[global]\nioengine=libaio\ndirect=1\nsize=4m\n[a]\nrw=randwrite\nbs=8k\nnumjobs=2\niodepth=4\n")
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "none"))
     assert result["requests"]["write"] == 2 * 512
-    job.write_text("[a]\nrw=randwrite\n# a comment\nruntime=60\n")
+    job.write_text("[a]\nrw=randwrite\n# a comment\nramp_time=60\n")
     done = palimpsest("run", "--workload", str(job))
     assert done.returncode == 2
-    assert f"error: {job}:4: runtime: " in one_error_line(done.stderr)
+    assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
+    # Two loops side by side, until simulated time is over.
+    job.write_text("[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1k\n")
+    result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "fill:50%"))
+    assert result["requests"]["write"] == 50
+    assert result["requests"]["read"] > 500
+    assert 50e6 <= result["simulated_ns"] < 60e6
+    done = palimpsest("run", "--workload", str(job), "--fidelity", "count")
+    assert done.returncode == 2
+    assert "--fidelity timed" in one_error_line(done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -223,14 +223,14 @@ fn read_of_layer(entries: &mut [Entry]) -> Result<()> {
         })
     };
     let (layer, asked) = (entries[name].value.to_text(), entries[read].value.to_text());
-    let Some(word) = ftl::find(&layer).and_then(word_of) else { return Ok(()) };
+    let Some(word) = crate::host::find_layer(&layer).and_then(word_of) else { return Ok(()) };
     let overrides = entries[read].rank > entries[name].rank;
     if word == asked || (entries[read].rank < entries[name].rank) {
         let (source, rank) = (entries[name].source.clone(), entries[name].rank);
         entries[read] = Entry { value: Value::Text(word.into()), source, rank, ..entries[read].clone() };
         return Ok(());
     }
-    if overrides && !entries[name].source.starts_with("--") {
+    if overrides && !entries[name].source.starts_with("--") && ftl::find(&layer).is_some() {
         let other = ftl::REGISTRY.iter().find(|other| word_of(other) == Some(&asked));
         let other = other.expect("every read command has a layer named after it");
         let (source, rank) = (entries[read].source.clone(), entries[read].rank);

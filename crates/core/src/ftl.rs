@@ -6,9 +6,9 @@
 
 pub(crate) mod block;
 mod gather;
-mod hotcold;
+pub(crate) mod hotcold;
 pub mod llh;
-mod mga;
+pub(crate) mod mga;
 pub mod page;
 pub mod pages;
 pub mod sector_log;
@@ -206,9 +206,9 @@ pub const REGISTRY: &[Entry] = &[
 /// Layers that always keep hot data apart from cold and moved data, whatever `ftl.streams` says.
 pub const HOT_AND_COLD: &[&str] = &[hotcold::ENTRY.name, llh::ENTRY.name];
 
-/// Blocks of a plane that the layer with these settings writes to at once.
-pub fn frontiers(settings: &FtlSettings) -> u32 {
-    if HOT_AND_COLD.contains(&settings.name.as_str()) { 2 } else { settings.streams }
+/// Blocks of a plane that the layer `name` writes to at once, with `streams` streams.
+pub fn frontiers(name: &str, streams: u32) -> u32 {
+    if HOT_AND_COLD.contains(&name) { 2 } else { streams }
 }
 
 /// The entry called `name`.

@@ -16,7 +16,7 @@ use crate::ftl::{self, Entry};
 
 /// Everything that can stand between a host's requests and flash: the layers, and the file systems above some of them.
 pub fn layers() -> impl Iterator<Item = &'static Entry> {
-    ftl::REGISTRY.iter().chain(fs::replay::ENTRIES)
+    ftl::REGISTRY.iter().chain(fs::layers::ENTRIES)
 }
 
 /// The one called `name`.

@@ -7,6 +7,7 @@
 
 pub mod counters;
 mod gates;
+pub mod inner;
 pub mod port;
 mod reuse;
 pub mod select;
@@ -17,6 +18,7 @@ use crate::nand::part::{Part, ReadCommand, ReadMode};
 use crate::nand::{Flash, Nand, Outcome, SubpageMask, WordMask};
 use crate::units::{Nanos, SECTOR_BYTES};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
+use inner::{Inner, Kin};
 use select::ReadPolicy;
 
 pub use gates::Gates;
@@ -98,6 +100,10 @@ pub struct Io {
     pub(crate) host: port::HostPort,
     /// File or stream that the workload names with the present request; 0 where it names none.
     pub(crate) stream: u32,
+    /// What names say of the files that `stream` may name, by that number; empty where the workload has no names.
+    pub(crate) kin: Vec<Kin>,
+    /// The inner request that is served.
+    inner: Inner,
     /// Reads waiting or running at each die.
     pub(crate) reading: Vec<u32>,
     /// Gates that also wait for a moment.
@@ -123,6 +129,8 @@ impl Io {
             buffer_taken: 0,
             host,
             stream: 0,
+            kin: Vec::new(),
+            inner: Inner::NONE,
             reading: vec![0; dies],
             delays: Vec::new(),
         }
@@ -172,6 +180,11 @@ impl Io {
     #[inline]
     pub fn stream(&self) -> u32 {
         self.stream
+    }
+
+    /// What the name of that file says.
+    pub fn kin(&self) -> Kin {
+        self.kin.get(self.stream as usize).copied().unwrap_or_default()
     }
 
     /// `gate`, which is open or none, also waits for the moment `at`.
@@ -302,6 +315,7 @@ impl Io {
         signal: Gate,
     ) -> Flash<()> {
         let retry = self.nand.read(ppn, subpages, command)?;
+        let cause = self.counted_as(cause);
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(moved);
@@ -373,6 +387,7 @@ impl Io {
         after: Gate,
         signal: Gate,
     ) {
+        let cause = self.counted_as(cause);
         let part = self.nand.part();
         let padding = page.padding * part.subpage_bytes;
         let bytes = page.written.count_ones() * part.subpage_bytes;

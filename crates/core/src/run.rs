@@ -214,7 +214,10 @@ fn registered(drive: &Drive) -> &'static Entry {
 }
 
 /// Checks what an option asks of a drive, before anything is simulated.
-fn check_options(drive: &Drive, options: &Options) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Input`] if the drive cannot do it.
+pub fn check_options(drive: &Drive, options: &Options) -> Result<()> {
     if drive.faults.power_cut_at.is_some() && (options.fidelity == Fidelity::Timed || options.payload == Payload::None)
     {
         return Err(Error::input(

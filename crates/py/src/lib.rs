@@ -14,13 +14,13 @@ use palimpsest_core::config::value::Kind;
 use palimpsest_core::config::{self, Resolved};
 use palimpsest_core::error::Error as CoreError;
 use palimpsest_core::host;
-use palimpsest_core::host::fs::replay::is_file_system;
+use palimpsest_core::host::fs::layers::is_file_system;
 use palimpsest_core::host::fs::schemes;
 use palimpsest_core::host::trace::{self, TraceOptions};
 use palimpsest_core::nand::data::Payload;
 use palimpsest_core::parts::victim;
 use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, run as run_core};
+use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, check_options, run as run_core};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -121,6 +121,12 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
     })
 }
 
+fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
+    // Only a file system has a use for names.
+    let file_names = is_file_system(&resolved.drive.ftl.name);
+    TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names }
+}
+
 /// Tells Python about progress now and then, and looks for signals.
 struct Teller {
     callback: Option<Py<PyAny>>,
@@ -164,9 +170,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
     let core = core_options(&options)?;
-    // Only a file system has a use for names.
-    let file_names = is_file_system(&resolved.drive.ftl.name);
-    let trace = TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names };
+    let trace = trace_options(&options, &resolved);
     let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
     let mut teller = Teller { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let begin = Instant::now();
@@ -200,6 +204,20 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool)
     let summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
     let detail = if series { serde_json::to_string(&outcome.detail) } else { Ok("null".into()) };
     (summary, detail.expect("a result can be printed"))
+}
+
+/// Finds the mistakes in the options of a run without running it: configuration, options, and the beginning of the workload.
+/// Returns the resolved configuration as the `config` of a result, as JSON.
+#[pyfunction]
+#[pyo3(signature = (options_json))]
+fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
+    let options = parse_options(options_json)?;
+    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+    check_options(&resolved.drive, &core_options(&options)?).map_err(raise)?;
+    let trace = trace_options(&options, &resolved);
+    let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
+    py.detach(|| workload::open(&options.workload, &opening).map(drop)).map_err(raise)?;
+    Ok(resolved.to_json().to_string())
 }
 
 /// The resolved configuration as TOML, every key with its meaning and source.
@@ -274,6 +292,12 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// Digest of the sources that this module was built from: equal digests give equal figures, on every machine.
+#[pyfunction]
+fn build() -> &'static str {
+    env!("PALIMPSEST_SOURCES")
+}
+
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -287,6 +311,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<wom::WomCode>()?;
     module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
     module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;

@@ -1,4 +1,4 @@
-"""Beyond the co-design paper: a scheme of ours over depth of queue, the price of hand-overs, and real traces."""
+"""Beyond the co-design paper: a scheme of ours, the price of hand-overs, other layers below, hints, real traces."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +22,16 @@ DEPTHS = (1, 4, 16, 64)
 HAND_OVERS_US = (0, 3, 20, 100)
 MODES = ("page", "dma", "spread")
 COMPARED = ("rr", "hybrid", OWN)
+LAYERS = ("codesign", "fs-page", "fs-subpage", "fs-spftl", "fs-mga")
+STACKED = ("exchange", "msnstorage")
+HINTED = (("fs-hotcold", "size"), ("fs-hotcold", "hint"), ("fs-llh", "size"), ("fs-llh", "hint"))
+STACKED_TIMES = 12
+"""Times the requests of the other sweeps: until the layers below collect."""
+LOCALITIES = {
+    "uniform": "rwmixread=0",
+    "zipf:0.9": "rwmixread=0,random_distribution=zipf:0.9",
+    "zipf:1.2": "rwmixread=0,random_distribution=zipf:1.2",
+}
 
 _Rows = list[dict[str, Any]]
 _Keyed = dict[tuple[Any, ...], RunOptions]
@@ -55,6 +65,38 @@ def _mode_runs(scale: Scale) -> _Keyed:
     }
 
 
+def _layer_runs(scale: Scale) -> _Keyed:
+    """The file system above layers, on flash that can do what each of them wants: programs again, reads of words."""
+    room = (f"ssd.blocks_per_plane={scale.blocks}", "ssd.over_provisioning=60%", "fs.dispatch_overhead=0us")
+    flash = ("part.nop=4", "part.order=ascending")
+    longer = replace(scale, requests=STACKED_TIMES * scale.requests)
+    return {
+        (name, layer): replace(
+            longer.options(layer, name),
+            ssd="spread-16g",
+            overrides=(*room, *flash),
+        )
+        for name in STACKED
+        for layer in LAYERS
+    }
+
+
+def _hint_runs(scale: Scale) -> _Keyed:
+    """Hot and cold by the size of requests and by what the file system knows, with files that differ more and more."""
+    room = (f"ssd.blocks_per_plane={scale.blocks // 2}", "ssd.over_provisioning=60%")
+    longer = replace(scale, requests=STACKED_TIMES * scale.requests)
+    return {
+        (locality, layer, classifier): replace(
+            longer.options(layer, "exchange", changes),
+            ssd="llh-16g",
+            overrides=(*room, f"ftl.classifier={classifier}"),
+            fidelity="count",
+        )
+        for locality, changes in LOCALITIES.items()
+        for layer, classifier in HINTED
+    }
+
+
 def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
     if batch.traces is None:
         return {}
@@ -76,6 +118,8 @@ def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
     yield from _depth_runs(swept).values()
     yield from _hand_over_runs(swept).values()
     yield from _mode_runs(swept).values()
+    yield from _layer_runs(swept).values()
+    yield from _hint_runs(swept).values()
     yield from _trace_runs(batch, scale).values()
 
 
@@ -137,13 +181,65 @@ def _read_modes(batch: Batch, scale: Scale) -> Figure:
     data = pl.DataFrame(rows)
     draws = [("Mean latency of reads", figures.bars("workload", "read", "read_us", "us"))]
     note = (
-        "Drive spread-16g, pages of 16 KiB on 4 channels. The file system writes whole pages, so that a write of less "
-        "reads the rest first; reads ask for parts. A layer such as mga, which fills pages piece by piece, would get "
-        "whole pages only, and be a page map."
+        "Drive spread-16g, pages of 16 KiB on 4 channels. Above the block map the file system writes whole pages, so "
+        "that a write of less reads the rest first; reads ask for parts."
     )
     return Figure(
         "read_modes", "Beyond: the file system above reads of parts of a page", note, data, figures.panels(data, draws)
     )
+
+
+def _layers(batch: Batch, scale: Scale) -> Figure:
+    rows: _Rows = []
+    for (workload, layer), options in _layer_runs(scale).items():
+        result = batch[options]
+        flash = result["flash"]
+        row = {"workload": workload, "layer": layer, "response_us": response_ns(result) / 1000}
+        row |= {"write_amplification": result["write_amplification"], "erases": flash["erases"]}
+        row |= {"programs": flash["page_programs"], "again": flash["partial_programs"]}
+        rows.append(row | {"map_kib": result["mapping"]["bytes_peak"] / 1024})
+    data = pl.DataFrame(rows)
+    draws = [
+        (title, figures.bars("workload", "layer", value, label, log=value == "map_kib"))
+        for title, value, label in (
+            ("Mean response time", "response_us", "us"),
+            ("Write amplification", "write_amplification", ""),
+            ("Erases", "erases", ""),
+            ("Map of the drive, at its peak", "map_kib", "KiB"),
+        )
+    ]
+    note = (
+        "Flash of spread-16g, pages of 16 KiB, that is allowed four programs of a page in any order; hand-overs cost "
+        "nothing. codesign and fs-page have pages of 16 KiB, the others of 4 KiB. Writes of fs-subpage and fs-spftl "
+        "are acknowledged in the drive's buffer, those of the others when they are programmed."
+    )
+    return Figure(
+        "layers", "Beyond: the file system above other layers", note, data, figures.panels(data, draws, height=2.6)
+    )
+
+
+def _hints(batch: Batch, scale: Scale) -> Figure:
+    keyed = _hint_runs(scale)
+    rows: _Rows = []
+    for (locality, layer, classifier), options in keyed.items():
+        result = batch[options]
+        base = batch[keyed[locality, *HINTED[0]]]
+        stats, flash = result["ftl_stats"], result["flash"]
+        row = {"locality": locality, "layer": f"{layer}, {classifier}", "hot_percent": 100 * stats["hot_share"]}
+        row |= {"erases": flash["erases"], "erases_percent": change(flash["erases"], base["flash"]["erases"])}
+        row |= {"moved_by_layer": result["gc"]["moved_subpages"] - stats["fs_moved_pages"]}
+        rows.append(row | {"moved_by_files": stats["fs_moved_pages"], "reprograms": flash["reprograms"]})
+    data = pl.DataFrame(rows)
+    draws = [
+        ("Erases, fs-hotcold with size = 0", figures.bars("locality", "layer", "erases_percent", "%")),
+        ("Subpages that the layer moved", figures.bars("locality", "layer", "moved_by_layer", "")),
+        ("Second writes", figures.bars("locality", "layer", "reprograms", "pages")),
+    ]
+    note = (
+        "Writes of exchange on a small llh-16g, counted. hint: hot is what the file system expects to be overwritten "
+        "sooner than most; size: requests below 64 KiB, the paper's rule."
+    )
+    return Figure("hints", "Beyond: hints of the file system", note, data, figures.panels(data, draws, height=2.6))
 
 
 def _traces(batch: Batch, scale: Scale) -> list[Figure]:
@@ -175,4 +271,11 @@ def _traces(batch: Batch, scale: Scale) -> list[Figure]:
 
 def figures_of(batch: Batch, scale: Scale, swept: Scale) -> list[Figure]:
     """All figures beyond the paper's."""
-    return [_own(batch, swept), _hand_over(batch, swept), _read_modes(batch, swept), *_traces(batch, scale)]
+    return [
+        _own(batch, swept),
+        _hand_over(batch, swept),
+        _read_modes(batch, swept),
+        _layers(batch, swept),
+        _hints(batch, swept),
+        *_traces(batch, scale),
+    ]

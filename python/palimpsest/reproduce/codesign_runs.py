@@ -13,6 +13,7 @@ from ..result import Result
 from .batch import Batch
 
 __all__ = [
+    "BY_CHANNEL",
     "DEFAULT",
     "EFFECTS",
     "FULL",
@@ -42,8 +43,10 @@ SCHEMES = ("rr", "fairness", "read-busy", "depth", "hybrid")
 """The paper's, round robin first."""
 OWN = "least-work"
 """Ours."""
-STATIC = "static"
+BY_CHANNEL = "by-channel"
 """A page map that gives each address a channel for good, in turn: another meaning of round robin."""
+STATIC = "static"
+"""A page map that gives each address a plane for good, channels first: the same, down to planes."""
 WORKLOADS = ("livemaps", "exchange", "development", "msnstorage")
 STATISTICS = {
     "livemaps": (64.4, 49.1),
@@ -86,9 +89,10 @@ class Scale:
         )
 
     def scheme(self, scheme: str, workload: str, changes: str = "", *overrides: str) -> RunOptions:
-        """The run of a workload on the co-designed file system with a scheme; on a page map where that is `STATIC`."""
-        if scheme == STATIC:
-            return self.options("page", workload, changes, "ftl.allocation=static", *overrides)
+        """The run of a workload on the co-designed file system with a scheme; on a page map: `BY_CHANNEL`, `STATIC`."""
+        if scheme in (BY_CHANNEL, STATIC):
+            allocation = "static" if scheme == STATIC else "channel"
+            return self.options("page", workload, changes, f"ftl.allocation={allocation}", *overrides)
         return self.options("codesign", workload, changes, f"fs.scheme={scheme}", *overrides)
 
 
@@ -107,7 +111,7 @@ class Unknown:
         value: in words.
         changes: keys of the workloads' specifications.
         overrides: configuration keys.
-        base: what the schemes are compared with: a scheme, or `STATIC`.
+        base: what the schemes are compared with: a scheme, `BY_CHANNEL` or `STATIC`.
         quick: whether it is swept in quick runs too.
     """
 
@@ -126,6 +130,7 @@ class Unknown:
 
 TOGETHER = "two at once"
 DEFAULT = Unknown("default", "16 in flight, hand-over of 3 us", quick=True)
+_NO_PLANES = ("sim.multi_plane=false",)
 _WHOLE = "filesize=128k,size=70%,bssplit=128k/100,4k/50:16k/30:64k/20"
 _BY_PAGE = "bssplit=4k/25:16k/50:64k/25,4k/100"
 _WHOLE_BY_PAGE = "filesize=128k,size=70%,bssplit=128k/100,4k/100"
@@ -150,19 +155,24 @@ UNKNOWNS = (
     Unknown("files", "all of 16 MiB", "filesize=16m,size=70%"),
     Unknown("files", "laid out one by one", "openfiles=1"),
     Unknown("utilisation", "40 % of the drive", "size=40%"),
-    Unknown("utilisation", "90 % of the drive", "size=90%", quick=True),
+    Unknown("utilisation", "90 % of the drive", "size=90%"),
     Unknown("locality", "Zipf 0.9", "random_distribution=zipf:0.9"),
     Unknown("locality", "Zipf 1.2", "random_distribution=zipf:1.2"),
     Unknown("dies", "1 a channel", overrides=("ssd.dies_per_chip=1",)),
     Unknown("dies", "4 a channel", overrides=("ssd.dies_per_chip=4",)),
-    Unknown("flash commands", "no plane commands", overrides=("sim.multi_plane=false",)),
+    Unknown("flash commands", "no plane commands", overrides=_NO_PLANES),
     Unknown("flash commands", "no cache register", overrides=("sim.cache_register=false",)),
     Unknown("scheduling", "reads first", overrides=("sim.scheduler=read-first",), quick=True),
-    Unknown("round robin", "by address, in a page map", base=STATIC, quick=True),
-    Unknown(TOGETHER, "round robin by address, 4 in flight", "iodepth=4", base=STATIC, quick=True),
-    Unknown(TOGETHER, "round robin by address, 64 in flight", "iodepth=64", base=STATIC, quick=True),
+    Unknown("deep writes", "every eighth page to a channel", overrides=("fs.depth_pages=apart",), quick=True),
+    Unknown("round robin", "channel by address, in a page map", base=BY_CHANNEL, quick=True),
+    Unknown("round robin", "channel and plane by address, in a page map", base=STATIC, quick=True),
+    Unknown(TOGETHER, "channel and plane by address, no plane commands", "", _NO_PLANES, base=STATIC, quick=True),
+    Unknown(TOGETHER, "channel by address, requests of one page", "bssplit=4k/100", base=BY_CHANNEL, quick=True),
+    Unknown(TOGETHER, "channel by address, Zipf 1.2", "random_distribution=zipf:1.2", base=BY_CHANNEL),
+    Unknown(TOGETHER, "channel and plane by address, 4 in flight", "iodepth=4", base=STATIC),
+    Unknown(TOGETHER, "channel and plane by address, 64 in flight", "iodepth=64", base=STATIC),
     Unknown(TOGETHER, "whole files of 128 KiB read, 1 in flight", f"{_WHOLE},iodepth=1", quick=True),
-    Unknown(TOGETHER, "the same, written page by page", f"{_WHOLE_BY_PAGE},iodepth=1", quick=True),
+    Unknown(TOGETHER, "the same, written page by page", f"{_WHOLE_BY_PAGE},iodepth=1"),
     Unknown("programs", "as fast as reads, 60 us", overrides=("part.t_program=60us",), quick=True),
     Unknown(TOGETHER, "programs of 60 us, writes of one page", _BY_PAGE, ("part.t_program=60us",), quick=True),
     Unknown("bus", "200 MB/s instead of 40", overrides=("part.bus_rate=200MB/s",), quick=True),

@@ -5,7 +5,7 @@ use super::value::{self, Value};
 use super::{Drive, Entry};
 use crate::ftl::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
-use crate::host::settings::{Acknowledge, FileSystemSettings, Files, HostSettings};
+use crate::host::settings::{Acknowledge, DepthPages, Discard, FileSystemSettings, Files, HostSettings};
 use crate::nand::faults::FaultSettings;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
 use crate::nand::wear::WearTable;
@@ -158,11 +158,20 @@ fn ftl(values: &Values) -> FtlSettings {
         streams: values.small("ftl.streams"),
         classifier: values.choice(
             "ftl.classifier",
-            &[Classifier::None, Classifier::Size, Classifier::Recency, Classifier::Sequence, Classifier::Address],
+            &[
+                Classifier::None,
+                Classifier::Size,
+                Classifier::Recency,
+                Classifier::Sequence,
+                Classifier::Address,
+                Classifier::Hint,
+            ],
         ),
         hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
-        allocation: values
-            .choice("ftl.allocation", &[Allocation::Static, Allocation::RoundRobin, Allocation::LeastLoaded]),
+        allocation: values.choice(
+            "ftl.allocation",
+            &[Allocation::Static, Allocation::Channel, Allocation::RoundRobin, Allocation::LeastLoaded],
+        ),
         wear_leveling: values
             .choice("ftl.wear_leveling", &[WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]),
         wear_threshold: values.small("ftl.wear_threshold"),
@@ -193,12 +202,14 @@ fn ftl(values: &Values) -> FtlSettings {
 fn file_system(values: &Values) -> FileSystemSettings {
     FileSystemSettings {
         scheme: values.text("fs.scheme"),
+        depth_pages: values.choice("fs.depth_pages", &[DepthPages::Consecutive, DepthPages::Apart]),
         dispatch_overhead: values.time("fs.dispatch_overhead"),
         files: values.choice("fs.files", &[Files::Names, Files::Addresses]),
         file_bytes: values.bytes("fs.file_size"),
         gc_start: values.ratio("fs.gc_start"),
         gc_gain: values.ratio("fs.gc_gain"),
         commit_interval: values.time("fs.commit_interval"),
+        discard: values.choice("fs.discard", &[Discard::Auto, Discard::Blocks, Discard::Pages]),
     }
 }
 

@@ -11,7 +11,9 @@ use crate::ftl;
 use crate::ftl::settings::Classifier;
 use crate::geometry::Geometry;
 use crate::host;
+use crate::host::fs::layers::{is_file_system, layer_of};
 use crate::host::request::SECTOR_BYTES;
+use crate::host::settings::Discard;
 use crate::nand::part::ReadMode;
 use crate::units::Nanos;
 use crate::units::parse::{format_bytes, format_ratio, format_time};
@@ -61,17 +63,23 @@ fn layer(drive: &Drive, values: &Values) -> Result<()> {
 
 /// A classifier without a stream for cold data would silently do nothing.
 fn streams(drive: &Drive, values: &Values) -> Result<()> {
-    let apart = ftl::HOT_AND_COLD.contains(&drive.ftl.name.as_str());
+    let apart = ftl::HOT_AND_COLD.contains(&layer_of(&drive.ftl.name));
     if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 && !apart {
         let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
         return refuse(values, &["ftl.classifier", "ftl.streams"], what);
+    }
+    let hears = is_file_system(&drive.ftl.name) && !matches!(layer_of(&drive.ftl.name), "block" | "page" | "mga");
+    if drive.ftl.classifier == Classifier::Hint && !hears {
+        let what = "hints come from a file system above a layer that tells hot from cold; expected ftl.name = fs-llh, \
+                    fs-hotcold, fs-subpage or fs-spftl, or another classifier";
+        return refuse(values, &["ftl.classifier", "ftl.name"], what);
     }
     Ok(())
 }
 
 /// Low pages can be reused on some parts only, and by a code that fits their pages.
 fn reuse(drive: &Drive, values: &Values) -> Result<()> {
-    if drive.ftl.name != "llh" {
+    if layer_of(&drive.ftl.name) != "llh" {
         return Ok(());
     }
     let part = &drive.part;
@@ -266,7 +274,7 @@ fn apart(drive: &Drive, blocks: u32) -> u64 {
 /// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
-    let open = u64::from(ftl::frontiers(&drive.ftl)) + 1;
+    let open = u64::from(ftl::frontiers(layer_of(&drive.ftl.name), drive.ftl.streams)) + 1;
     let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
@@ -385,13 +393,17 @@ fn wear(drive: &Drive, values: &Values) -> Result<()> {
 /// A file system needs room beside what the drive offers to the host: for its records, and for collection.
 fn file_system(drive: &Drive, values: &Values) -> Result<()> {
     let Drive { geometry, ftl, .. } = drive;
-    if !host::fs::replay::is_file_system(&ftl.name) {
+    if !is_file_system(&ftl.name) {
         return Ok(());
+    }
+    if ftl.fs.discard == Discard::Pages && layer_of(&ftl.name) == "block" {
+        let what = "a block map forgets whole blocks only; expected fs.discard = block, or auto";
+        return refuse(values, &["fs.discard", "ftl.name"], what);
     }
     if geometry.page_bytes() < 512 {
         return refuse(values, &["ftl.name", "part.page_size"], "a file system needs pages of 512 bytes at the least");
     }
-    let lacks = host::fs::replay::lacks(&ftl.name, geometry, ftl.streams, drive.logical_pages(), ftl.fs.file_bytes);
+    let lacks = host::fs::layers::lacks(ftl, geometry, drive.logical_pages());
     if lacks == 0 {
         return Ok(());
     }

@@ -60,8 +60,9 @@ impl Gather {
                 same
             });
         }
+        let after = io.arrival();
         for &Wanted { ppn, subpages, words } in &self.wanted {
-            io.read(ppn, subpages, words, policy, cause, Gate::NONE, signal)?;
+            io.read(ppn, subpages, words, policy, cause, after, signal)?;
         }
         Ok(())
     }

@@ -4,10 +4,11 @@
 //! partially-used and reused blocks, so that the two differ in nothing else. It runs on every part.
 
 use super::llh::Llh;
+use super::pages::BuildUnits;
 use super::{Blueprint, Entry};
 use crate::plan::Io;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
     buffered: true,
@@ -15,3 +16,5 @@ pub(super) const ENTRY: Entry = Entry {
     apart: Entry::NONE_APART,
     build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
 };
+
+pub(crate) const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, false));

@@ -20,6 +20,7 @@ mod recover;
 mod write;
 
 use super::gather::Gather;
+use super::pages::{BuildUnits, Units};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Divisor, Extent};
@@ -40,7 +41,7 @@ use bank::{Bank, Life, NOWHERE, Threshold, Transitions};
 use buffers::{Append, Buffer, NOBODY};
 use code::Coder;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     buffered: true,
@@ -48,6 +49,8 @@ pub(super) const ENTRY: Entry = Entry {
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
 };
+
+pub(crate) const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
 
 /// Refuses a code that the settings name and that low pages of the part cannot have.
 ///
@@ -204,7 +207,7 @@ impl Llh {
 
     #[inline]
     fn write_piece(&mut self, io: &mut Io, stream: u32, piece: Piece) -> Flash<()> {
-        let (mut old, mut after) = (Data::ZERO, Gate::NONE);
+        let (mut old, mut after) = (Data::ZERO, io.arrival());
         if piece.sectors < self.sectors_per_subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
@@ -309,6 +312,12 @@ impl Llh {
     }
 }
 
+impl Units for Llh {
+    fn holds(&self, unit: u32) -> bool {
+        self.map[unit as usize] != UNMAPPED
+    }
+}
+
 impl Ftl for Llh {
     fn unit_subpages(&self) -> u32 {
         1
@@ -330,7 +339,7 @@ impl Ftl for Llh {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent);
+        let stream = self.streams.stream_of(extent, io.life());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }
@@ -346,7 +355,7 @@ impl Ftl for Llh {
         }
         let request = io.request();
         for &(ppn, subpages) in &self.coded {
-            io.read_coded(ppn, subpages, Cause::Host, Gate::NONE, request)?;
+            io.read_coded(ppn, subpages, Cause::Host, io.arrival(), request)?;
         }
         self.wanted.read(io, self.settings.read, Cause::Host, request)
     }

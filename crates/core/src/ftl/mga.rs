@@ -29,6 +29,7 @@ mod write;
 
 use super::gather::Gather;
 use super::page;
+use super::pages::{BuildUnits, Units};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Figure, Ftl, Report};
 use crate::geometry::Extent;
@@ -46,7 +47,7 @@ use pages::{Pages, Rules};
 use space::Space;
 use write::Image;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
     read: None,
@@ -54,6 +55,8 @@ pub(super) const ENTRY: Entry = Entry {
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
 };
+
+pub(crate) const UNITS: BuildUnits = |io, blueprint| Box::new(Mga::new(io, blueprint));
 
 /// Subpages of one physical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,6 +215,12 @@ fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
     match groups.iter_mut().rev().find(|group| group.ppn == more.ppn) {
         Some(group) => group.subpages |= more.subpages,
         None => groups.push(more),
+    }
+}
+
+impl Units for Mga {
+    fn holds(&self, unit: u32) -> bool {
+        self.map.place(unit / self.subpages, unit % self.subpages) != UNMAPPED
     }
 }
 

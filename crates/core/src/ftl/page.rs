@@ -123,7 +123,7 @@ impl Ftl for Page {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent);
+        let stream = self.streams.stream_of(extent, io.life());
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }

@@ -1,6 +1,7 @@
-//! What a layer offers a file system beside the commands of [`Ftl`]: pages with their contents, and TRIM of whole blocks.
+//! What a layer offers a file system beside the commands of [`Ftl`]: pages with their contents, and TRIM of whole blocks; or,
+//! where it maps subpages, to know which it holds, the commands being given as inner requests ([`crate::plan::inner`]).
 
-use super::Ftl;
+use super::{Blueprint, Ftl};
 use crate::nand::Flash;
 use crate::nand::data::Data;
 use crate::plan::{Cause, Gate, Io};
@@ -35,3 +36,12 @@ pub trait Pages: Ftl {
     /// How many pages of logical block `block`, from its first on, may have been written: no later one was since its trim.
     fn written(&self, io: &Io, block: u32) -> u32;
 }
+
+/// A layer that maps subpages, and so takes a file system whose pages are subpages.
+pub trait Units: Ftl {
+    /// Whether logical subpage `unit` was written since it was trimmed last.
+    fn holds(&self, unit: u32) -> bool;
+}
+
+/// Builds one over erased flash.
+pub type BuildUnits = fn(&Io, &Blueprint) -> Box<dyn Units>;

@@ -25,6 +25,8 @@ pub enum VictimPolicy {
 pub enum Allocation {
     /// The plane that the logical address names (modulo the number of planes; channels vary fastest).
     Static,
+    /// The planes of the channel that the logical address names (modulo the number of channels), in turn.
+    Channel,
     /// The next plane in turn; channels vary fastest.
     RoundRobin,
     /// The plane whose die has the fewest operations waiting, the next in turn among ties.
@@ -55,6 +57,8 @@ pub enum Classifier {
     Sequence,
     /// Addresses below a boundary are hot (LLH paper, Sec. 5.3, for the Zipf traces): an oracle.
     Address,
+    /// What the file system above the layer expects to live less than most is hot (the co-design paper's future work).
+    Hint,
 }
 
 /// Where hot addresses end.

@@ -25,7 +25,7 @@ pub(super) const DMA_FGM: Entry = Entry {
     ..subpage::ENTRY
 };
 
-pub(super) const SPFTL: Entry = Entry {
+pub(crate) const SPFTL: Entry = Entry {
     name: "spftl",
     about: "SPREAD: fine-grained map, only wanted words are sensed and transferred",
     read: Some(ReadMode::Spread),

@@ -9,6 +9,7 @@
 
 use super::gather::Gather;
 use super::page::log_report;
+use super::pages::{BuildUnits, Units};
 use super::settings::FtlSettings;
 use super::{Blueprint, Entry, Ftl, Report};
 use crate::geometry::Extent;
@@ -20,7 +21,7 @@ use crate::plan::port::{Piece, pieces};
 use crate::plan::{Cause, Gate, Io};
 use crate::units::{Nanos, SECTOR_BYTES};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     read: None,
@@ -28,6 +29,8 @@ pub(super) const ENTRY: Entry = Entry {
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
 };
+
+pub(crate) const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprint));
 
 struct Subpage {
     settings: FtlSettings,
@@ -59,7 +62,7 @@ impl Subpage {
 
     #[inline]
     fn write_piece(&mut self, io: &mut Io, stream: u32, piece: Piece) -> Flash<()> {
-        let (mut old, mut after) = (Data::ZERO, Gate::NONE);
+        let (mut old, mut after) = (Data::ZERO, io.arrival());
         if piece.sectors < self.sectors_per_subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
@@ -86,6 +89,12 @@ impl Subpage {
     }
 }
 
+impl Units for Subpage {
+    fn holds(&self, unit: u32) -> bool {
+        self.log.locate(unit) != Location::Unmapped
+    }
+}
+
 impl Ftl for Subpage {
     fn unit_subpages(&self) -> u32 {
         1
@@ -99,7 +108,7 @@ impl Ftl for Subpage {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent);
+        let stream = self.streams.stream_of(extent, io.life());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }

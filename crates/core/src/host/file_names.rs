@@ -4,6 +4,8 @@
 //! ([`Source::file_names`](super::request::Source::file_names)). The table grows with the different names, and with
 //! nothing else; a trace is read without one unless its reader asks for names.
 
+use crate::plan::inner::Kin;
+use crate::rng::mix;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,6 +48,15 @@ impl FileNames {
         self.names.get(number as usize).map(|name| &**name)
     }
 
+    /// With which files that of `number` goes by its name: numbers of what stands before its last separator, and behind the last
+    /// dot after that, in small letters.
+    pub fn kin(&self, number: u32) -> Kin {
+        let Some(name) = self.name(number) else { return Kin::default() };
+        let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
+        let suffix = file.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        Kin { directory: number_of(directory), suffix: number_of(suffix) }
+    }
+
     /// How many names there are: numbers are below this.
     pub fn len(&self) -> usize {
         self.names.len()
@@ -57,9 +68,31 @@ impl FileNames {
     }
 }
 
+/// A number for `text` that others hardly have; 0 for none.
+fn number_of(text: &str) -> u64 {
+    let mixed = text.bytes().fold(0, |all, byte| mix(all ^ u64::from(byte.to_ascii_lowercase())));
+    if text.is_empty() { 0 } else { mixed.max(1) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kin_by_directory_and_suffix() {
+        let mut names = FileNames::default();
+        let mut kin = |name: &str| {
+            let number = names.number(name.as_bytes());
+            names.kin(number)
+        };
+        let one = kin("C:\\mail\\E00.LOG");
+        assert_eq!(one, kin("c:\\MAIL\\e01.log"));
+        assert_eq!(one.suffix, kin("/var/b.log").suffix);
+        assert_ne!(one.suffix, kin("/var/b.edb").suffix);
+        assert_eq!(kin("$LogFile"), Kin::default());
+        assert_eq!(kin("a.d/b").suffix, 0);
+        assert_eq!(names.kin(NO_FILE), Kin::default());
+    }
 
     #[test]
     fn numbers_follow_first_appearance() {

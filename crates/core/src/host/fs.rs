@@ -19,28 +19,34 @@
 //! which all metadata stays once it was read, is taken to suffice.
 
 mod bytes;
+mod candidates;
 mod collect;
 mod commit;
 pub mod device;
 mod directory;
 pub mod imbalance;
 mod inode;
+pub mod layers;
+mod lifetimes;
 mod link;
 mod mount;
 mod names;
 pub mod replay;
 pub mod schemes;
 mod space;
+mod store;
 mod verify;
 
 use crate::nand::Halt;
 use crate::nand::data::Data;
+use crate::plan::inner::Kin;
 use crate::units::Nanos;
 use device::{Device, NO_PAGE, Purpose, Shape};
 use directory::Directory;
 pub use directory::LONGEST_NAME;
 pub use inode::Kind;
 use inode::{Inode, Leaf, Place, most_pages, place};
+use lifetimes::Lifetimes;
 use schemes::{Scheme, View};
 pub use space::Status;
 use space::{Part, Space};
@@ -147,6 +153,8 @@ pub struct FileSystem {
     /// Blocks cleaned since the last commit.
     uncommitted: u32,
     counters: Counters,
+    /// How long pages of files live, where the layer below wants to know.
+    lifetimes: Option<Lifetimes>,
 }
 
 impl FileSystem {
@@ -173,6 +181,7 @@ impl FileSystem {
             collecting: false,
             uncommitted: 0,
             counters: Counters::default(),
+            lifetimes: None,
         };
         filesystem.inodes.push(Some(Inode::new(Kind::File, shape.channels)));
         filesystem
@@ -198,6 +207,29 @@ impl FileSystem {
     /// each, and an updating block of metadata.
     fn critical(&self) -> u64 {
         7 * u64::from(self.shape.pages_per_block) + 4
+    }
+
+    /// From now on the device hears of pages that are free once a commit has freed them, not only of whole blocks.
+    pub fn discards_pages(&mut self) {
+        self.space.note_freed();
+    }
+
+    /// From now on the device hears how long what is written will live.
+    pub fn foretells(&mut self) {
+        let mut lifetimes = Lifetimes::default();
+        for (ino, inode) in self.inodes.iter().enumerate().skip(ROOT as usize) {
+            if let Some(inode) = inode.as_ref().filter(|inode| inode.kind == Kind::File) {
+                inode.pages(self.width).for_each(|_| lifetimes.born(ino as u32));
+            }
+        }
+        self.lifetimes = Some(lifetimes);
+    }
+
+    /// The file `ino`, which is new, is likely to share the fate of its kin.
+    pub fn set_kin(&mut self, ino: u32, kin: Kin) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.begin(ino, kin);
+        }
     }
 
     /// The device's shape.
@@ -278,10 +310,12 @@ impl FileSystem {
 
     /// Something in the record of `ino` changed.
     fn touch(&mut self, ino: u32) {
-        if self.dirty.insert(ino) {
+        // What was touched since the last commit needs no more.
+        if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
+            self.dirty.insert(ino);
             self.pending += 2;
+            self.touch_record(ino);
         }
-        self.touch_record(ino);
     }
 
     /// The page of the inode file that holds `ino` must be written.
@@ -325,6 +359,9 @@ impl FileSystem {
         };
         if old != NO_PAGE {
             inode.channels[shape.channel(old) as usize] -= 1;
+        }
+        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, old != NO_PAGE, to) {
+            lifetimes.died(ino);
         }
         if to != NO_PAGE {
             inode.channels[shape.channel(to) as usize] += 1;
@@ -372,6 +409,9 @@ impl FileSystem {
         self.admit(device, holes + 4 + holes.min(2 + holes / u64::from(self.width)))?;
         self.collect_in_turn(device)?;
         let channels = self.place(device, ino, pages);
+        if let Some(lifetimes) = &self.lifetimes {
+            device.will_live(lifetimes.expect(ino));
+        }
         let steps =
             pages.chunks(WRITE_STEP).zip(channels.chunks(WRITE_STEP)).zip(contents.chunks(WRITE_STEP * per_page));
         for ((pages, channels), contents) in steps {
@@ -381,6 +421,13 @@ impl FileSystem {
                 let to = self.space.allocate(channel).ok_or(Fault::Full)?;
                 device.write(to, contents, Purpose::Data)?;
                 self.counters.data_pages += 1;
+                let overwrites = self.inode(ino)?.pointer(page, self.width) != NO_PAGE;
+                if let Some(lifetimes) = &mut self.lifetimes {
+                    if overwrites {
+                        lifetimes.died(ino);
+                    }
+                    lifetimes.born(ino);
+                }
                 self.point(ino, page, to);
             }
         }
@@ -393,7 +440,8 @@ impl FileSystem {
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
         let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
         let (write_time, read_time) = device.page_times();
-        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel)).collect();
+        let below = self.crowded_below();
+        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel, below)).collect();
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {
@@ -407,13 +455,14 @@ impl FileSystem {
             }
         }
         let count = pages.len() as u32;
-        let depth = self.scheme.depth(count, channels).max(1);
-        let mut placed = Vec::with_capacity(pages.len());
+        let deep = self.scheme.goes_deep(count);
+        let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
         while placed.len() < pages.len() {
             let (issued, turn) = (&self.issued, self.turn);
             let view = View {
                 pages: count,
                 file: &file,
+                given: &given,
                 issued,
                 reading: &reading,
                 work: &work,
@@ -422,14 +471,20 @@ impl FileSystem {
                 turn,
             };
             let channel = self.scheme.choose(&view);
-            let pages = depth.min(count - placed.len() as u32);
+            let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
             placed.extend((0..pages).map(|_| channel));
             file[channel as usize] += pages;
+            given[channel as usize] += pages;
             work[channel as usize] += Nanos::from(pages) * write_time;
             self.issued[channel as usize] += u64::from(pages);
             self.turn = (channel + 1) % channels;
         }
         placed
+    }
+
+    /// Whether a write of `pages` pages gives each channel all of its pages at once, in the order in which they are handed over.
+    pub fn goes_deep(&self, pages: u32) -> bool {
+        self.scheme.goes_deep(pages)
     }
 
     /// `pages` pages of files were read from `channel`: schemes count what is issued to a channel.

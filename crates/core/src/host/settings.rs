@@ -20,11 +20,33 @@ pub enum Files {
     Addresses,
 }
 
-/// Settings of the file system of `codesign` and `fs-page`.
+/// Which pages of a large write a channel gets together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DepthPages {
+    /// Consecutive ones.
+    Consecutive,
+    /// On n channels every n-th, so that neighbours lie on different channels.
+    Apart,
+}
+
+/// What a file system tells the layer below of what it no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Discard {
+    /// Pages where the layer maps subpages, blocks else.
+    Auto,
+    /// Blocks, when all of their pages are free.
+    Blocks,
+    /// Pages too, after the commit that freed them.
+    Pages,
+}
+
+/// Settings of a file system above a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
     pub scheme: String,
+    /// Which pages schemes with dynamic depth put on one channel.
+    pub depth_pages: DepthPages,
     /// Hand-over of the FTL's memory, for each command group.
     pub dispatch_overhead: Nanos,
     /// Which file a request belongs to.
@@ -37,6 +59,8 @@ pub struct FileSystemSettings {
     pub gc_gain: f64,
     /// How long after a change a commit makes it durable, if nobody asks for that before.
     pub commit_interval: Nanos,
+    /// What the layer hears of what is free.
+    pub discard: Discard,
 }
 
 #[cfg(test)]
@@ -45,12 +69,14 @@ impl Default for FileSystemSettings {
     fn default() -> Self {
         FileSystemSettings {
             scheme: "rr".into(),
+            depth_pages: DepthPages::Consecutive,
             dispatch_overhead: 3000,
             files: Files::Names,
             file_bytes: 64 << 20,
             gc_start: 0.05,
             gc_gain: 0.1,
             commit_interval: 5_000_000_000,
+            discard: Discard::Auto,
         }
     }
 }

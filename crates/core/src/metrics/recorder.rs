@@ -36,8 +36,8 @@ struct Window {
     read_sum: u64,
     writes: u64,
     write_sum: u64,
-    /// Response times of all requests, trims and flushes too.
-    sum: u64,
+    /// Request-nanoseconds that requests were outstanding in this window; kept with percentiles only.
+    outstanding: u64,
     max: Nanos,
     flash: FlashTotals,
     read_tail: Tail,
@@ -60,7 +60,7 @@ pub struct Recorder {
     sampled: FlashTotals,
     next_sample: Nanos,
     last_completion: Nanos,
-    /// Whether windows have percentiles.
+    /// Whether windows have percentiles, and the requests outstanding in them.
     percentiles: bool,
 }
 
@@ -102,7 +102,7 @@ impl Recorder {
                 one.read_sum += two.read_sum;
                 one.writes += two.writes;
                 one.write_sum += two.write_sum;
-                one.sum += two.sum;
+                one.outstanding += two.outstanding;
                 one.max = one.max.max(two.max);
                 one.flash = add(one.flash, two.flash);
                 one.read_tail.merge(&two.read_tail);
@@ -136,11 +136,22 @@ impl Recorder {
         self.next_sample = now + self.window;
     }
 
-    /// Mean of the requests outstanding in a window, by Little's law: the sum of the response times of what completed in it over
-    /// its length. The last window ends with the last completion.
+    /// Mean of the requests outstanding in a window. The last one ends with the last completion.
     fn outstanding(&self, index: u64, window: &Window) -> f64 {
         let length = self.window.min((self.last_completion - self.start).saturating_sub(index * self.window));
-        window.sum as f64 / length.max(1) as f64
+        window.outstanding as f64 / length.max(1) as f64
+    }
+
+    /// Books a request that was outstanding for `latency` up to `now` to the windows in which it was.
+    fn note_outstanding(&mut self, latency: Nanos, now: Nanos) {
+        let mut end = now - self.start;
+        let begin = end.saturating_sub(latency);
+        while end > begin {
+            let index = (end - 1) / self.window;
+            let from = begin.max(index * self.window);
+            self.windows[index as usize].outstanding += end - from;
+            end = from;
+        }
     }
 
     /// The time series.
@@ -208,7 +219,6 @@ impl Observer for Recorder {
         let window = self.window_at(now);
         window.requests += 1;
         window.bytes += bytes;
-        window.sum += latency;
         window.max = window.max.max(latency);
         match kind {
             RequestKind::Read if percentiles => window.read_tail.record(latency),
@@ -219,6 +229,9 @@ impl Observer for Recorder {
             RequestKind::Read => (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency),
             RequestKind::Write => (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency),
             _ => {}
+        }
+        if percentiles {
+            self.note_outstanding(latency, now);
         }
     }
 

@@ -3,17 +3,24 @@
 //! One classifier is one file and one arm of `classifier`.
 
 mod address;
+mod hint;
 mod recency;
 mod sequence;
 mod size;
 
 use crate::ftl::settings::{Classifier, FtlSettings};
 use crate::geometry::Extent;
+use crate::plan::inner::Life;
 
 /// A classifier.
 pub trait HotCold: Send {
     /// Whether a write of `extent` is hot. It is told of every write of the host, in order.
     fn is_hot(&mut self, extent: Extent) -> bool;
+
+    /// The same of a write that somebody above the layer says something about.
+    fn is_hot_for(&mut self, extent: Extent, _life: Life) -> bool {
+        self.is_hot(extent)
+    }
 }
 
 /// The classifier that the configuration names, for `units` units of `unit_sectors` sectors.
@@ -23,6 +30,7 @@ fn classifier(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Option<B
         Classifier::Size => Some(Box::new(size::Size)),
         Classifier::Recency => Some(Box::new(recency::Recency::new(units, unit_sectors))),
         Classifier::Sequence => Some(Box::new(sequence::Sequence::new(unit_sectors))),
+        Classifier::Hint => Some(Box::new(hint::Hint::default())),
         Classifier::Address => Some(Box::new(address::Address::new(settings.hot_below, units, unit_sectors))),
     }
 }
@@ -46,9 +54,9 @@ impl StreamChooser {
         StreamChooser { classifier: classifier(settings, units, unit_sectors) }
     }
 
-    /// The stream of a write of `extent`: 0, or 1 where it is cold and cold data has a stream.
+    /// The stream of a write of `extent` that will live for `life`: 0, or 1 where it is cold and cold data has a stream.
     #[inline]
-    pub fn stream_of(&mut self, extent: Extent) -> u32 {
-        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot(extent)))
+    pub fn stream_of(&mut self, extent: Extent, life: Life) -> u32 {
+        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot_for(extent, life)))
     }
 }

@@ -38,13 +38,22 @@ pub struct HostPort {
     write_number: u64,
     /// Bytes of the present write where a server brought them, from this sector on.
     incoming: Option<(u64, Box<[u8]>)>,
+    /// What logical subpages hold from this one on, where a layer above says it.
+    subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
 }
 
 impl HostPort {
     /// A port for subpages of `subpage_bytes`.
     pub fn new(payload: Payload, subpage_bytes: u32) -> Self {
-        HostPort { payload, subpage_bytes, write_number: 0, incoming: None, delivered: Vec::new() }
+        HostPort {
+            payload,
+            subpage_bytes,
+            write_number: 0,
+            incoming: None,
+            subpages: (0, Vec::new()),
+            delivered: Vec::new(),
+        }
     }
 
     /// Whether contents matter at all.
@@ -70,12 +79,22 @@ impl HostPort {
         self.incoming = incoming;
     }
 
+    /// Writes bring whole subpages with these contents, from logical subpage `first` on, until the next call; with none the
+    /// host writes.
+    pub(super) fn bring_subpages(&mut self, first: u32, contents: &[Data]) {
+        self.subpages.0 = first;
+        self.subpages.1.clear();
+        self.subpages.1.extend_from_slice(contents);
+    }
+
     /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
     /// written.
     #[inline]
     pub fn written(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
+        let (first, subpages) = &self.subpages;
         match self.payload {
             Payload::None => Data::ZERO,
+            _ if !subpages.is_empty() => subpages[(piece.lsn - first) as usize],
             Payload::Tag => Data(self.tag(piece, old)),
             Payload::Bytes => self.bytes(buffers, piece, old),
         }
@@ -117,6 +136,11 @@ impl HostPort {
         if self.active() {
             self.delivered.push((lsn, data));
         }
+    }
+
+    /// Puts back what [`Self::take_delivered`] took.
+    pub(super) fn redeliver(&mut self, delivered: Vec<(u32, Data)>) {
+        self.delivered = delivered;
     }
 
     /// What was delivered since the last call, in order of delivery.

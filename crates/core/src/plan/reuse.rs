@@ -14,7 +14,8 @@ impl Io {
         let all = first_subpages(self.geometry().subpages_per_page);
         self.read(ppn, all, 0, ReadPolicy::PAGE, cause, after, signal)?;
         let part = self.nand.part();
-        self.counters.wanted[cause as usize] -= u64::from(part.page_bytes - subpages * part.subpage_bytes);
+        self.counters.wanted[self.counted_as(cause) as usize] -=
+            u64::from(part.page_bytes - subpages * part.subpage_bytes);
         if self.timed {
             let link_bytes = subpages.next_multiple_of(self.transfer_subpages) * part.subpage_bytes;
             self.plan.last_mut().expect("an operation was pushed").link_bytes = link_bytes;

@@ -142,6 +142,7 @@ impl<'a> Served<'a> {
 mod tests {
     use super::*;
     use crate::config;
+    use crate::host::fs::layers::is_file_system;
     use crate::rng::Rng;
     use crate::run::Warmup;
     use std::ops::ControlFlow;
@@ -212,13 +213,22 @@ mod tests {
         assert_eq!(summary.payload, "bytes");
     }
 
+    const LLH_FILES: [&str; 5] = [
+        "ssd.blocks_per_plane=96",
+        "ssd.over_provisioning=200%",
+        "part.cell=mlc",
+        "part.order=low-low-high",
+        "part.nop=2",
+    ];
+
     #[test]
     fn every_layer_returns_what_was_written() {
         for entry in crate::host::layers() {
             // What a layer cannot do without.
             let needs: &[&str] = match entry.name {
                 "llh" => &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"],
-                "codesign" | "fs-page" => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
+                "fs-llh" => &LLH_FILES,
+                name if is_file_system(name) => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
                 _ => &[],
             };
             against_array(entry.name, Fidelity::Count, needs, true);

@@ -8,8 +8,8 @@ use crate::config::Drive;
 use crate::error::{Error, Result};
 use crate::ftl::{Blueprint, Entry, Report};
 use crate::geometry::{Extent, RequestKind};
-use crate::host::fs::replay::is_file_system;
-use crate::host::request::{Arrivals, Request, Source};
+use crate::host::fs::layers::is_file_system;
+use crate::host::request::{Arrivals, NO_FILE, Request, Source};
 use crate::host::settings::Acknowledge;
 use crate::host::shadow::Shadow;
 use crate::metrics::recorder::{FlashTotals, Recorder};
@@ -18,6 +18,7 @@ use crate::metrics::snapshots::Snapshots;
 use crate::nand::data::Payload;
 use crate::nand::faults::Faults;
 use crate::nand::{Nand, NandCounters};
+use crate::plan::inner::Kin;
 use crate::plan::{Cause, Io, IoCounters};
 use crate::sim::device::{Command, Device, Verifier};
 use crate::sim::engine::Engine;
@@ -433,7 +434,22 @@ impl<'a> Session<'a> {
         } else if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
+        self.learn_names(source, request);
         Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
+    }
+
+    /// What the name of the file of `request` says, where it is new and names are known, becomes known to the drive.
+    #[inline]
+    fn learn_names(&mut self, source: &dyn Source, request: Request) {
+        let kin = &mut self.device.io.kin;
+        let known = (kin.len() as u32).max(1);
+        if request.file != NO_FILE
+            && request.owner() >= known
+            && let Some(names) = source.file_names()
+        {
+            kin.resize(known as usize, Kin::default());
+            kin.extend((known..=request.owner()).map(|owner| names.kin(owner - 1)));
+        }
     }
 
     fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {

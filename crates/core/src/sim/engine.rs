@@ -3,7 +3,7 @@
 //! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
 //! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
 //! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
-//! with it. A bus is taken first come, first served, for data in (with its command and address) and for data out; the command
+//! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come, first served, for data in (with its command and address) and for data out; the command
 //! and address of a read or erase go before data, so that no array waits for the data of another. With the cache register,
 //! a die moves one batch while its array works on the next of the same kind.
 
@@ -107,6 +107,8 @@ pub struct Engine {
     free_edges: Vec<u32>,
     closing: Vec<u32>,
     completed: Vec<u32>,
+    /// Dies to start once a plan was taken or a gate has closed.
+    woken: Vec<u32>,
     buffer_freed: u64,
     collections: Vec<Nanos>,
 }
@@ -144,6 +146,7 @@ impl Engine {
             free_edges: Vec::new(),
             closing: Vec::new(),
             completed: Vec::new(),
+            woken: Vec::new(),
             buffer_freed: 0,
             collections: Vec::new(),
         }
@@ -238,6 +241,17 @@ impl Engine {
             self.enqueue(io, operation, data_at);
         }
         io.plan.clear();
+        self.kick_woken();
+    }
+
+    /// Starts the dies that something became ready in, in that order: each knows by now all that became ready with it, so that
+    /// planes go together.
+    #[inline]
+    fn kick_woken(&mut self) {
+        for index in 0..self.woken.len() {
+            self.kick(self.woken[index]);
+        }
+        self.woken.clear();
     }
 
     #[inline]
@@ -281,7 +295,7 @@ impl Engine {
         }
         if waits == 0 {
             self.make_ready(index);
-            self.kick(die);
+            self.woken.push(die);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::ftl::settings::{Classifier, FtlSettings, HotBelow};
 use crate::geometry::Extent;
 use crate::nand::wear::{Bias, Wear};
 use crate::parts::hot_cold::StreamChooser;
+use crate::plan::inner::Life;
 use crate::units::KIB;
 
 /// Tables 2 to 4: endurance, page, pages of a block, spare area in percent; losses to the threshold voltage and to
@@ -86,7 +87,7 @@ fn written(name: &str, (classifier, hot_below): (Classifier, HotBelow), requests
     while let Some(request) = source.next_request().unwrap() {
         last = request.arrival;
         if request.kind == RequestKind::Write {
-            let stream = chooser.stream_of(Extent { sector: request.sector, sectors: request.sectors });
+            let stream = chooser.stream_of(Extent { sector: request.sector, sectors: request.sectors }, Life::Unknown);
             writes += 1;
             pages[stream as usize] += u64::from(request.sectors) / UNIT_SECTORS;
         }

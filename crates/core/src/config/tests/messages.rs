@@ -252,6 +252,19 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              spread command; expected its times in part.t_read_words too",
     ),
     (
+        "llh-16g",
+        &["ftl.classifier=hint"],
+        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints come from a file \
+             system above a layer that tells hot from cold; expected ftl.name = fs-llh, fs-hotcold, fs-subpage or fs-spftl, or \
+             another classifier",
+    ),
+    (
+        "codesign-8ch",
+        &["ftl.name=codesign", "fs.discard=page"],
+        "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map forgets whole \
+             blocks only; expected fs.discard = block, or auto",
+    ),
+    (
         "mga-16k",
         &["buffer.size=8KiB"],
         "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the write \

@@ -136,7 +136,7 @@ impl Mga {
             Piece { lsn: lpn * subpages + index, first: from - index * per_subpage, sectors: to - from }
         };
         let ragged = |piece: Piece| piece.sectors < per_subpage;
-        let mut after = Gate::NONE;
+        let mut after = io.arrival();
         if ragged(piece_of(begin)) || ragged(piece_of(end - 1)) {
             self.groups.clear();
             for index in [begin, end - 1] {

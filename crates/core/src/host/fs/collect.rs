@@ -112,7 +112,7 @@ impl FileSystem {
         if wear(home) > wear(least) + allowed {
             return least;
         }
-        if self.is_crowded(home) { self.expects_most() } else { home }
+        if self.is_crowded(home, self.crowded_below()) { self.expects_most() } else { home }
     }
 
     /// The channel that will have the most free pages after the next commit.
@@ -121,11 +121,16 @@ impl FileSystem {
         (0..self.shape.channels).max_by_key(|&channel| expected(channel)).unwrap_or(0)
     }
 
-    /// Whether `channel` has so much less free space than another that it should get no more pages for now.
-    pub(super) fn is_crowded(&self, channel: u32) -> bool {
+    /// Free pages below which a channel has so much less free space than another that it should get no more pages for now.
+    pub(super) fn crowded_below(&self) -> u64 {
         let blocks = (self.shape.blocks_per_channel / FREE_SPREAD).max(1);
         let allowed = u64::from(blocks) * u64::from(self.shape.pages_per_block);
-        self.space.expected_in(channel) + allowed < self.space.expected_in(self.expects_most())
+        self.space.expected_in(self.expects_most()).saturating_sub(allowed)
+    }
+
+    /// Whether `channel` is, where that is `below`.
+    pub(super) fn is_crowded(&self, channel: u32, below: u64) -> bool {
+        self.space.expected_in(channel) < below
     }
 
     /// The next commit writes this record anew.

@@ -10,6 +10,7 @@ use super::inode::{INODE_BYTES, Inode};
 use super::space::Part;
 use super::{Done, Fault, FileSystem, INODE_FILE};
 use crate::rng::mix;
+use std::collections::BTreeMap;
 
 /// First bytes of a checkpoint.
 const MAGIC: u64 = 0x7061_6c69_6d70_6673;
@@ -64,17 +65,22 @@ impl Checkpoint {
 
 /// A page of pointers.
 fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
-    let mut bytes: Vec<u8> = pointers.flat_map(u32::to_le_bytes).collect();
-    bytes.resize(shape.page_bytes as usize, u8::MAX);
+    let mut bytes = vec![u8::MAX; shape.page_bytes as usize];
+    for (place, pointer) in bytes.chunks_exact_mut(4).zip(pointers) {
+        place.copy_from_slice(&pointer.to_le_bytes());
+    }
     bytes
 }
 
 impl FileSystem {
-    /// Writes a page of metadata; returns where.
-    fn write_metadata(&mut self, device: &mut dyn Device, bytes: &[u8]) -> Done<u32> {
+    /// Writes the page of metadata that `encode` makes; returns where.
+    fn write_metadata(&mut self, device: &mut dyn Device, encode: impl FnOnce(&Self) -> Vec<u8>) -> Done<u32> {
         let to = self.space.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
         self.metadata_turn = (self.metadata_turn + 1) % self.shape.channels;
-        let contents = device.hold(bytes);
+        let contents = match device.anything() {
+            Some(contents) => contents,
+            None => device.hold(&encode(self)),
+        };
         device.write(to, &contents, Purpose::Metadata)?;
         self.counters.metadata_pages += 1;
         Ok(to)
@@ -84,6 +90,9 @@ impl FileSystem {
     pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.is_dirty() || self.sequence == 0 {
             self.write_tree(device)?;
+            for (first, pages) in self.space.take_freed() {
+                device.discard(first, pages)?;
+            }
         }
         for block in self.space.take_empty() {
             device.trim(block)?;
@@ -100,22 +109,18 @@ impl FileSystem {
             self.write_pointers(device, ino)?;
         }
         for page in std::mem::take(&mut self.dirty_inode_pages) {
-            let bytes = self.encode_inodes(page);
-            match bytes {
-                Some(bytes) => {
-                    let to = self.write_metadata(device, &bytes)?;
-                    self.point(INODE_FILE, page, to);
-                }
-                // No inode is left in it.
-                None if self.inode(INODE_FILE)?.pointer(page, self.width) != NO_PAGE => {
-                    self.point(INODE_FILE, page, NO_PAGE);
-                }
-                None => {}
+            if self.inodes_in(page).any(|(_, inode)| inode.is_some()) {
+                let to = self.write_metadata(device, |filesystem| filesystem.encode_inodes(page))?;
+                self.point(INODE_FILE, page, to);
+            } else if self.inode(INODE_FILE)?.pointer(page, self.width) != NO_PAGE {
+                self.point(INODE_FILE, page, NO_PAGE);
             }
         }
         self.write_pointers(device, INODE_FILE)?;
         self.write_checkpoint(device)?;
-        self.dirty.clear();
+        for ino in std::mem::take(&mut self.dirty) {
+            self.inode_mut(ino).dirty = false;
+        }
         self.pending = 0;
         self.uncommitted = 0;
         self.counters.commits += 1;
@@ -127,8 +132,11 @@ impl FileSystem {
         let page_bytes = self.shape.page_bytes as usize;
         let Some(directory) = self.directories.get_mut(&ino) else { return Ok(()) };
         let dirty = std::mem::take(&mut directory.dirty);
-        for (page, bytes) in directory.encode(&dirty, page_bytes) {
-            let to = self.write_metadata(device, &bytes)?;
+        // Encoding goes over all names.
+        let mut encoded =
+            if device.anything().is_some() { BTreeMap::new() } else { directory.encode(&dirty, page_bytes) };
+        for page in dirty {
+            let to = self.write_metadata(device, |_| encoded.remove(&page).unwrap_or_default())?;
             self.point(ino, page, to);
         }
         Ok(())
@@ -142,8 +150,11 @@ impl FileSystem {
             if !leaf.dirty {
                 continue;
             }
-            let bytes = pointers(shape, leaf.pointers.iter().copied());
-            let to = self.write_metadata(device, &bytes)?;
+            let to = self.write_metadata(device, |filesystem| {
+                let inode = filesystem.inodes[ino as usize].as_ref();
+                let leaf = inode.and_then(|inode| inode.leaves[index].as_ref()).expect("the leaf that is written");
+                pointers(shape, leaf.pointers.iter().copied())
+            })?;
             self.space.own(to, ino, Part::Leaf(index as u32));
             let leaf = self.inode_mut(ino).leaves[index].as_mut().expect("the leaf that was written");
             leaf.dirty = false;
@@ -152,9 +163,11 @@ impl FileSystem {
         }
         let inode = self.inode(ino)?;
         if inode.root_dirty && inode.leaves.len() > 1 {
-            let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
-            let bytes = pointers(shape, homes);
-            let to = self.write_metadata(device, &bytes)?;
+            let to = self.write_metadata(device, |filesystem| {
+                let inode = filesystem.inodes[ino as usize].as_ref().expect("the inode that is written");
+                let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
+                pointers(shape, homes)
+            })?;
             self.space.own(to, ino, Part::Root);
             let inode = self.inode_mut(ino);
             inode.root_dirty = false;
@@ -164,20 +177,25 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The bytes of page `page` of the inode file; `None` where none of its inodes exists.
-    fn encode_inodes(&self, page: u32) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; self.shape.page_bytes as usize];
+    /// The inodes of page `page` of the inode file, without its own, which stands in the checkpoint; those that it has room for
+    /// in turn.
+    fn inodes_in(&self, page: u32) -> impl Iterator<Item = (usize, Option<&Inode>)> {
         let first = (page * self.inodes_per_page()) as usize;
-        let mut some = false;
-        for (index, record) in bytes.chunks_exact_mut(INODE_BYTES).enumerate() {
-            // The inode file's own inode stands in the checkpoint.
-            let ino = first + index;
-            if let (Some(Some(inode)), true) = (self.inodes.get(ino), ino != INODE_FILE as usize) {
-                inode.encode(record);
-                some = true;
+        (0..self.inodes_per_page() as usize).map(move |index| {
+            let own = first + index == INODE_FILE as usize;
+            (index, self.inodes.get(first + index).and_then(Option::as_ref).filter(|_| !own))
+        })
+    }
+
+    /// The bytes of page `page` of the inode file.
+    fn encode_inodes(&self, page: u32) -> Vec<u8> {
+        let mut bytes = vec![0; self.shape.page_bytes as usize];
+        for (index, inode) in self.inodes_in(page) {
+            if let Some(inode) = inode {
+                inode.encode(&mut bytes[index * INODE_BYTES..][..INODE_BYTES]);
             }
         }
-        some.then_some(bytes)
+        bytes
     }
 
     fn write_checkpoint(&mut self, device: &mut dyn Device) -> Done<()> {
@@ -189,13 +207,13 @@ impl FileSystem {
         }
         let bytes = Checkpoint::encode(self.shape, self.sequence + 1, self.inode(INODE_FILE)?);
         let contents = device.hold(&bytes);
-        device.barrier();
+        device.barrier()?;
         device.write(
             anchors[self.anchor] * self.shape.pages_per_block + self.anchor_next,
             &contents,
             Purpose::Metadata,
         )?;
-        device.barrier();
+        device.barrier()?;
         self.anchor_next += 1;
         self.sequence += 1;
         self.counters.metadata_pages += 1;

@@ -6,6 +6,7 @@
 
 use crate::nand::Flash;
 use crate::nand::data::Data;
+use crate::plan::inner::Life;
 use crate::units::Nanos;
 
 /// No page.
@@ -79,13 +80,27 @@ pub trait Device {
     fn copy(&mut self, from: u32, to: u32) -> Flash<()>;
 
     /// What is written next, and then trimmed, waits until all that was written so far is durable.
-    fn barrier(&mut self);
+    fn barrier(&mut self) -> Flash<()>;
+
+    /// Forgets `pages` pages from `page` on, which are not written again before their block is trimmed. May be undone by a power
+    /// cut. Only where the file system was told to ([`super::FileSystem::discards`]).
+    fn discard(&mut self, _page: u32, _pages: u32) -> Flash<()> {
+        Ok(())
+    }
+
+    /// How long the pages of files that are written from now on will live.
+    fn will_live(&mut self, _life: Life) {}
 
     /// Forgets the pages of `block`, which may be written again from the first on. May be undone by a power cut.
     fn trim(&mut self, block: u32) -> Flash<()>;
 
     /// How many pages of `block`, from the first on, may have been written since its trim.
     fn written(&self, block: u32) -> u32;
+
+    /// Contents of a page, whatever it holds, where nobody will ever look at them.
+    fn anything(&self) -> Option<Vec<Data>> {
+        None
+    }
 
     /// Contents for a page that holds `bytes`.
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data>;

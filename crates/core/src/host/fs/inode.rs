@@ -50,6 +50,8 @@ pub struct Inode {
     pub root_dirty: bool,
     /// Pages of the file in each channel.
     pub channels: Vec<u32>,
+    /// Whether anything of it differs from what the device holds.
+    pub dirty: bool,
 }
 
 /// Where a pointer stands.
@@ -86,6 +88,7 @@ impl Inode {
             root: NO_PAGE,
             root_dirty: false,
             channels: vec![0; channels as usize],
+            dirty: false,
         }
     }
 

@@ -5,23 +5,27 @@
 //! module to the next, which takes `fs.dispatch_overhead` and is one at a time for the whole device (co-design paper, Sec.
 //! III-C.3). Ignored: the link between host and device for what the file system itself reads and writes.
 //!
+//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command group of its
+//! own: they wait in [`Run`] until something else comes.
+//!
 //! Metadata are bytes. Where flash stores fingerprints, their bytes are remembered here under the fingerprint; where it stores
 //! nothing, nothing can be mounted.
 
 use super::device::{Device, Purpose, Shape};
-use crate::ftl::pages::Pages;
+use super::store::Store;
+use crate::nand::Flash;
 use crate::nand::data::{Data, Payload};
-use crate::nand::{Flash, first_subpages};
-use crate::plan::select::ReadPolicy;
+use crate::nand::part::Part;
+use crate::plan::inner::{Inner, Life};
 use crate::plan::{Cause, Gate, Io};
 use crate::rng::mix;
 use crate::units::Nanos;
+use crate::units::SECTOR_BYTES;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What the link remembers between calls.
 pub(super) struct Link {
     pub shape: Shape,
-    pub read: ReadPolicy,
     pub overhead: Nanos,
     /// When the memory of the FTL is handed over next at the earliest.
     free_at: Nanos,
@@ -37,18 +41,41 @@ pub(super) struct Link {
     pub arrived: VecDeque<Gate>,
     /// Blocks trimmed in each channel, each of which the block map erases.
     pub wear: Vec<u64>,
+    /// Time that a page takes on the bus, to be read, and to be programmed, low and high pages alike.
+    moving: Nanos,
+    reading: Nanos,
+    programming: Nanos,
     /// Bytes by fingerprint, and the fingerprints in each page that was written.
     held: BTreeMap<u64, Box<[u8]>>,
     holders: BTreeMap<u32, Vec<u64>>,
     fingerprints: u64,
+    /// What waits to be written as one command.
+    run: Option<Run>,
+    /// How long the pages of files that are written now will live.
+    life: Life,
 }
 
+/// Consecutive pages that are written, or moved, together.
+struct Run {
+    first: u32,
+    pages: u32,
+    contents: Vec<Data>,
+    /// Where they are moved from.
+    from: Option<u32>,
+    cause: Cause,
+    life: Life,
+    /// Their contents have arrived when these close.
+    arrived: Vec<Gate>,
+}
+
+/// Pages of a run at the most.
+const LONGEST_RUN: u32 = 256;
+
 impl Link {
-    /// A link to a device of `shape`.
-    pub fn new(shape: Shape, read: ReadPolicy, overhead: Nanos) -> Self {
+    /// A link to a device of `shape` made of `part`.
+    pub fn new(shape: Shape, part: &Part, overhead: Nanos) -> Self {
         Link {
             shape,
-            read,
             overhead,
             free_at: 0,
             group: None,
@@ -57,15 +84,21 @@ impl Link {
             before: Gate::NONE,
             arrived: VecDeque::new(),
             wear: vec![0; shape.channels as usize],
+            moving: part.bus_rate.time_for(u64::from(part.page_bytes)),
+            reading: (part.t_read + part.t_read_high) / 2,
+            programming: (part.t_program + part.t_program_high) / 2,
             held: BTreeMap::new(),
             holders: BTreeMap::new(),
             fingerprints: 0,
+            run: None,
+            life: Life::Unknown,
         }
     }
 
     /// A request of the host begins: its commands are a group of their own.
     pub fn begin(&mut self) {
         self.group = None;
+        self.run = None;
         self.arrived.clear();
     }
 
@@ -120,27 +153,85 @@ impl Link {
 /// The device for the time of a call.
 pub(super) struct Attached<'a> {
     pub io: &'a mut Io,
-    pub store: &'a mut dyn Pages,
+    pub store: &'a mut dyn Store,
     pub link: &'a mut Link,
 }
 
 impl Attached<'_> {
-    /// Programs `page`, after `after` and what every command follows.
-    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, after: Gate) -> Flash<()> {
+    /// Programs the pages from `page` on, after `after` and what every command follows.
+    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, life: Life, after: Gate) -> Flash<()> {
         let group = self.link.hand_over(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
         let after = Link::all_of(self.io, &[after, group, before]);
         let done = self.io.gate();
-        self.store.write_page(self.io, page, contents, cause, after, done)?;
+        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, life })?;
+        // Where nothing signals it, the layer's memory holds what was written, and keeps it.
+        let done = self.io.used(done);
+        self.wait_for(done);
+        if cause == Cause::Host {
+            let request = self.io.request();
+            self.io.link(if done.is_none() { after } else { done }, request);
+        }
+        Ok(())
+    }
+
+    /// The next barrier waits for `done`.
+    fn wait_for(&mut self, done: Gate) {
+        if done.is_none() {
+            return;
+        }
         if !self.io.is_open(self.link.epoch) {
             self.link.epoch = self.io.gate();
         }
         self.io.link(done, self.link.epoch);
-        if cause == Cause::Host {
-            let request = self.io.request();
-            self.io.link(done, request);
+    }
+
+    /// Puts a page to be written, or moved, behind the run that waits, if it goes on there; else begins another one.
+    fn gather(&mut self, page: Run) -> Flash<()> {
+        let fits = self.link.run.as_ref().is_some_and(|run| {
+            let moves_on = match (run.from, page.from) {
+                (None, None) => true,
+                (Some(from), Some(next)) => from + run.pages == next,
+                _ => false,
+            };
+            let alike = (run.cause, run.life) == (page.cause, page.life);
+            moves_on && alike && run.first + run.pages == page.first && run.pages < LONGEST_RUN
+        });
+        if !fits {
+            self.submit()?;
+            self.link.run = Some(page);
+        } else if let Some(run) = &mut self.link.run {
+            run.pages += 1;
+            run.contents.extend(page.contents);
+            run.arrived.extend(page.arrived);
         }
         Ok(())
+    }
+
+    /// Gives the run that waits to the layer.
+    pub fn submit(&mut self) -> Flash<()> {
+        let Some(mut run) = self.link.run.take() else { return Ok(()) };
+        self.link.group = None;
+        if let Some(from) = run.from {
+            let sectors = run.pages * (self.link.shape.page_bytes / SECTOR_BYTES as u32);
+            run.arrived.push(self.fetch(from, sectors, Cause::Gc, &mut run.contents)?);
+        }
+        let after = Link::all_of(self.io, &run.arrived);
+        self.program(run.first, &run.contents, run.cause, run.life, after)
+    }
+
+    /// Reads pages to be written elsewhere; returns the gate that closes when they have arrived.
+    fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let (after, signal) = (Link::all_of(self.io, &[group]), self.io.gate());
+        self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, life: Life::Unknown })?;
+        Ok(self.io.used(signal))
+    }
+
+    /// The dies of `channel`: every so many, as [`crate::geometry::Geometry::channel_of_die`] says.
+    fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
+        let geometry = self.io.geometry();
+        (channel..geometry.dies()).step_by(geometry.channels as usize)
     }
 }
 
@@ -150,51 +241,67 @@ impl Device for Attached<'_> {
     }
 
     fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()> {
-        match purpose {
-            Purpose::Data => {
-                let arrived = self.link.arrived.pop_front().unwrap_or(Gate::NONE);
-                self.program(page, contents, Cause::Host, arrived)
-            }
+        let (cause, life, arrived) = match purpose {
+            Purpose::Data => (Cause::Host, self.link.life, self.link.arrived.pop_front().unwrap_or(Gate::NONE)),
             Purpose::Metadata => {
                 if self.io.nand().payload() == Payload::Tag {
                     self.link.holders.insert(page, contents.iter().map(|data| data.0).collect());
                 }
-                self.program(page, contents, Cause::Metadata, Gate::NONE)
+                (Cause::Metadata, Life::Metadata, Gate::NONE)
             }
+        };
+        if !self.store.takes_runs() {
+            return self.program(page, contents, cause, life, arrived);
         }
+        let (contents, arrived) = (contents.to_vec(), vec![arrived]);
+        self.gather(Run { first: page, pages: 1, contents, from: None, cause, life, arrived })
     }
 
     fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool> {
-        let width = self.link.shape.subpages_per_page;
-        let Some(ppn) = self.store.locate(page) else { return Ok(false) };
+        self.submit()?;
+        if !self.store.holds(page) {
+            return Ok(false);
+        }
         let cause = if purpose == Purpose::Metadata { Cause::Metadata } else { Cause::Host };
         let group = self.link.hand_over(self.io, self.link.shape.channel(page));
         let after = Link::all_of(self.io, &[group]);
-        self.io.read(ppn, first_subpages(width), 0, self.link.read, cause, after, Gate::NONE)?;
         contents.clear();
-        contents.extend((0..width).map(|subpage| self.io.load_subpage(ppn * width + subpage)));
+        let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
+        let inner = Inner { cause, after, signal: Gate::NONE, life: Life::Unknown };
+        self.store.read(self.io, page, 0, sectors, contents, inner)?;
         Ok(true)
     }
 
     fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
-        let width = self.link.shape.subpages_per_page;
-        let ppn = self.store.locate(from).expect("a valid page was written");
-        let group = self.link.hand_over(self.io, self.link.shape.channel(from));
-        let (after, read) = (Link::all_of(self.io, &[group]), self.io.gate());
-        self.io.read(ppn, first_subpages(width), 0, self.link.read, Cause::Gc, after, read)?;
-        let contents: Vec<Data> = (0..width).map(|subpage| self.io.load_subpage(ppn * width + subpage)).collect();
-        self.program(to, &contents, Cause::Gc, read)
+        if self.store.takes_runs() {
+            let (cause, life) = (Cause::Gc, Life::Moved);
+            let page =
+                Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, life, arrived: Vec::new() };
+            return self.gather(page);
+        }
+        let mut contents = Vec::new();
+        let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
+        let read = self.fetch(from, sectors, Cause::Gc, &mut contents)?;
+        self.program(to, &contents, Cause::Gc, Life::Moved, read)
     }
 
-    fn barrier(&mut self) {
+    fn barrier(&mut self) -> Flash<()> {
+        self.submit()?;
+        let signal = self.io.gate();
+        self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, life: Life::Unknown })?;
+        let signal = self.io.used(signal);
+        self.wait_for(signal);
         self.link.before = Link::all_of(self.io, &[self.link.epoch, self.link.before]);
         self.link.epoch = Gate::NONE;
+        Ok(())
     }
 
     fn trim(&mut self, block: u32) -> Flash<()> {
+        self.submit()?;
         let pages = self.link.shape.pages_per_block;
         let after = Link::all_of(self.io, &[self.link.before]);
-        self.store.trim_block(self.io, block, after)?;
+        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, life: Life::Unknown };
+        self.store.trim_block(self.io, block, inner)?;
         self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
         let holders = &mut self.link.holders;
         for page in block * pages..(block + 1) * pages {
@@ -205,8 +312,22 @@ impl Device for Attached<'_> {
         Ok(())
     }
 
+    fn discard(&mut self, page: u32, pages: u32) -> Flash<()> {
+        self.submit()?;
+        self.store.discard(self.io, page, pages)
+    }
+
+    fn will_live(&mut self, life: Life) {
+        self.link.life = life;
+    }
+
     fn written(&self, block: u32) -> u32 {
         self.store.written(self.io, block)
+    }
+
+    fn anything(&self) -> Option<Vec<Data>> {
+        let none = self.io.nand().payload() == Payload::None;
+        none.then(|| vec![Data::ZERO; self.link.shape.subpages_per_page as usize])
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {
@@ -247,34 +368,27 @@ impl Device for Attached<'_> {
     }
 
     fn reading(&self, channel: u32) -> bool {
-        let geometry = self.io.geometry();
-        (0..geometry.dies()).any(|die| geometry.channel_of_die(die) == channel && self.io.reading(die) > 0)
+        self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
     /// Channels move data while their dies work: whichever has more to do.
     fn queued(&self, channel: u32) -> Nanos {
-        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
-        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
         let (mut bus, mut array, mut dies) = (0, 0, 0);
-        for die in (0..geometry.dies()).filter(|&die| geometry.channel_of_die(die) == channel) {
+        for die in self.dies_of(channel) {
             let reads = Nanos::from(self.io.reading(die));
             let others = Nanos::from(self.io.load(die)) - reads;
-            bus += (reads + others) * moving;
-            array +=
-                reads * ((part.t_read + part.t_read_high) / 2) + others * ((part.t_program + part.t_program_high) / 2);
+            bus += (reads + others) * self.link.moving;
+            array += reads * self.link.reading + others * self.link.programming;
             dies += 1;
         }
         bus.max(array / dies)
     }
 
     fn page_times(&self) -> (Nanos, Nanos) {
-        let (geometry, part) = (self.io.geometry(), self.io.nand().part());
+        let geometry = self.io.geometry();
         let dies = Nanos::from(geometry.dies() / geometry.channels);
-        let moving = part.bus_rate.time_for(u64::from(part.page_bytes));
-        (
-            moving.max(((part.t_program + part.t_program_high) / 2) / dies),
-            moving.max(((part.t_read + part.t_read_high) / 2) / dies),
-        )
+        let moving = self.link.moving;
+        (moving.max(self.link.programming / dies), moving.max(self.link.reading / dies))
     }
 
     fn wear(&self, channel: u32) -> u64 {

@@ -22,7 +22,8 @@ fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// The newest checkpoint, with the anchor that it stands in.
+/// The newest checkpoint, with the anchor that it stands in. All are looked at: where a trim was undone, older ones stand behind
+/// newer ones.
 fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize)>> {
     let mut best: Option<(Checkpoint, usize)> = None;
     for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
@@ -37,7 +38,6 @@ fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usi
             if best.as_ref().is_none_or(|(best, _)| found.sequence > best.sequence) {
                 best = Some((found, index));
             }
-            break;
         }
     }
     Ok(best)

@@ -4,6 +4,7 @@ use super::device::Device;
 use super::directory::{Directory, LONGEST_NAME};
 use super::inode::{Inode, Kind};
 use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
+use crate::plan::inner::Kin;
 
 /// Pages that one change of a directory may make a commit write more, the inode's own apart.
 const ENTRY_PAGES: u64 = 8;
@@ -139,6 +140,7 @@ impl FileSystem {
         self.dirty.remove(&ino);
         self.inodes[ino as usize] = None;
         self.unused.insert(ino);
+        self.set_kin(ino, Kin::default());
     }
 
     /// Makes all pages of `ino` from `page` on holes.

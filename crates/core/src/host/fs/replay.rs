@@ -8,95 +8,43 @@
 //! requests so). Reads go to the file that has the page. A flush is a sync; there is a commit `fs.commit_interval` after the
 //! first change that it makes durable, and at the latest after 65536 pages.
 //!
-//! `codesign` is the file system above the block map, which keeps two blocks of each plane for copies after failures; all
-//! other blocks are the file system's. `fs-page` is the same file system above the page map, without hints: the map goes round
-//! its channels itself (`fs.scheme` has no say), and half of the spare blocks stay with it for its own collection.
+//! Which layers there are is in [`super::layers`]. The file system's page is the unit of addresses here: of flash, or, above
+//! layers that map subpages, a subpage. What the layer does when nothing is asked (timers, background collection) goes on
+//! below the file system.
 
-use super::device::{NO_PAGE, Shape};
+use super::device::NO_PAGE;
 use super::imbalance::{Imbalance, POINTS};
+use super::layers::{self, Below};
 use super::link::{Attached, Link};
+use super::store::Store;
 use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
-use crate::ftl::block::Block;
-use crate::ftl::page::{Page, overlay, pages};
-use crate::ftl::pages::Pages;
-use crate::ftl::{Blueprint, Entry, Figure, Ftl, Report};
+use crate::ftl::page::{overlay, pages};
+use crate::ftl::settings::Classifier;
+use crate::ftl::{Blueprint, Figure, Ftl, Report};
 use crate::geometry::{Extent, Geometry};
-use crate::host::settings::{FileSystemSettings, Files};
+use crate::host::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use crate::nand::data::Data;
-use crate::nand::{Flash, Halt, first_subpages};
+use crate::nand::{Flash, Halt};
+use crate::plan::inner::{Inner, Life};
 use crate::plan::{Cause, Gate, Io};
 use crate::units::{Nanos, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
-/// File systems above layers.
-pub const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "codesign",
-        about: "file system that updates out of place and chooses channels (fs.scheme), above the block map",
-        read: None,
-        buffered: false,
-        apart: Entry::NONE_APART,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, true)),
-    },
-    Entry {
-        name: "fs-page",
-        about: "the same file system above the page map, which chooses channels in turn",
-        read: None,
-        buffered: false,
-        apart: Entry::NONE_APART,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, false)),
-    },
-];
-
-/// Whether `name` is a file system, whose writes are durable only after a flush.
-pub fn is_file_system(name: &str) -> bool {
-    ENTRIES.iter().any(|entry| entry.name == name)
-}
-
 /// Pages written after which a commit comes at the latest.
 const COMMIT_PAGES: u64 = 1 << 16;
-/// Blocks of each plane that the block map keeps: for a copy after a failure, and for one that a power cut interrupts.
-const KEPT_BLOCKS: u32 = 2;
 /// A page of the disk that no file has.
 const NOBODY: (u32, u32) = (NO_PAGE, 0);
 
-/// The device that the file system of layer `name` gets on a drive of `geometry` that offers `logical_pages`.
-fn shape(block_map: bool, geometry: &Geometry, streams: u32, logical_pages: u32) -> Shape {
-    let planes = geometry.planes();
-    let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
-    let kept = if block_map { KEPT_BLOCKS } else { spare.div_ceil(2).max(streams + 2) };
-    let lanes = planes / geometry.channels;
-    Shape {
-        channels: geometry.channels,
-        lanes,
-        blocks_per_channel: lanes * geometry.blocks_per_plane.saturating_sub(kept),
-        pages_per_block: geometry.pages_per_block,
-        subpages_per_page: geometry.subpages_per_page,
-        page_bytes: geometry.page_bytes(),
-    }
-}
-
-/// Pages that metadata of `pages` pages of files take at the most, while the files are those of ranges of `file_bytes`.
-fn metadata_pages(pages: u64, page_bytes: u32, file_bytes: u64) -> u64 {
-    let files = (pages * u64::from(page_bytes)).div_ceil(file_bytes.max(1));
-    // Twice: what a commit writes is there before what it replaces goes.
-    128 + 2 * (pages / u64::from(page_bytes / 4) + 3 * files + 16)
-}
-
-/// What a drive lacks for the file system `name`, in pages: 0 where it has room for all that it offers to the host.
-pub fn lacks(name: &str, geometry: &Geometry, streams: u32, logical_pages: u64, file_bytes: u64) -> u64 {
-    let shape = shape(name == ENTRIES[0].name, geometry, streams, logical_pages as u32);
-    let needs = logical_pages + metadata_pages(logical_pages, geometry.page_bytes(), file_bytes);
-    (needs as i64 - FileSystem::capacity(shape)).max(0) as u64
-}
-
 /// The file system as a layer.
-struct Replay {
+pub(super) struct Replay {
     settings: FileSystemSettings,
     geometry: Geometry,
-    store: Box<dyn Pages>,
+    store: Box<dyn Store>,
     link: Link,
     thresholds: Thresholds,
+    /// Whether the layer hears of single pages that are free, and how long pages will live.
+    discards: bool,
+    foretells: bool,
     /// None before the first request.
     mounted: Option<FileSystem>,
     /// File, and page in it, of each page of the disk. The workload's knowledge, not the file system's.
@@ -107,13 +55,22 @@ struct Replay {
     files: BTreeMap<u64, (u32, u32)>,
     /// Pages of each file that other files have taken over: they are used again first. Forgotten when the power fails.
     holes: BTreeMap<u32, Vec<u32>>,
-    /// The stream of each file.
-    streams: BTreeMap<u32, u64>,
+    /// The stream of each file, by its inode; [`NO_STREAM`] where it is none.
+    streams: Vec<u64>,
     sectors_per_page: u64,
     /// Pages of the file of a range.
     range: u32,
     dirty_since: Option<Nanos>,
     committed_at: u64,
+}
+
+/// A page of a read that was written.
+#[derive(Clone, Copy)]
+struct Wanted {
+    page: u32,
+    logical: u32,
+    first: u32,
+    sectors: u32,
 }
 
 /// A page of a request.
@@ -128,45 +85,54 @@ struct Target {
 
 /// Streams from here on are ranges of the disk.
 const RANGES: u64 = 1 << 32;
+/// No stream.
+const NO_STREAM: u64 = u64::MAX;
 
 impl Replay {
-    fn new(io: &Io, blueprint: &Blueprint, block_map: bool) -> Self {
+    pub fn new(io: &Io, blueprint: &Blueprint, below: Below) -> Self {
         let geometry = *io.geometry();
         let mut settings = blueprint.settings.fs.clone();
-        if !block_map {
-            // The page map does not ask: every page is a command of its own, as in turn.
+        if !matches!(below, Below::Blocks) {
+            // The layer does not ask: every page is a command of its own, as in turn.
             settings.scheme = "rr".into();
         }
-        let shape = shape(block_map, &geometry, blueprint.settings.streams, blueprint.logical_pages);
-        let inner = Blueprint { logical_pages: shape.pages(), ..blueprint.clone() };
-        let store: Box<dyn Pages> =
-            if block_map { Box::new(Block::new(io, &inner)) } else { Box::new(Page::new(io, &inner)) };
-        let space = f64::from(shape.pages());
-        let metadata = metadata_pages(u64::from(blueprint.logical_pages), shape.page_bytes, settings.file_bytes);
-        let slack = FileSystem::capacity(shape) - i64::from(blueprint.logical_pages) - metadata as i64;
-        // What a full drive cannot have free is not waited for.
-        let most = slack.max(0) as u64 / 4;
+        let shape = layers::shape(&geometry, &blueprint.settings, blueprint.logical_pages);
+        let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         Replay {
-            thresholds: Thresholds {
-                start: ((space * settings.gc_start) as u64).min(most),
-                gain: ((space * settings.gc_gain) as u64).min(most),
+            thresholds: layers::thresholds(shape, offered, &settings),
+            discards: match settings.discard {
+                Discard::Auto => matches!(below, Below::Units(_)),
+                Discard::Blocks => false,
+                Discard::Pages => true,
             },
-            link: Link::new(shape, blueprint.settings.read, settings.dispatch_overhead),
-            store,
+            foretells: blueprint.settings.classifier == Classifier::Hint,
+            link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
+            store: layers::store(io, blueprint, below, shape),
             mounted: None,
-            owners: vec![NOBODY; blueprint.logical_pages as usize],
+            owners: vec![NOBODY; offered as usize],
             undo: Vec::new(),
             files: BTreeMap::new(),
             holes: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
-            range: (settings.file_bytes / u64::from(geometry.page_bytes())).clamp(1, u64::from(most_pages)) as u32,
+            streams: Vec::new(),
+            sectors_per_page: u64::from(shape.page_bytes) / SECTOR_BYTES,
+            range: (settings.file_bytes / u64::from(shape.page_bytes)).clamp(1, u64::from(most_pages)) as u32,
             dirty_since: None,
             committed_at: 0,
             geometry,
             settings,
         }
+    }
+
+    /// Tells a file system that was made or mounted what the layer wants to hear.
+    fn prepare(&self, mut filesystem: FileSystem) -> FileSystem {
+        if self.discards {
+            filesystem.discards_pages();
+        }
+        if self.foretells {
+            filesystem.foretells();
+        }
+        filesystem
     }
 
     /// Does `act` with the file system and its device.
@@ -178,11 +144,14 @@ impl Replay {
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
         if self.mounted.is_none() {
             let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
-            let fresh = FileSystem::format(&mut device, self.thresholds, scheme);
-            self.mounted = Some(fresh.map_err(halt)?);
+            let fresh = FileSystem::format(&mut device, self.thresholds, scheme).map_err(halt)?;
+            self.mounted = Some(self.prepare(fresh));
         }
         let filesystem = self.mounted.as_mut().expect("it was mounted or made");
-        act(filesystem, &mut device).map_err(halt)
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        let done = act(filesystem, &mut device).map_err(halt)?;
+        device.submit()?;
+        Ok(done)
     }
 
     /// The file that a stream writes to, which has room for page `index` or, where there is none, for one more; made if need be.
@@ -202,10 +171,20 @@ impl Replay {
                 part + 1
             };
             let name = format!("{stream:x}.{part:x}");
-            let made = self.with(io, |filesystem, device| filesystem.create(device, ROOT, &name, Kind::File))?;
+            let kin = io.kin();
+            let made = self.with(io, |filesystem, device| {
+                let made = filesystem.create(device, ROOT, &name, Kind::File)?;
+                filesystem.set_kin(made, kin);
+                Ok(made)
+            })?;
             self.files.insert(stream, (made, part));
-            self.streams.insert(made, stream);
+            note_stream(&mut self.streams, made, stream);
         }
+    }
+
+    /// The stream of the file `ino`.
+    fn stream_of(&self, ino: u32) -> u64 {
+        self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
     }
 
     /// Which page of which file each page of `extent` is, when a write is over.
@@ -215,9 +194,9 @@ impl Replay {
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let owner = self.owners[page as usize];
-            let has = match self.streams.get(&owner.0) {
-                Some(&stream) => !named || stream == u64::from(io.stream()),
-                None => false,
+            let has = match self.stream_of(owner.0) {
+                NO_STREAM => false,
+                stream => !named || stream == u64::from(io.stream()),
             };
             let (ino, index) = if has {
                 owner
@@ -239,38 +218,72 @@ impl Replay {
         Ok(targets)
     }
 
-    /// The physical page of page `page` of the disk.
-    fn locate(&self, page: u32) -> Option<(u32, u32)> {
+    /// The page of the device that holds page `page` of the disk.
+    fn locate(&self, page: u32) -> Option<u32> {
         let (ino, index) = self.owners[page as usize];
         if ino == NO_PAGE {
             return None;
         }
         let logical = self.mounted.as_ref()?.locate(ino, index).ok()??;
-        Some((logical, self.store.locate(logical)?))
+        self.store.holds(logical).then_some(logical)
     }
 
     /// What the page of `target` holds after the present write, appended to `contents`, and when it has been read.
     fn merge(&mut self, io: &mut Io, target: &Target, contents: &mut Vec<Data>) -> Flash<Gate> {
         let width = self.link.shape.subpages_per_page;
         let from = contents.len();
-        contents.resize(from + width as usize, Data::ZERO);
         let mut arrived = Gate::NONE;
         if u64::from(target.sectors) < self.sectors_per_page
-            && let Some((logical, ppn)) = self.locate(target.page)
+            && let Some(logical) = self.locate(target.page)
         {
-            let group = self.link.hand_over(io, self.link.shape.channel(logical));
-            arrived = io.gate();
-            io.read(ppn, first_subpages(width), 0, self.link.read, Cause::Rmw, group, arrived)?;
-            for subpage in 0..width {
-                contents[from + subpage as usize] = io.load_subpage(ppn * width + subpage);
-            }
+            let after = self.link.hand_over(io, self.link.shape.channel(logical));
+            let signal = io.gate();
+            let inner = Inner { cause: Cause::Rmw, after, signal, life: Life::Unknown };
+            self.store.read(io, logical, 0, self.sectors_per_page as u32, contents, inner)?;
+            arrived = io.used(signal);
         }
+        contents.resize(from + width as usize, Data::ZERO);
         overlay(io, target.page, target.first, target.sectors, &mut contents[from..]);
         Ok(arrived)
     }
 
+    /// Reads a run of pages of the disk that stand one behind the other on the device, for the host.
+    fn read_run(&mut self, io: &mut Io, run: &[Wanted]) -> Flash<()> {
+        let (Some(begin), width) = (run.first(), self.link.shape.subpages_per_page) else { return Ok(()) };
+        let per_subpage = self.sectors_per_page as u32 / width;
+        let channel = self.link.shape.channel(begin.logical);
+        let after = self.link.hand_over(io, channel);
+        let inner = Inner { cause: Cause::Host, after, signal: io.request(), life: Life::Unknown };
+        let sectors = run.iter().map(|wanted| wanted.sectors).sum();
+        let mut contents = Vec::new();
+        self.store.read(io, begin.logical, begin.first, sectors, &mut contents, inner)?;
+        if let Some(filesystem) = &mut self.mounted {
+            filesystem.note_read(channel, run.len() as u32);
+        }
+        let subpages = run.iter().flat_map(|wanted| {
+            let (begin, end) = (wanted.first / per_subpage, (wanted.first + wanted.sectors).div_ceil(per_subpage));
+            (begin..end).map(|subpage| wanted.page * width + subpage)
+        });
+        for (lsn, data) in subpages.zip(contents) {
+            io.host().0.deliver(lsn, data);
+        }
+        Ok(())
+    }
+
     /// Writes the pages of `targets`, which are of one file.
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let (count, channels) = (targets.len(), self.link.shape.channels as usize);
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.goes_deep(count as u32));
+        if deep && self.settings.depth_pages == DepthPages::Apart {
+            // Those that come on one channel, one behind the other.
+            let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
+            return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
+        }
+        self.write_in_order(io, targets)
+    }
+
+    /// Writes the pages of `targets`, which are of one file, in this order.
+    fn write_in_order(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let mut contents = Vec::new();
         self.link.arrived.clear();
         for target in targets {
@@ -296,7 +309,7 @@ impl Replay {
             if before != NOBODY {
                 // Only now: until the new page is durable, the old one must be there.
                 self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
-                if self.streams.get(&before.0).is_some_and(|&stream| stream < RANGES) {
+                if self.stream_of(before.0) < RANGES {
                     self.holes.entry(before.0).or_default().push(before.1);
                 }
             }
@@ -322,6 +335,11 @@ impl Replay {
             self.committed_at = filesystem.counters().data_pages;
         }
         Ok(())
+    }
+
+    /// When the next commit is due.
+    fn commit_at(&self) -> Option<Nanos> {
+        self.dirty_since.map(|since| since + self.settings.commit_interval)
     }
 
     fn sync(&mut self, io: &mut Io) -> Flash<()> {
@@ -355,13 +373,21 @@ impl Replay {
             let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
                 continue;
             };
-            self.streams.insert(ino, stream);
+            note_stream(&mut self.streams, ino, stream);
             let entry = self.files.entry(stream).or_insert((ino, part));
             if part >= entry.1 {
                 *entry = (ino, part);
             }
         }
     }
+}
+
+/// The file `ino` is that of `stream`.
+fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
+    if streams.len() <= ino as usize {
+        streams.resize(ino as usize + 1, NO_STREAM);
+    }
+    streams[ino as usize] = stream;
 }
 
 /// What a fault of the file system is to the drive. Names are ours: that one is missing or wrong is our bug.
@@ -401,29 +427,23 @@ impl Ftl for Replay {
         self.link.begin();
         let width = self.link.shape.subpages_per_page;
         let per_subpage = self.sectors_per_page as u32 / width;
+        let mut run: Vec<Wanted> = Vec::new();
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
-            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
-            let location = self.locate(page);
-            match location {
-                Some((logical, ppn)) => {
-                    let channel = self.link.shape.channel(logical);
-                    let group = self.link.hand_over(io, channel);
-                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
-                    io.read(ppn, wanted, words, self.link.read, Cause::Host, group, io.request())?;
-                    if let Some(filesystem) = &mut self.mounted {
-                        filesystem.note_read(channel, 1);
-                    }
-                }
-                None => io.count_unwritten(end - begin),
+            let Some(logical) = self.locate(page) else {
+                let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+                io.count_unwritten(end - begin);
+                (begin..end).for_each(|subpage| io.host().0.deliver(page * width + subpage, Data::ZERO));
+                continue;
+            };
+            // All pages between the first and the last of a request are read whole.
+            let goes_on = run.last().is_some_and(|last| last.logical + 1 == logical && last.page + 1 == page);
+            if !(goes_on && self.store.takes_runs()) {
+                self.read_run(io, &run)?;
+                run.clear();
             }
-            if io.host().0.active() {
-                for subpage in begin..end {
-                    let data = location.map_or(Data::ZERO, |(_, ppn)| io.load_subpage(ppn * width + subpage));
-                    io.host().0.deliver(page * width + subpage, data);
-                }
-            }
+            run.push(Wanted { page, logical, first, sectors });
         }
-        Ok(())
+        self.read_run(io, &run)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -438,24 +458,36 @@ impl Ftl for Replay {
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
-        self.sync(io)
+        self.sync(io)?;
+        self.store.layer().flush(io)
     }
 
     fn deadline(&self) -> Option<Nanos> {
-        self.dirty_since.map(|since| since + self.settings.commit_interval)
+        let own = self.commit_at();
+        self.store.seen().deadline().map_or(own, |layer| Some(own.map_or(layer, |own| own.min(layer))))
     }
 
     fn timer(&mut self, io: &mut Io) -> Flash<()> {
-        self.sync(io)
+        if self.store.seen().deadline().is_some_and(|deadline| deadline <= io.now()) {
+            self.store.layer().timer(io)?;
+        }
+        if self.commit_at().is_some_and(|deadline| deadline <= io.now()) {
+            self.sync(io)?;
+        }
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.store.layer().background(io)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.link.restart();
-        self.store.recover(io)?;
+        self.store.layer().recover(io)?;
         let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
         self.mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
-            Ok(filesystem) => Some(filesystem),
+            Ok(filesystem) => Some(self.prepare(filesystem)),
             Err(Fault::NotFormatted) => None,
             Err(fault) => return Err(halt(fault)),
         };
@@ -471,7 +503,7 @@ impl Ftl for Replay {
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {
-        self.store.check(io)?;
+        self.store.layer().check(io)?;
         match &self.mounted {
             Some(filesystem) => filesystem.check(|block| self.store.written(io, block)),
             None => Ok(()),
@@ -479,7 +511,7 @@ impl Ftl for Replay {
     }
 
     fn report(&self) -> Report {
-        let mut report = self.store.report();
+        let mut report = self.store.seen().report();
         let Some(filesystem) = &self.mounted else { return report };
         let counters = filesystem.counters();
         let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
@@ -508,9 +540,11 @@ impl Ftl for Replay {
         report
     }
 
-    /// What the file system points to: the layer below also keeps what it was not yet told to forget.
+    /// What the file system points to, where the layer tells where that is: it also keeps what it was not yet told to forget.
     fn count_valid(&self, valid: &mut [u32]) -> bool {
-        let Some(filesystem) = &self.mounted else { return self.store.count_valid(valid) };
+        let Some(filesystem) = self.mounted.as_ref().filter(|_| !self.store.takes_runs()) else {
+            return self.store.seen().count_valid(valid);
+        };
         let (shape, per_block) = (&self.link.shape, self.geometry.pages_per_block);
         let pages = (0..shape.pages()).filter(|&page| filesystem.status(page) == Status::Valid);
         for ppn in pages.filter_map(|page| self.store.locate(page)) {

@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub pages: u32,
     /// Pages of the file in each channel, those of the request that have their place already among them.
     pub file: &'a [u32],
+    /// Pages of the request that each channel has been given.
+    pub given: &'a [u32],
     /// Pages issued to each channel so far.
     pub issued: &'a [u64],
     /// Whether reads are under way in each channel.
@@ -43,22 +45,27 @@ impl View<'_> {
         (0..channels).map(move |step| (turn + step) % channels).filter(|&channel| !self.crowded[channel as usize])
     }
 
-    /// Whether `channel` is free of reads, or all are busy with them.
-    fn is_quiet(&self, channel: u32) -> bool {
-        !self.reading[channel as usize] || self.reading.iter().all(|&reading| reading)
+    /// The channel of the lowest `key`, the next in turn among ties.
+    fn lowest<K: Ord>(&self, key: impl Fn(usize) -> K) -> u32 {
+        self.in_turn().min_by_key(|&channel| key(channel as usize)).unwrap_or(self.turn)
     }
 
-    /// The next quiet channel in turn.
-    fn next_quiet(&self) -> u32 {
-        self.in_turn().find(|&channel| self.is_quiet(channel)).unwrap_or(self.turn)
+    /// Which channels come first if those with reads are left out while another is free: neither busy with reads, nor with a
+    /// page of the request more than they have. The lower the better.
+    fn busy(&self, channel: usize) -> (u32, bool) {
+        (self.given[channel], self.reading[channel])
     }
 
-    /// Of the channels that are `allowed`, the one with the fewest pages of the file; the one with the fewest pages issued among
-    /// ties, then the next in turn.
-    fn fewest_of_file(&self, allowed: impl Fn(u32) -> bool) -> u32 {
-        let allowed = self.in_turn().filter(|&channel| allowed(channel));
-        let fewest = allowed.min_by_key(|&channel| (self.file[channel as usize], self.issued[channel as usize]));
-        fewest.unwrap_or(self.turn)
+    /// What `channel` holds of the file, and what was issued to it: the lower the better.
+    fn held(&self, channel: usize) -> (u32, u64) {
+        (self.file[channel], self.issued[channel])
+    }
+
+    /// Pages for the next channel when all channels get the rest of the request, as evenly as that goes.
+    pub(super) fn share(&self) -> u32 {
+        let left = self.pages - self.given.iter().sum::<u32>();
+        let idle = self.given.iter().filter(|&&pages| pages == 0).count() as u32;
+        left.div_ceil(idle.max(1))
     }
 
     /// Whether the request divides into rounds of all channels.
@@ -69,9 +76,9 @@ impl View<'_> {
 
 /// A scheme.
 pub trait Scheme: Send {
-    /// How many consecutive pages of a request of `pages` pages go to one channel.
-    fn depth(&self, _pages: u32, _channels: u32) -> u32 {
-        1
+    /// Whether a request of `pages` pages gives each channel all its pages at once, so that they are one command group.
+    fn goes_deep(&self, _pages: u32) -> bool {
+        false
     }
 
     /// The channel of the next pages.
@@ -106,12 +113,13 @@ mod tests {
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
         // As if what is being read took 35, a page written 10 and one read 16.
         let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
-        let crowded = vec![false; file.len()];
+        let (mut given, crowded) = (vec![0; file.len()], vec![false; file.len()]);
         let (mut turn, mut placed) = (0, Vec::new());
         while (placed.len() as u32) < pages {
             let view = View {
                 pages,
                 file: &file,
+                given: &given,
                 issued: &issued,
                 reading,
                 work: &work,
@@ -120,9 +128,11 @@ mod tests {
                 turn,
             };
             let channel = scheme.choose(&view);
-            for _ in 0..scheme.depth(pages, channels).min(pages - placed.len() as u32) {
+            let share = if scheme.goes_deep(pages) { view.share() } else { 1 };
+            for _ in 0..share.min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;
+                given[channel as usize] += 1;
                 issued[channel as usize] += 1;
                 work[channel as usize] += 10;
             }
@@ -147,14 +157,25 @@ mod tests {
 
     #[test]
     fn busy_channels_are_skipped_while_another_is_quiet() {
-        assert_eq!(placed("read-busy", 3, &[0; 4], &[0; 4], &[true, false, true, false]), [1, 3, 1]);
+        assert_eq!(placed("read-busy", 2, &[0; 4], &[0; 4], &[true, false, true, false]), [1, 3]);
+        assert_eq!(
+            placed("read-busy", 5, &[0; 4], &[0; 4], &[true, false, true, false]),
+            [1, 3, 0, 2, 3],
+            "busy with pages of the request is not free either"
+        );
         assert_eq!(placed("read-busy", 3, &[0; 4], &[0; 4], &[true; 4]), [0, 1, 2]);
     }
 
     #[test]
     fn depth_begins_above_sixteen_pages() {
         assert_eq!(placed("depth", 16, &[0; 8], &[0; 8], &[false; 8])[..4], [0, 1, 2, 3]);
-        assert_eq!(placed("depth", 17, &[0; 8], &[0; 8], &[false; 8])[..5], [0, 0, 1, 1, 2]);
+        let counts = |pages| {
+            let placed = placed("depth", pages, &[0; 8], &[0; 8], &[false; 8]);
+            let groups = placed.chunk_by(|one, next| one == next).map(<[u32]>::len);
+            groups.collect::<Vec<_>>()
+        };
+        assert_eq!(counts(17), [3, 2, 2, 2, 2, 2, 2, 2], "one group a channel, whatever the remainder");
+        assert_eq!(counts(31), [4, 4, 4, 4, 4, 4, 4, 3]);
         assert_eq!(placed("depth", 32, &[0; 8], &[0; 8], &[false; 8])[..5], [0, 0, 0, 0, 1]);
     }
 
@@ -175,6 +196,7 @@ mod tests {
     fn hybrid_does_all_three() {
         let reading = [true, false, false, false];
         assert_eq!(placed("hybrid", 2, &[0, 1, 2, 1], &[0; 4], &reading), [1, 3], "the emptiest is busy with reads");
-        assert_eq!(placed("hybrid", 18, &[0; 4], &[0; 4], &QUIET)[..5], [0, 0, 0, 0, 1]);
+        assert_eq!(placed("hybrid", 3, &[4, 0, 4, 1], &[0; 4], &reading), [1, 3, 2], "a request keeps its breadth");
+        assert_eq!(placed("hybrid", 18, &[0; 4], &[0; 4], &QUIET)[..6], [0, 0, 0, 0, 0, 1]);
     }
 }

@@ -9,6 +9,7 @@
 //! Metadata have an updating block of their own in each channel (the paper is silent): every commit makes those of the last
 //! one invalid, so that their blocks come back whole, and blocks of files do not fill with them.
 
+use super::candidates::Candidates;
 use super::device::{NO_PAGE, Shape};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -79,6 +80,8 @@ pub struct Space {
     owners: Vec<Owner>,
     next: Vec<u32>,
     valid: Vec<u32>,
+    /// Blocks of each channel that can be cleaned: written throughout, some of their pages valid.
+    candidates: Vec<Candidates>,
     /// Free blocks of each lane, in order of their trims.
     free: Vec<VecDeque<u32>>,
     /// The updating block of each lane.
@@ -94,6 +97,8 @@ pub struct Space {
     valid_pages: u64,
     /// Written blocks without valid pages, that are not being written.
     empty: BTreeSet<u32>,
+    /// Pages that nothing points to any more, since they were last taken; `None` where nobody wants to know.
+    freed: Option<Vec<u32>>,
     /// Blocks of checkpoints.
     anchors: [u32; 2],
 }
@@ -105,6 +110,7 @@ impl Space {
             owners: vec![NOBODY; shape.pages() as usize],
             next: vec![0; shape.blocks() as usize],
             valid: vec![0; shape.blocks() as usize],
+            candidates: vec![Candidates::new(shape.blocks_per_channel); shape.channels as usize],
             free: vec![VecDeque::new(); (shape.channels * shape.lanes) as usize],
             open: vec![NO_BLOCK; (shape.channels * shape.lanes) as usize],
             metadata: vec![NO_BLOCK; shape.channels as usize],
@@ -113,6 +119,7 @@ impl Space {
             promised: vec![0; shape.channels as usize],
             valid_pages: 0,
             empty: BTreeSet::new(),
+            freed: None,
             anchors,
             shape,
         }
@@ -129,7 +136,7 @@ impl Space {
                 (0, _) => self.give(block),
                 (_, 0) => _ = self.empty.insert(block),
                 (next, _) if next < self.shape.pages_per_block => begun.push((next, block)),
-                _ => {}
+                _ => self.rank(block),
             }
         }
         begun.sort_unstable();
@@ -141,8 +148,17 @@ impl Space {
                 self.free_pages[self.shape.channel_of_block(block) as usize] += left;
             } else {
                 self.next[block as usize] = self.shape.pages_per_block;
+                self.rank(block);
             }
         }
+    }
+
+    /// The written or valid pages of `block` changed.
+    fn rank(&mut self, block: u32) {
+        let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
+        let can = next == self.shape.pages_per_block && valid > 0 && valid < next && !self.anchors.contains(&block);
+        let (channel, index) = (block / self.shape.blocks_per_channel, block % self.shape.blocks_per_channel);
+        self.candidates[channel as usize].set(index, can.then_some(valid));
     }
 
     fn give(&mut self, block: u32) {
@@ -252,8 +268,11 @@ impl Space {
         let next = &mut self.next[block as usize];
         let page = block * self.shape.pages_per_block + *next;
         *next += 1;
-        if *next == self.shape.pages_per_block && self.valid[block as usize] == 0 {
-            self.empty.insert(block);
+        if *next == self.shape.pages_per_block {
+            if self.valid[block as usize] == 0 {
+                self.empty.insert(block);
+            }
+            self.rank(block);
         }
         (block, page)
     }
@@ -265,7 +284,10 @@ impl Space {
         self.owners[page as usize] = Owner { ino, part: part.pack() };
         self.valid[block] += 1;
         self.valid_pages += 1;
-        self.empty.remove(&(block as u32));
+        if self.next[block] == self.shape.pages_per_block {
+            self.empty.remove(&(block as u32));
+            self.rank(block as u32);
+        }
     }
 
     /// Nothing points to `page` any more.
@@ -276,10 +298,16 @@ impl Space {
         let block = page / self.shape.pages_per_block;
         debug_assert_ne!(self.owners[page as usize], NOBODY);
         self.owners[page as usize] = NOBODY;
+        if let Some(freed) = &mut self.freed {
+            freed.push(page);
+        }
         self.valid[block as usize] -= 1;
         self.valid_pages -= 1;
-        if self.valid[block as usize] == 0 && self.next[block as usize] == self.shape.pages_per_block {
-            self.empty.insert(block);
+        if self.next[block as usize] == self.shape.pages_per_block {
+            if self.valid[block as usize] == 0 {
+                self.empty.insert(block);
+            }
+            self.rank(block);
         }
     }
 
@@ -291,6 +319,26 @@ impl Space {
     /// `block` was cleaned.
     pub fn promise(&mut self, block: u32) {
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
+    /// From now on [`Self::take_freed`] lists what becomes free.
+    pub fn note_freed(&mut self) {
+        self.freed = Some(Vec::new());
+    }
+
+    /// Runs of pages that nothing points to any more, since the last call, as first page and number, without those of blocks
+    /// that [`Self::take_empty`] lists.
+    pub fn take_freed(&mut self) -> Vec<(u32, u32)> {
+        let mut freed = self.freed.as_mut().map(std::mem::take).unwrap_or_default();
+        freed.sort_unstable();
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for page in freed.into_iter().filter(|page| !self.empty.contains(&(page / self.shape.pages_per_block))) {
+            match runs.last_mut() {
+                Some((first, pages)) if *first + *pages == page => *pages += 1,
+                _ => runs.push((page, 1)),
+            }
+        }
+        runs
     }
 
     /// Takes the written blocks without valid pages, to be trimmed and given back with [`Self::trimmed`].
@@ -314,16 +362,14 @@ impl Space {
     /// channel has the least free space, so that all have similar free space. `None` where every written block is valid
     /// throughout.
     pub fn victim(&self) -> Option<u32> {
-        let written = |&block: &u32| {
-            let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
-            next == self.shape.pages_per_block && valid > 0 && valid < next && !self.anchors.contains(&block)
+        let best = |channel: u32| {
+            let (valid, index) = self.candidates[channel as usize].fewest()?;
+            Some((self.expected_in(channel), valid, channel * self.shape.blocks_per_channel + index))
         };
-        let candidates = (0..self.shape.blocks()).filter(written);
-        let fewest = candidates.clone().map(|block| self.valid[block as usize]).min()?;
-        let near = candidates.filter(|&block| self.valid[block as usize] <= fewest + self.shape.pages_per_block / 8);
-        near.min_by_key(|&block| {
-            (self.expected_in(self.shape.channel_of_block(block)), self.valid[block as usize], block)
-        })
+        let candidates = (0..self.shape.channels).filter_map(best);
+        let fewest = candidates.clone().map(|(_, valid, _)| valid).min()?;
+        let near = candidates.filter(|&(_, valid, _)| valid <= fewest + self.shape.pages_per_block / 8);
+        near.min().map(|(_, _, block)| block)
     }
 
     /// Valid pages of `block`.
@@ -347,7 +393,10 @@ impl Space {
             let (next, lane) = (self.next[block as usize], self.shape.lane(block) as usize);
             let is_free = self.free[lane].contains(&block);
             if (is_free && next > 0)
-                || ((self.open[lane] == block || self.metadata.contains(&block)) && next != written(block))
+                // The last pages of a block may have been discarded.
+                || (self.freed.is_none()
+                    && (self.open[lane] == block || self.metadata.contains(&block))
+                    && next != written(block))
                 || written(block) > next
             {
                 return Err(format!("logical block {block} has {} pages written, not {next}", written(block)));

@@ -57,6 +57,9 @@ impl Engine {
                 self.pass(waiter);
             }
         }
+        // What waits for a gate is listed from the last on.
+        self.woken.reverse();
+        self.kick_woken();
     }
 
     #[inline]
@@ -67,7 +70,7 @@ impl Engine {
             Waiter::Operation(index) => {
                 debug_assert_ne!(index, NONE);
                 let die = self.release(index);
-                self.kick(die);
+                self.woken.push(die);
             }
         }
     }

@@ -1,7 +1,11 @@
-//! `depth`: the Dynamic Depth Scheme, Sec. III-C.3. A request of more than 16 pages sends several consecutive pages to each
-//! channel in turn: as many as come on a channel when the request is spread over all. They are one command group, so that the
-//! hand-over of the FTL's memory is paid once, and lie on several dies and planes. (Threshold: the paper's; how many: the paper
-//! is silent. It says that 16 pages make a depth of more than one possible, that is two pages on each of 8 channels.)
+//! `depth`: the Dynamic Depth Scheme, Sec. III-C.3. A request of more than 16 pages sends several pages to each channel at once:
+//! as many as come on a channel when the request is spread over all. They are one command group, so that the hand-over of the
+//! FTL's memory is paid once, and are there together, so that planes can take one command and dies work side by side. (Threshold:
+//! the paper's; how many: the paper is silent. It says that 16 pages make a depth of more than one possible, that is two pages on
+//! each of 8 channels.)
+//!
+//! Which pages these are the paper does not say either: consecutive ones, as in systems.md, whose later reads share a channel;
+//! or each n-th on n channels, as in turn (`fs.depth_pages`).
 
 use super::{Entry, Scheme, View};
 
@@ -14,16 +18,16 @@ pub(super) const ENTRY: Entry = Entry {
     build: || Box::new(Depth),
 };
 
-/// Pages of a request of `pages` that go to one channel together.
-pub(super) fn depth(pages: u32, channels: u32) -> u32 {
-    if pages > THRESHOLD { (pages / channels).max(1) } else { 1 }
+/// Whether a request of `pages` pages is large.
+pub(super) fn is_large(pages: u32) -> bool {
+    pages > THRESHOLD
 }
 
 struct Depth;
 
 impl Scheme for Depth {
-    fn depth(&self, pages: u32, channels: u32) -> u32 {
-        depth(pages, channels)
+    fn goes_deep(&self, pages: u32) -> bool {
+        is_large(pages)
     }
 
     fn choose(&self, view: &View<'_>) -> u32 {

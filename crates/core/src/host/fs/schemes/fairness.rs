@@ -14,6 +14,6 @@ struct Fairness;
 
 impl Scheme for Fairness {
     fn choose(&self, view: &View<'_>) -> u32 {
-        if view.is_whole_rounds() { view.turn } else { view.fewest_of_file(|_| true) }
+        if view.is_whole_rounds() { view.turn } else { view.lowest(|channel| view.held(channel)) }
     }
 }

@@ -1,4 +1,4 @@
-//! `hybrid`: fairness among the channels without reads, with dynamic depth. Co-design paper, Sec. IV.
+//! `hybrid`: fairness among the channels that are free, as `read-busy` has it, with dynamic depth. Co-design paper, Sec. IV.
 
 use super::{Entry, Scheme, View, depth};
 
@@ -8,14 +8,14 @@ pub(super) const ENTRY: Entry =
 struct Hybrid;
 
 impl Scheme for Hybrid {
-    fn depth(&self, pages: u32, channels: u32) -> u32 {
-        depth::depth(pages, channels)
+    fn goes_deep(&self, pages: u32) -> bool {
+        depth::is_large(pages)
     }
 
     fn choose(&self, view: &View<'_>) -> u32 {
         match view.is_whole_rounds() {
-            true => view.next_quiet(),
-            false => view.fewest_of_file(|channel| view.is_quiet(channel)),
+            true => view.lowest(|channel| view.busy(channel)),
+            false => view.lowest(|channel| (view.busy(channel), view.held(channel))),
         }
     }
 }

@@ -1,0 +1,107 @@
+"""Charts as plain plotly specifications: what is drawn, from which series. `report` and `Result.plot` show them.
+
+A trace names its colour by a slot (`meta.slot`) or a state of a block (`meta.state`), which a theme turns into a
+colour: what a slot stands for never depends on what else is drawn. Heat maps bring their scale with them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..result import Result
+from . import blocks
+from . import flash as operations
+from . import latency as response
+from . import time as series
+from .common import Specification
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["CHARTS", "DARK", "LIGHT", "Chart", "Specification", "figure", "specification"]
+
+LIGHT = ("#2a78d6", "#eb6834", "#1baf7a", "#eda100", "#e87ba4", "#008300", "#4a3aa7", "#e34948")
+DARK = ("#3987e5", "#d95926", "#199e70", "#c98500", "#d55181", "#008300", "#9085e9", "#e66767")
+"""Colours of the slots on a light and a dark page; neighbours stay apart for colour-blind readers."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart.
+
+    Attributes:
+        title: what stands above it.
+        draw: makes it of results; None where they have no data for it.
+        says: how to read it, in a sentence.
+    """
+
+    title: str
+    draw: Callable[[Sequence[Result]], Specification | None]
+    says: str
+
+
+CHARTS: dict[str, Chart] = {
+    "cdf": Chart("Response times", response.cdf, "Share of requests that take at most a response time."),
+    "latency": Chart(
+        "Response times, tail", response.latency,
+        "Share of requests that take longer than a response time; both axes logarithmic, so that the tail shows.",
+    ),
+    "time": Chart(
+        "Over simulated time", series.time,
+        "Windows of equal length. What flash does belongs to the window in which it was planned. Dotted write "
+        "amplification: of all since the measurement began.",
+    ),
+    "progress": Chart(
+        "Over bytes written", series.progress,
+        "Write amplification, collection and erases between snapshots: a counted run has no time.",
+    ),
+    "flash": Chart("Flash operations by cause", operations.flash, "Page reads and page programs, by who needed them."),
+    "utilization": Chart(
+        "Utilisation", operations.utilization, "Share of the simulated time that each bus and each die was busy."
+    ),
+    "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
+    "wear_map": Chart(
+        "Wear by address", blocks.wear_map,
+        "Erases of each block where it lies: a row for each plane; neighbours are joined where there are many.",
+    ),
+    "states": Chart(
+        "States of blocks", blocks.states,
+        "Free: erased. Open: some pages programmed. Partial: all pages programmed, some of their subpages not. Full. "
+        "Reused: low pages programmed again over data. Bad.",
+    ),
+}  # fmt: skip
+
+
+def specification(name: str, results: Sequence[Result]) -> Specification | None:
+    """A chart without colours; None where the results have no data for it."""
+    return CHARTS[name].draw(results)
+
+
+def paint(chart: Specification, colours: Sequence[str], dark: bool = False) -> Specification:
+    """The chart with its slots and states turned into colours."""
+    traces = []
+    for each in chart["data"]:
+        meta = each["meta"]
+        if "state" in meta:
+            traces.append(each | {"fillcolor": blocks.STATES[meta["state"]][dark]})
+        elif "slot" in meta:
+            key = "line" if each["type"] == "scatter" else "marker"
+            traces.append(each | {key: each.get(key, {}) | {"color": colours[meta["slot"]]}})
+        else:
+            traces.append(each)
+    return {"data": traces, "layout": chart["layout"]}
+
+
+def figure(name: str, results: Sequence[Result]) -> "go.Figure":
+    """A chart as a plotly figure.
+
+    Raises:
+        ValueError: the results have no data for it.
+    """
+    import plotly.graph_objects as go
+
+    chart = specification(name, results)
+    if chart is None:
+        raise ValueError(f"these results have no data for the plot {name!r}; run with series=True at timed fidelity")
+    layout = {"title": {"text": CHARTS[name].title}, "template": "plotly_white"} | chart["layout"]
+    return go.Figure(data=paint(chart, LIGHT)["data"], layout=layout)

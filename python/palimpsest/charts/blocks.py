@@ -1,0 +1,170 @@
+"""Blocks: how often each was erased, and what state it was in over the run."""
+
+import base64
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from ..result import Result
+from .common import Panel, Specification, label, layer, panels, part, trace
+
+__all__ = ["STATES", "frames", "states", "wear", "wear_map"]
+
+STATES = {
+    "free": ("#d9d8d3", "#4a4945"),
+    "open": ("#009e73", "#009e73"),
+    "partial": ("#f0e442", "#f0e442"),
+    "full": ("#0072b2", "#0072b2"),
+    "reused": ("#d55e00", "#d55e00"),
+    "bad": ("#000000", "#ffffff"),
+}
+"""Colours of the states of a block on a light and a dark page (Okabe and Ito's, told apart by all readers)."""
+
+_MOST_CELLS = 2048
+
+
+def wear(results: Sequence[Result]) -> Specification | None:
+    """How many blocks were erased how often."""
+    traces = []
+    for index, result in enumerate(results):
+        erases = part(result, "wear").get("erases") or []
+        if not erases:
+            continue
+        counts: dict[int, int] = {}
+        for number in erases:
+            counts[number] = counts.get(number, 0) + 1
+        numbers = sorted(counts)
+        base = sum(part(results[0], "wear").get("erases") or [])
+        name = label(result, results, "blocks")
+        if len(results) > 1:
+            name = layer(result, results, sum(erases), base, "erases")
+        said = label(result, results, "blocks")
+        traces.append(
+            trace(index, type="bar", name=name, x=numbers, y=[counts[number] for number in numbers],
+                  hovertemplate=f"{said}: %{{y:,}} erased %{{x}} times<extra></extra>")
+        )  # fmt: skip
+    layout = {"xaxis": {"title": {"text": "erases of a block"}}, "yaxis": {"title": {"text": "blocks"}}, "bargap": 0.15}
+    return {"data": traces, "layout": layout} if traces else None
+
+
+def _mean_erases(result: Result) -> list[list[float]]:
+    """Erases by plane and block, neighbours of a plane joined where there are many; empty where nothing is known."""
+    erases, planes = part(result, "wear").get("erases") or [], part(result, "wear").get("plane") or []
+    rows: dict[int, list[int]] = {}
+    for number, plane in zip(erases, planes, strict=True):
+        rows.setdefault(plane, []).append(number)
+    if not rows:
+        return []
+    longest = max(map(len, rows.values()))
+    group = -(-longest // max(1, _MOST_CELLS // len(rows)))
+    # As the map of states has them, if there is one: by channel, die and plane.
+    seen = part(result, "blocks")
+    order = seen["plane"][:: seen["columns"]] if seen else []
+    return [
+        [sum(row[at : at + group]) / len(row[at : at + group]) for at in range(0, len(row), group)]
+        for row in (rows[plane] for plane in (order if len(order) == len(rows) else sorted(rows)))
+    ]
+
+
+def wear_map(results: Sequence[Result]) -> Specification | None:
+    """Erases by the address of a block: a row for each plane, blocks from left to right; one map for each layer."""
+    maps = [(result, _mean_erases(result)) for result in results]
+    maps = [(result, rows) for result, rows in maps if rows]
+    if not maps or not any(value for _, rows in maps for row in rows for value in row):
+        return None
+    values = [value for _, rows in maps for row in rows for value in row]
+    drawn: list[Panel] = []
+    for index, (result, rows) in enumerate(maps):
+        per_plane = len(part(result, "wear")["erases"]) / len(rows)
+        step = -(-per_plane // len(rows[0]))
+        heat = {
+            "type": "heatmap", "z": rows, "x0": 0, "dx": step, "zmin": min(values), "zmax": max(max(values), 1),
+            "colorscale": "Cividis", "meta": {}, "showscale": index == 0,
+            "colorbar": {"title": {"text": "erases", "side": "right"}, "thickness": 12},
+            "hovertemplate": "row %{y}, blocks from %{x}: %{z:.4~g} erases<extra></extra>",
+        }  # fmt: skip
+        title = "mean erases of each block, by plane" if len(results) == 1 else f"{result['ftl']}: erases, by plane"
+        drawn.append((title, [heat], {"rangemode": "normal", "autorange": "reversed", "showgrid": False}))
+    return panels(drawn, "block of the plane")
+
+
+def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
+    """Where the snapshots stand: in simulated seconds, or in thousands of requests where there is no time."""
+    if any(series["time_ns"]):
+        return "simulated time (s)", [time / 1e9 for time in series["time_ns"]]
+    return "requests (thousands)", [requests / 1e3 for requests in series["requests"]]
+
+
+def states(results: Sequence[Result]) -> Specification | None:
+    """How many blocks are in which state over the run, stacked; a panel for each layer."""
+    drawn: list[Panel] = []
+    axis = ""
+    for result in results:
+        series = part(result, "blocks")
+        if not series.get("requests"):
+            continue
+        cells, total = len(series["blocks"]), sum(series["blocks"])
+        axis, places = _snapshot_axis(series)
+        traces = []
+        for name, counts in zip(series["states"], series["counts"], strict=True):
+            numbers = [sum(counts[at : at + cells]) for at in range(0, len(counts), cells)]
+            if any(numbers):
+                line = {
+                    "type": "scatter", "mode": "lines", "name": name, "x": places, "y": numbers,
+                    "stackgroup": str(result["ftl"]), "line": {"width": 0}, "legendgroup": name,
+                    "showlegend": all(name != other["name"] for _, lines, _ in drawn for other in lines),
+                    "meta": {"state": name},
+                    "hovertemplate": f"{label(result, results, name)}: %{{y:,}} of {total:,} blocks<extra></extra>",
+                }  # fmt: skip
+                traces.append(line)
+        title = "blocks in each state" if len(results) == 1 else f"{result['ftl']}: blocks in each state"
+        drawn.append((title, traces, {"range": [0, total]}))
+    return panels(drawn, axis)
+
+
+def _encoded(values: Sequence[float], most: float, code: str) -> str:
+    """Values from 0 to `most` as bytes (`B`) or 16-bit words (`H`) in base64."""
+    top = 255 if code == "B" else 65535
+    scaled = array(code, [round(value / most * top) if most else 0 for value in values])
+    return base64.b64encode(scaled.tobytes()).decode("ascii")
+
+
+def frames(result: Result) -> dict[str, Any] | None:
+    """The snapshots of all blocks, as the page plays them; None where there are none.
+
+    `state` is a byte for each cell of each snapshot: bad or open where any of its blocks is, else what most of them
+    are; `valid` is a byte (255: all of it), `erases` two (65535: `most_erases`), lower byte first. `counts` are the
+    blocks in each state, by snapshot.
+    """
+    series = part(result, "blocks")
+    if not series.get("requests"):
+        return None
+    names, cells = series["states"], len(series["blocks"])
+    rare = [names.index(name) for name in ("bad", "open")]
+
+    def shown(counts: Sequence[int]) -> int:
+        return next((state for state in rare if counts[state]), counts.index(max(counts)))
+
+    by_cell = list(zip(*series["counts"], strict=True))
+    columns = series["columns"]
+    places = zip(series["channel"], series["die"], series["plane"], strict=True)
+    rows = [f"channel {channel}, die {die}, plane {plane}" for channel, die, plane in list(places)[::columns]]
+    most = max(series["erases"], default=0.0)
+    return {
+        "name": str(result["ftl"]),
+        "columns": columns,
+        "rows": rows,
+        "channels": series["channel"][::columns],
+        "step": max(series["blocks"][:columns]),
+        "blocks": series["blocks"],
+        "requests": series["requests"],
+        "time_ns": series["time_ns"],
+        "host_bytes": series["host_bytes"],
+        "state": base64.b64encode(bytes(map(shown, by_cell))).decode("ascii"),
+        "counts": [
+            [sum(counts[at : at + cells]) for counts in series["counts"]] for at in range(0, len(by_cell), cells)
+        ],
+        "valid": None if series["valid"] is None else _encoded(series["valid"], 1.0, "B"),
+        "erases": _encoded(series["erases"], most, "H"),
+        "most_erases": most,
+    }

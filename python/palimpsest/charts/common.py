@@ -1,0 +1,66 @@
+"""What all charts share: traces that name their colour by a slot, series of a result, names with ratios, panels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import comparison
+from ..result import Result
+
+__all__ = ["DASHES", "Panel", "Specification", "label", "layer", "panels", "part", "trace"]
+
+Specification = dict[str, Any]
+
+SLOTS = 8
+"""How many colours there are."""
+
+DASHES = ("solid", "dot", "dash", "dashdot")
+
+Panel = tuple[str, list[Specification], dict[str, Any]]
+"""A title with its unit, the traces, and what its vertical axis has beside the usual."""
+
+
+def trace(slot: int, **fields: Any) -> Specification:  # noqa: ANN401 - plotly's own fields
+    """A trace in the colour of a slot."""
+    return fields | {"meta": {"slot": slot % SLOTS}}
+
+
+def part(result: Result, name: str) -> dict[str, Any]:
+    """One of the series of a result; empty where it has none."""
+    found = (result.series or {}).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def label(result: Result, results: Sequence[Result], what: str) -> str:
+    """What a trace is called: without the layer where there is but one."""
+    return what if len(results) == 1 else f"{result['ftl']}, {what}" if what else str(result["ftl"])
+
+
+def layer(result: Result, results: Sequence[Result], value: float | None, base: float | None, what: str = "") -> str:
+    """A layer, and how much it has of something as a multiple of the first layer: `mga 0.62x IOPS`."""
+    name = str(result["ftl"])
+    ratio = "" if result is results[0] else comparison.factor(comparison.relative(value, base))
+    return f"{name} {ratio}{f' {what}' if what else ''}" if ratio else name
+
+
+def panels(drawn: Sequence[Panel], x_title: str) -> Specification | None:
+    """Charts below each other over one horizontal axis, each with its title above it."""
+    if not drawn:
+        return None
+    height, head, foot = 150, 32, 90
+    whole = height * len(drawn)
+    traces: list[Specification] = []
+    titles = []
+    layout: dict[str, Any] = {"height": whole + foot}
+    for index, (title, lines, axis) in enumerate(drawn):
+        top = 1 - index * height / whole
+        name = f"y{index + 1}" if index else "y"
+        traces += [line | {"yaxis": name} for line in lines]
+        titles.append(
+            {"text": title, "showarrow": False, "x": 0, "y": top, "xref": "paper", "yref": "paper",
+             "xanchor": "left", "yanchor": "top", "yshift": -5}
+        )  # fmt: skip
+        domain = [max(0.0, top - height / whole), top - head / whole]
+        layout[f"yaxis{name[1:]}"] = {"domain": domain, "rangemode": "tozero", "nticks": 5, "automargin": True} | axis
+    layout["xaxis"] = {"title": {"text": x_title}, "anchor": name}
+    layout["annotations"] = titles
+    return {"data": traces, "layout": layout}

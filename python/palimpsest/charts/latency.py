@@ -1,0 +1,108 @@
+"""Response times: the distribution as a whole, and its tail."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import units
+from ..result import Result
+from .common import DASHES, Specification, label, layer, part, trace
+
+__all__ = ["cdf", "cumulative", "exceedance", "latency"]
+
+_TICKS = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 0.001: "p99.9", 1e-4: "p99.99", 1e-5: "p99.999"}
+
+
+_STEP = 1.004
+_SHARE = 0.002
+
+
+def _thinned(lower: Sequence[int], counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Buckets, neighbours joined: within 0.4 % of a time and 0.2 % of all requests, which no picture shows."""
+    total, kept, left = sum(counts), list[tuple[int, int]](), 0
+    for bound, count in zip(lower, counts, strict=True):
+        if kept and count and bound < kept[-1][0] * _STEP and left + count < _SHARE * total:
+            kept[-1] = (kept[-1][0], kept[-1][1] + count)
+            left += count
+        elif count:
+            kept.append((bound, count))
+            left = count
+    return kept
+
+
+def exceedance(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Response times in microseconds, and the share of requests that took at least as long, from a histogram."""
+    total = sum(counts)
+    times, shares, left = [], [], total
+    for bound, count in _thinned(lower, counts):
+        times.append(bound / 1000)
+        shares.append(left / total)
+        left -= count
+    return times, shares
+
+
+def cumulative(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Response times in microseconds, and the share of requests in per cent that took at most about as long."""
+    total = sum(counts)
+    times, shares, done = [], [], 0
+    for bound, count in _thinned(lower, counts):
+        done += count
+        times.append(bound / 1000)
+        shares.append(100 * done / total)
+    return times, shares
+
+
+def _lines(
+    results: Sequence[Result], points: Callable[[Sequence[int], Sequence[int]], tuple[list[float], list[float]]],
+    hover: str,
+) -> list[Specification]:  # fmt: skip
+    """A line for each kind of request of each result. Named with the 99th percentile, and its ratio to the first's."""
+    traces = []
+    for index, result in enumerate(results):
+        for position, kind in enumerate(("read", "write")):
+            histogram = part(result, "latency").get(kind)
+            if not histogram or not sum(histogram["count"]):
+                continue
+            times, shares = points(histogram["lower_ns"], histogram["count"])
+            if not any(times):
+                # Acknowledged at once: no place on a logarithmic axis. The table says it.
+                continue
+            p99 = ((result["latency_ns"] or {}).get(kind) or {}).get("p99")
+            base = ((results[0]["latency_ns"] or {}).get(kind) or {}).get("p99")
+            name = f"{kind}s, p99 {units.nanoseconds(p99)}"
+            if len(results) > 1:
+                ratio = layer(result, results, p99, base).removeprefix(str(result["ftl"]))
+                name = label(result, results, name) + (f" ({ratio.strip()})" if ratio else "")
+            traces.append(
+                trace(index if len(results) > 1 else position, type="scatter", mode="lines", name=name, x=times,
+                      y=shares, hovertemplate=f"{label(result, results, f'{kind}s')}: {hover}<extra></extra>",
+                      line={"shape": "hv", "width": 2, "dash": DASHES[position] if len(results) > 1 else "solid"})
+            )  # fmt: skip
+    return traces
+
+
+_TIME_AXIS: dict[str, Any] = {
+    "type": "log", "title": {"text": "response time (us)"}, "dtick": 1, "exponentformat": "none",
+}  # fmt: skip
+
+
+def cdf(results: Sequence[Result]) -> Specification | None:
+    """Share of requests that take at most a response time."""
+    traces = _lines(results, cumulative, "%{y:.3f} % take at most %{x:,.1f} us")
+    if not traces:
+        return None
+    return {
+        "data": traces,
+        "layout": {"xaxis": _TIME_AXIS, "yaxis": {"title": {"text": "requests (%)"}, "range": [0, 101]}},
+    }
+
+
+def latency(results: Sequence[Result]) -> Specification | None:
+    """Share of requests that take at least as long as a response time: the tail at a glance, p99 at 1 %."""
+    traces = _lines(results, exceedance, "%{y:.3%} take at least %{x:,.1f} us")
+    if not traces:
+        return None
+    axis = {
+        "type": "log", "title": {"text": "share of requests that take longer"},
+        "tickvals": list(_TICKS), "ticktext": list(_TICKS.values()),
+    }  # fmt: skip
+    return {"data": traces, "layout": {"xaxis": _TIME_AXIS, "yaxis": axis}}

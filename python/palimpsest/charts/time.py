@@ -1,0 +1,145 @@
+"""What a run did while it went on: over simulated time, or over bytes written where there is no time."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..result import Result
+from .common import DASHES, Panel, Specification, layer, panels, part, trace
+
+__all__ = ["progress", "time"]
+
+_DECADES = 50
+
+Values = list[float | None]
+Line = tuple[str, int, int, Callable[[Result], Values]]
+"""What it shows, the slot of its colour alone, its dash, and its values."""
+
+
+def _lengths(result: Result) -> list[float]:
+    """Seconds that each window lasted: the last one ends with the run."""
+    series = part(result, "time")
+    end = result["simulated_ns"]
+    return [min(series["window_ns"], max(0, end - start)) / 1e9 for start in series["start_ns"]]
+
+
+def _per_second(key: str, factor: float = 1.0) -> Callable[[Result], Values]:
+    def values(result: Result) -> Values:
+        counts = part(result, "time").get(key, [])
+        return [
+            count * factor / length if length > 0 else None
+            for count, length in zip(counts, _lengths(result), strict=False)
+        ]
+
+    return values
+
+
+def _column(key: str, factor: float = 1.0) -> Callable[[Result], Values]:
+    return lambda result: [None if value is None else value * factor for value in part(result, "time").get(key, [])]
+
+
+def _amplification_so_far(result: Result) -> Values:
+    """Write amplification since the measurement began, at the end of each window that has a snapshot."""
+    series, seen = part(result, "time"), part(result, "blocks")
+    windows: Values = [None] * len(series["start_ns"])
+    for time_ns, written, data in zip(
+        seen.get("time_ns", []), seen.get("host_bytes", []), seen.get("data_bytes", []), strict=True
+    ):
+        if written and windows:
+            windows[min(time_ns // series["window_ns"], len(windows) - 1)] = data / written
+    return windows
+
+
+_PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
+    ("throughput (MB/s)", "%{y:,.4~g} MB/s", (("throughput", 2, 0, _per_second("bytes", 1e-6)),), False),
+    ("read response time (us): mean, p99 dotted", "%{y:,.4~g} us",
+     (("read mean", 0, 0, _column("read_mean_ns", 1e-3)), ("read p99", 0, 1, _column("read_p99_ns", 1e-3))),
+     True),
+    ("write response time (us): mean, p99 dotted", "%{y:,.4~g} us",
+     (("write mean", 1, 0, _column("write_mean_ns", 1e-3)), ("write p99", 1, 1, _column("write_p99_ns", 1e-3))),
+     True),
+    ("outstanding requests (mean)", "%{y:,.4~g} requests", (("outstanding", 4, 0, _column("outstanding")),), False),
+    ("write amplification (dotted: so far)", "%{y:.3~f}",
+     (("write amplification", 3, 0, _column("write_amplification")), ("so far", 3, 1, _amplification_so_far)),
+     True),
+    ("GC and merging (pages programmed/s)", "%{y:,.4~g} pages/s",
+     (("GC programs", 6, 0, _per_second("gc_programs")),), False),
+    ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), False),
+)  # fmt: skip
+
+
+def _axis(traces: Sequence[Specification]) -> dict[str, Any]:
+    """A logarithmic axis where values lie decades apart."""
+    values = [value for each in traces for value in each["y"] if value]
+    if max(values) < _DECADES * min(values):
+        return {}
+    return {"type": "log", "exponentformat": "none", "dtick": 1}
+
+
+def _name(result: Result, results: Sequence[Result]) -> str:
+    base = results[0]
+    if result["throughput"]["iops"] is not None:
+        return layer(result, results, result["throughput"]["iops"], base["throughput"]["iops"], "IOPS")
+    return layer(result, results, result["write_amplification"], base["write_amplification"], "write amplification")
+
+
+def time(results: Sequence[Result]) -> Specification | None:
+    """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
+    timed = [(index, result) for index, result in enumerate(results) if part(result, "time").get("start_ns")]
+    drawn: list[Panel] = []
+    named: set[int] = set()
+    for title, hover, lines, may_be_log in _PANELS:
+        traces: list[Specification] = []
+        for index, result in timed:
+            seconds = [start / 1e9 for start in part(result, "time")["start_ns"]]
+            for what, slot, dash, of in lines:
+                values = of(result)
+                if not any(values):
+                    continue
+                name = what if len(results) == 1 else _name(result, results)
+                said = what if len(results) == 1 else f"{result['ftl']} {what}"
+                traces.append(
+                    trace(slot if len(results) == 1 else index, type="scatter", mode="lines", name=name,
+                          x=seconds, y=values, legendgroup=name, showlegend=len(results) > 1 and index not in named,
+                          hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} s<extra></extra>",
+                          line={"width": 1.5, "dash": DASHES[dash]}, connectgaps=what == "so far")
+                )  # fmt: skip
+                named.add(index)
+        if traces:
+            drawn.append((title, traces, _axis(traces) if may_be_log else {}))
+    return panels(drawn, "simulated time (s)")
+
+
+def progress(results: Sequence[Result]) -> Specification | None:
+    """Write amplification, collection and erases over what the host has written: for runs without time."""
+    drawn: list[Panel] = []
+    for title, key, what, hover in (
+        ("write amplification", "data_bytes", "write amplification", "%{y:.3~f}"),
+        ("GC and merging (pages programmed per MiB)", "gc_programs", "GC programs",
+         "%{y:,.4~g} pages/MiB"),
+        ("erases (blocks per GiB)", "flash_erases", "erases", "%{y:,.4~g} blocks/GiB"),
+    ):  # fmt: skip
+        unit = {"data_bytes": 1, "gc_programs": 2**20, "flash_erases": 2**30}[key]
+        traces = []
+        for index, result in enumerate(results):
+            seen = part(result, "blocks")
+            written = seen.get("host_bytes", [])
+            steps = list(zip(pairwise(written), pairwise(seen.get(key, [])), strict=True))
+            values = [
+                (b - a) / (after - before) * unit if after > before else None for (before, after), (a, b) in steps
+            ]
+            if not any(values):
+                continue
+            slot = {"data_bytes": 3, "gc_programs": 6, "flash_erases": 7}[key] if len(results) == 1 else index
+            name = what if len(results) == 1 else _name(result, results)
+            said = what if len(results) == 1 else f"{result['ftl']} {what}"
+            places = [after / 2**30 for _, after in pairwise(written)]
+            traces.append(
+                trace(slot, type="scatter", mode="lines", name=name, x=places, y=values,
+                      legendgroup=name, showlegend=len(results) > 1 and not drawn,
+                      hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} GiB written<extra></extra>",
+                      line={"width": 1.5, "shape": "vh"})
+            )  # fmt: skip
+        if traces:
+            drawn.append((title, traces, {}))
+    return panels(drawn, "written by the host (GiB)")

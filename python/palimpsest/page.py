@@ -1,0 +1,91 @@
+"""The shell of every page: one HTML file that needs nothing but itself, with its styles, its scripts and plotly.
+
+`assets/plotly-cartesian.min.js` is the part of plotly.js that draws bars, lines and heat maps, as its publishers build
+it (npm: plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a third of the whole.
+"""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from string import Template
+from typing import Any
+
+from . import charts
+from .charts.blocks import STATES
+
+__all__ = ["Section", "chart", "fill", "plotly_source"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page that one can go to.
+
+    Attributes:
+        id: its anchor.
+        title: its heading; also what the navigation calls it.
+        body: HTML.
+    """
+
+    id: str
+    title: str
+    body: str
+
+
+def asset(name: str) -> str:
+    """The text of a file of the page."""
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def plotly_source() -> str:
+    """plotly.js for a script element: what charts of this package need of it."""
+    return asset("plotly-cartesian.min.js")
+
+
+def chart(name: str, says: str, *, hidden: bool = False) -> str:
+    """The place where a chart of `fill`'s data is drawn, with how to read it below."""
+    label = html.escape(says, quote=True)
+    return (
+        f'<figure id="figure-{name}"{" hidden" if hidden else ""}>'
+        f'<div class="chart" id="{name}" role="img" aria-label="{label}"></div>'
+        f"<figcaption>{html.escape(says)}</figcaption></figure>"
+    )
+
+
+def fill(
+    title: str,
+    under: str,
+    head: str,
+    sections: Sequence[Section],
+    drawn: Mapping[str, charts.Specification],
+    frames: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """The page.
+
+    Args:
+        title: its heading, as text.
+        under: what stands below it, as text.
+        head: HTML before the first section.
+        sections: in their order.
+        drawn: charts by the names that `chart` gave their places.
+        frames: snapshots of blocks to play, as `charts.blocks.frames` makes them.
+    """
+    data = {
+        "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
+        "states": [{"name": name, "light": light, "dark": dark} for name, (light, dark) in STATES.items()],
+    }  # fmt: skip
+    return Template(asset("report.template.html")).substitute(
+        title=html.escape(title),
+        under=html.escape(under),
+        style=asset("report.css"),
+        navigation="".join(f'<a href="#{each.id}">{html.escape(each.title)}</a>' for each in sections),
+        head=head,
+        sections="".join(
+            f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
+        ),
+        plotly=plotly_source(),
+        # `</` would end the script element.
+        data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
+        script=asset("report.js"),
+    )

@@ -1,0 +1,130 @@
+"""Progress of a sweep, on standard error: points done, time left, and a bar for each running point. Only at a terminal.
+
+The time left comes from the points done since the sweep began, running ones counted by how far they are.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..progress import QUIET_S, at_terminal
+from .task import Outcome
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["SweepBoard"]
+
+_LONGEST_LABEL = 60
+_PRECONDITION = 0.5
+"""What preconditioning is counted as, of a point that has some: nobody knows how its time compares."""
+
+
+class SweepBoard:
+    """A bar for the sweep, and one for each point that runs. Use as a context.
+
+    Args:
+        enabled: whether to show anything; where None, at a terminal.
+        labels: what each point is called, by its identity.
+    """
+
+    def __init__(self, enabled: bool | None, labels: Mapping[str, str]) -> None:
+        self._enabled = at_terminal() if enabled is None else enabled
+        self._labels = labels
+        self._lock = threading.Lock()
+        self._bars: Progress | None = None
+        self._whole: TaskID | None = None
+        self._running: dict[str, tuple[TaskID | None, float]] = {}
+        self._preconditioned: set[str] = set()
+        self._begin = time.monotonic()
+        self._total = self._done = self._failed = self._before = 0
+
+    def __enter__(self) -> "SweepBoard":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._enabled = False
+        if self._bars is not None:
+            self._bars.stop()
+
+    def begin(self, total: int, before: int) -> None:
+        """So many points are to be run, and so many were finished before."""
+        self._total, self._before = total, before
+        self._begin = time.monotonic()
+
+    def watch(self, identity: str, phase: str, done: int, expected: int, simulated_ns: int) -> None:  # noqa: ARG002
+        """A point has come so far."""
+        if not self._enabled:
+            return
+        of_phase = min(1.0, done / expected) if expected else 0.0
+        with self._lock:
+            if phase == "precondition":
+                self._preconditioned.add(identity)
+                share = _PRECONDITION * of_phase
+            else:
+                before = _PRECONDITION if identity in self._preconditioned else 0.0
+                share = before + (1 - before) * of_phase * (phase == "run")
+            self._running[identity] = (self._running.get(identity, (None, 0.0))[0], share)
+            self._show(identity)
+
+    def finished(self, outcome: Outcome) -> None:
+        """A point is done, or failed."""
+        if not self._enabled:
+            return
+        with self._lock:
+            self._done += 1
+            self._failed += outcome["status"] != "done"
+            task, _ = self._running.pop(outcome["identity"], (None, 0.0))
+            if task is not None and self._bars is not None:
+                self._bars.remove_task(task)
+            self._show(None)
+
+    def _show(self, identity: str | None) -> None:
+        elapsed = time.monotonic() - self._begin
+        if elapsed < QUIET_S:
+            return
+        if self._bars is None:
+            self._bars = _new_bars()
+            self._whole = self._bars.add_task("points", total=self._total, said="")
+            self._bars.start()
+        assert self._whole is not None
+        came = self._done + sum(share for _, share in self._running.values())
+        self._bars.update(self._whole, completed=came, total=self._total, said=self._said(elapsed, came))
+        if identity is not None:
+            task, share = self._running[identity]
+            if task is None:
+                label = self._labels.get(identity, identity)
+                label = label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
+                task = self._bars.add_task(f"  {label}", total=1.0, said="")
+                self._running[identity] = (task, share)
+            self._bars.update(task, completed=share)
+
+    def _said(self, elapsed: float, came: float) -> str:
+        parts = [f"{self._done}/{self._total}"]
+        parts += [f"{self._failed} failed"] if self._failed else []
+        parts += [f"{self._before} before"] if self._before else []
+        if came > 0:
+            parts.append(f"ETA {_clock(elapsed * (self._total - came) / came)}")
+        return ", ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _new_bars() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+
+    console = Console(stderr=True)
+    columns: list[str | ProgressColumn] = [TextColumn("{task.description}", markup=False)]
+    if console.width >= 60:
+        columns.append(BarColumn(bar_width=min(30, console.width // 4)))
+    columns += [TextColumn("{task.percentage:3.0f} %"), TextColumn("{task.fields[said]}", markup=False)]
+    return Progress(*columns, console=console, transient=True)

@@ -1,0 +1,143 @@
+"""What there is to draw of a sweep: axes with their numbers, figures with their units, and which to show first."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..charts import LIGHT
+from ..comparison import METRICS
+from ..result import flatten
+from .show import axis_text
+from .values import numbers
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from .results import Sweep
+
+__all__ = ["axis", "chart", "figures", "first_shown", "unit"]
+
+_PREFERRED = ("latency_ns.write.p99", "latency_ns.read.p99", "write_amplification", "throughput.iops")
+_REPEATED = ("seed",)
+"""Axes that repeat a point rather than change it: averaged, not drawn."""
+
+
+def axis(sweep: "Sweep", name: str) -> dict[str, Any]:
+    """An axis: `labels` of its values in order, `numbers` where all are numbers or quantities, and their `unit`."""
+    values = sweep.values(name)
+    plain = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    found: list[float | None] | None = None
+    base = ""
+    if values and len(plain) == len(values):
+        found = [float(value) for value in plain]
+    elif quantities := numbers(name, values):
+        found, base = quantities
+    if found is not None:
+        pairs = sorted(zip(found, values, strict=True), key=lambda pair: pair[0] or 0.0)
+        found, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return {"name": name, "labels": [axis_text(value) for value in values], "numbers": found, "unit": base}
+
+
+def figures(sweep: "Sweep") -> dict[str, list[float | None]]:
+    """Every figure that is a number, one for each point; None where a point has none. Those that differ come first."""
+    rows = [{} if point.result is None else flatten(point.result.to_dict()) for point in sweep]
+    names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
+    found = {
+        name: [_number(row.get(name)) for row in rows]
+        for name in names
+        if name not in sweep.axes and name not in ("schema_version", "seed")
+    }
+    key = [".".join(metric.path) for metric in METRICS]
+    shown = {name: values for name, values in found.items() if any(value is not None for value in values)}
+    order = sorted(shown, key=lambda name: (_constant(shown[name]), key.index(name) if name in key else len(key)))
+    return {name: shown[name] for name in order}
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _constant(values: Sequence[float | None]) -> bool:
+    return len({value for value in values if value is not None}) < 2
+
+
+def unit(name: str) -> str:
+    """Unit of a figure: `ns`, `bytes`, `bytes_per_s`, `uJ`, `s` or nothing."""
+    last = name.rpartition(".")[2]
+    if name.startswith("latency_ns.") or last.endswith("_ns"):
+        return "ns"
+    if last.endswith("bytes_per_s"):
+        return "bytes_per_s"
+    if "bytes" in last or name.startswith("mapping."):
+        return "bytes"
+    if name.startswith("energy_uj."):
+        return "uJ"
+    return "s" if last.endswith("_s") and not last.endswith("per_s") else ""
+
+
+def label(name: str) -> str:
+    """A figure in words, where it has some."""
+    found = next((metric.label for metric in METRICS if ".".join(metric.path) == name), None)
+    return found or name
+
+
+def first_shown(sweep: "Sweep") -> dict[str, str]:
+    """Figure, x, colour and facet that are shown first: what the sweep file says, or else what tells most."""
+    drawn = figures(sweep)
+    axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
+    several = [name for name in axes if name not in _REPEATED] or axes
+    shown = {key: name for key, name in sweep.shown.items() if name in (drawn if key == "figure" else sweep.axes)}
+    if "figure" not in shown and drawn:
+        preferred = [name for name in _PREFERRED if name in drawn and not _constant(drawn[name])]
+        shown["figure"] = (preferred or list(drawn))[0]
+    taken = set(shown.values())
+    numeric = [name for name in several if axis(sweep, name)["numbers"] is not None and name not in taken]
+    for key, choices in (
+        ("x", sorted(numeric, key=lambda name: -len(sweep.values(name))) + several),
+        ("colour", several),
+    ):
+        left = [name for name in choices if name not in taken]
+        if key not in shown and left:
+            shown[key] = left[0]
+            taken.add(left[0])
+    left = [name for name in several if name not in taken and len(sweep.values(name)) <= 6]
+    if "facet" not in shown and left:
+        shown["facet"] = left[0]
+    return shown
+
+
+def chart(sweep: "Sweep", figure: str | None, x: str | None, colour: str | None) -> "go.Figure":
+    """A figure over an axis; see `Sweep.plot`."""
+    import plotly.graph_objects as go
+
+    drawn, shown = figures(sweep), first_shown(sweep)
+    figure, x = figure or shown.get("figure"), x or shown.get("x")
+    colour = colour or next((shown[key] for key in ("colour", "facet") if key in shown and shown[key] != x), None)
+    if figure not in drawn:
+        raise ValueError(f"no figure {figure!r} in this sweep; expected one of {', '.join(drawn) or 'none'}")
+    for name in (x, colour):
+        if name is not None and name not in sweep.axes:
+            raise ValueError(f"no axis {name!r} in this sweep; expected one of {', '.join(sweep.axes) or 'none'}")
+    if x is None:
+        raise ValueError("the sweep has no axis to draw over")
+    along = axis(sweep, x)
+    positions = along["numbers"] or along["labels"]
+    plot = go.Figure(
+        layout={"template": "plotly_white", "xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": figure}}}
+    )
+    for slot, line in enumerate(axis(sweep, colour)["labels"] if colour else [""]):
+        groups: list[list[float]] = [[] for _ in positions]
+        for point, value in zip(sweep, drawn[figure], strict=True):
+            on_line = colour is None or axis_text(point.axes.get(colour)) == line
+            if value is not None and on_line and axis_text(point.axes.get(x)) in along["labels"]:
+                groups[along["labels"].index(axis_text(point.axes.get(x)))].append(value)
+        means = [sum(group) / len(group) if group else None for group in groups]
+        bars = {
+            "type": "data", "symmetric": False,
+            "array": [max(group) - sum(group) / len(group) if group else None for group in groups],
+            "arrayminus": [sum(group) / len(group) - min(group) if group else None for group in groups],
+        }  # fmt: skip
+        plot.add_scatter(
+            x=positions, y=means, name=line, mode="lines+markers", connectgaps=True,
+            line_color=LIGHT[slot % len(LIGHT)], error_y=bars if any(len(group) > 1 for group in groups) else None,
+        )  # fmt: skip
+    return plot

@@ -1,0 +1,120 @@
+"""The command `palimpsest sweep`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import errors
+from ..parameters import Choice, Count
+from . import driver
+from .board import SweepBoard
+from .engines import ENGINES
+from .results import Sweep, load
+from .store import is_sweep, read_points
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["add_to"]
+
+
+def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
+    """Adds the command to the command line; `show` prints a result."""
+
+    @group.command(short_help="Run a grid of configurations and workloads.")
+    @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+    @click.option(
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Folder that keeps the results.  [default: results/FILE]",
+    )
+    @click.option("--jobs", type=Count(), help="Points at a time.  [default: as many as there are cores]")
+    @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Who runs the points.")
+    @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
+    @click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
+    @click.option("--fresh", is_flag=True, help="Run finished points again.")
+    @click.option("--json", "as_json", is_flag=True, help="Print points and key figures as one JSON object.")
+    def sweep(
+        file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool, fresh: bool,
+        as_json: bool,
+    ) -> None:  # fmt: skip
+        """Run a grid or list of configurations and workloads, on all cores or on a cluster.
+
+        All points are checked before the first one runs. Each is kept when it is done: after Ctrl-C or a crash the
+        same command goes on where it was, and of a changed file it runs only the points that are new. DIR gets
+        sweep.parquet, a row for each point, and report.html.
+
+        \b
+        A file:
+          [base]
+          workload = "oltp-zipf,n=1e5"
+          [grid]
+          ftl = ["page", "subpage"]
+          ssd.over_provisioning = ["7%", "28%"]
+          seed = {from = 1, to = 3, step = 1}
+
+        \b
+        Examples:
+          palimpsest sweep op.toml --dry-run
+          palimpsest sweep op.toml --out results/op --jobs 4
+          palimpsest sweep op.toml --json | jq '.points[].figures'
+          palimpsest sweep op.toml --engine dask --address tcp://host:8786
+          palimpsest sweep op.toml --engine ray --address auto
+        """
+        planned = driver.plan(file, out)
+        if dry_run:
+            _print_plan(planned, as_json, show)
+            return
+        labels = {point.identity: point.label for point in planned.points}
+        try:
+            with SweepBoard(None, labels) as board:
+                found = driver.run(
+                    planned, engine=engine, address=address, jobs=jobs, fresh=fresh,
+                    watch=board.watch, begin=board.begin, finished=board.finished,
+                )  # fmt: skip
+        except BaseException:
+            _say_kept(planned)
+            raise
+        show(found.to_json() if as_json else found)
+        click.echo(f"wrote {planned.folder}/sweep.parquet and report.html", err=True)
+        _fail_for(found)
+
+
+def _print_plan(planned: driver.Plan, as_json: bool, show: "Callable[[str | RenderableType], None]") -> None:
+    folder = planned.folder or Path()
+    finished = frozenset(read_points(folder, [point.identity for point in planned.points]))
+    if as_json:
+        points = [
+            {"axes": point.axes, "identity": point.identity, "finished": point.identity in finished}
+            for point in planned.points
+        ]
+        show(json.dumps({"title": planned.definition.title, "out": str(folder), "points": points}, indent=2))
+        return
+    from .show import render_plan
+
+    show(render_plan(planned.definition.axes, planned.points, finished))
+
+
+def _say_kept(planned: driver.Plan) -> None:
+    """After an interrupt or a failure: what is there, and how to go on."""
+    folder = planned.folder
+    if folder is None or not is_sweep(folder):
+        return
+    kept = len(load(folder))
+    if kept:
+        click.echo(
+            f"{kept:,} of {len(planned.points):,} points are kept in {folder}; the same command goes on from there",
+            err=True,
+        )
+
+
+def _fail_for(found: Sweep) -> None:
+    if found.failed:
+        first = found.failed[0]
+        raise errors.Error(
+            f"{len(found.failed):,} of {found.total:,} points failed; the first, {first.label}: {first.error}"
+        )

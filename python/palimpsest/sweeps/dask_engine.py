@@ -1,0 +1,129 @@
+"""Engine `dask`: the workers of a cluster that is already there, through its scheduler.
+
+Dask gives the points of a worker that is lost to others, and gives a point up when it has lost four workers
+(`distributed.scheduler.allowed-failures`). A point has no effect but its outcome, so that it does not matter if it is
+run twice; each outcome is taken once. When the sweep ends early, or is no more, running points see within a second
+that nobody waits for them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from distributed import Client, as_completed, get_worker
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker
+
+from ..errors import Error, InputError
+from .engines import PATIENCE_S, answers
+from .task import Outcome, Task, Watch, lost, run_point
+
+__all__ = ["outcomes"]
+
+
+class _Unwanted(BaseException):
+    """Nobody waits for this point any more."""
+
+
+def _run(task: Task) -> Outcome:
+    """Runs a point on a worker."""
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def progress(*_: object) -> None:
+        # A state machine of the worker knows first; asking the scheduler ten times a second would load it.
+        state = worker.state.tasks.get(key)
+        if state is None or state.state in ("cancelled", "released"):
+            raise _Unwanted
+
+    try:
+        return run_point(task, progress)
+    except _Unwanted:
+        return lost(task, "cancelled")
+
+
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
+    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
+
+    Args:
+        tasks: the points.
+        address: of the scheduler, as `tcp://host:8786`.
+        jobs: points at a time; as many as the workers have threads where None.
+        watch: not told anything: points are too far away.
+
+    Raises:
+        InputError: there is no scheduler at the address.
+        Error: the cluster went away.
+    """
+    with _without_tracebacks():
+        yield from _outcomes(_connect(address), tasks, address, jobs)
+
+
+@contextlib.contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Keeps Dask from writing tracebacks of what is told in one line."""
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm", "utils")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
+    name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for ours
+    waiting = iter(tasks)
+    running: dict[Any, Task] = {}
+
+    def submit() -> list[Any]:
+        task = next(waiting, None)
+        if task is None:
+            return []
+        future = client.submit(_run, task, key=f"palimpsest-{name}-{task['identity']}", pure=False)
+        running[future] = task
+        return [future]
+
+    try:
+        first = [future for _ in range(jobs or len(tasks)) for future in submit()]
+        finished = as_completed(first, loop=client.loop, raise_errors=False)
+        for future in finished:
+            task = running.pop(future)
+            outcome = _outcome(future, task)
+            finished.update(submit())
+            yield outcome
+    except (CommClosedError, TimeoutError, asyncio.CancelledError) as error:
+        raise Error(f"--address {address}: the scheduler is gone; what was finished is kept") from error
+    finally:
+        with contextlib.suppress(Exception):
+            client.cancel(list(running), force=True)
+        client.close(timeout=5)
+
+
+def _connect(address: str | None) -> Client:
+    wrong = f"--address {address}: no Dask scheduler answers there; expected one such as tcp://host:8786"
+    if not answers(str(address)):
+        raise InputError(wrong)
+    try:
+        return Client(address, timeout=PATIENCE_S, set_as_default=False, direct_to_workers=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise InputError(wrong) from error
+
+
+def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of dask, which has no types
+    if future.status == "finished":
+        outcome: Outcome = future.result()
+        return outcome
+    if future.status in ("cancelled", "lost"):
+        raise CommClosedError
+    error = future.exception()
+    if isinstance(error, ModuleNotFoundError):
+        raise Error(f"a worker cannot run points: {error}; expected palimpsest installed on every worker")
+    if isinstance(error, KilledWorker):
+        return lost(task, f"{error.allowed_failures + 1} workers died with it, perhaps for want of memory")
+    return lost(task, f"the worker failed: {type(error).__name__}: {error}")

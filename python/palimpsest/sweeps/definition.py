@@ -1,0 +1,341 @@
+"""What a sweep file says: a base, a grid of axes, axes that go together, points by themselves, and what is left out.
+
+    [base]                                  options of `palimpsest run` and configuration keys, for every point
+    [grid]                                  axes: each key with a list or a range; every combination is a point
+    [[zip]]                                 axes of equal length that go together, as one axis of the grid
+    [[points]]                              a point by itself, beside those of the grid
+    [[exclude]]                             points of the grid with all of these values are left out
+    [report]                                what the report shows first: figure, x, colour, facet
+
+Nothing is run or looked up here; `points` resolves and checks what comes out.
+"""
+
+import difflib
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .lines import line_of
+from .values import Value, expand, is_range
+
+__all__ = ["OPTIONS", "Definition", "Settings", "from_mapping", "from_text", "to_toml"]
+
+OPTIONS = (
+    "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
+)  # fmt: skip
+"""Options of a run that may stand in a sweep; beside them, configuration keys, which have a dot."""
+
+LARGEST_SWEEP = 100_000
+"""Points that a sweep may have."""
+
+_REPORT = ("figure", "x", "colour", "facet")
+_TABLES = ("title", "base", "grid", "zip", "points", "exclude", "report")
+_TITLE = "Sweep"
+
+Settings = dict[str, Value]
+"""Options and configuration keys with their values."""
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A sweep as it was written, ranges expanded.
+
+    Attributes:
+        title: heading of the report.
+        name: what messages call it: the file, or `sweep` where there is none.
+        text: the file.
+        folder: where relative paths of workloads and drives begin.
+        base: settings of every point.
+        grid: groups of axes, each with one row of values for each step; groups are multiplied.
+        explicit: settings of points by themselves.
+        excluded: settings of points of the grid that are left out.
+        report: what the report shows first.
+        paths: where in the file a setting of the base, an axis or an explicit point stands, by `(table, key)`.
+    """
+
+    title: str
+    name: str
+    text: str
+    folder: Path
+    base: Settings
+    grid: tuple[tuple[Settings, ...], ...]
+    explicit: tuple[Settings, ...]
+    excluded: tuple[Settings, ...]
+    report: dict[str, str]
+    paths: dict[tuple[str, str], Path_] = field(repr=False)
+
+    @property
+    def axes(self) -> list[str]:
+        """Keys that differ between points, in the order of the file."""
+        groups = [group[0] for group in self.grid]
+        return list(dict.fromkeys(key for settings in (*groups, *self.explicit) for key in settings))
+
+    def points(self) -> list[tuple[str, Settings]]:
+        """The settings of each point over the base, and the table they come from; the last axis changes fastest.
+
+        Points that are the same in every axis stand once.
+        """
+        found: dict[tuple[tuple[str, Value], ...], tuple[str, Settings]] = {}
+        for table, settings in self._all():
+            found.setdefault(tuple(sorted(settings.items())), (table, settings))
+        return list(found.values())
+
+    def _all(self) -> Iterator[tuple[str, Settings]]:
+        # Without axes, a file of points has no point of the grid, and one of a base alone has a single point.
+        if self.grid or not self.explicit:
+            for combination in itertools.product(*self.grid):
+                settings = {key: value for part in combination for key, value in part.items()}
+                if not any(_matches(self.base | settings, each) for each in self.excluded):
+                    yield "grid", settings
+        for index, settings in enumerate(self.explicit):
+            yield f"points.{index}", settings
+
+    def place(self, table: str, key: str | None = None) -> str:
+        """`FILE:LINE` of a key of a point, wherever it was set; of its table where no key is known."""
+        path: Path_ = (table.partition(".")[0],)
+        if "." in table:
+            path = ("points", int(table.partition(".")[2]))
+        if key is not None:
+            path = self.paths.get((table, key)) or self.paths.get(("base", key)) or path
+        return f"{self.name}:{line_of(self.text, path)}"
+
+
+def _matches(settings: Settings, pattern: Settings) -> bool:
+    return all(key in settings and settings[key] == value for key, value in pattern.items())
+
+
+def from_text(text: str, name: str, folder: Path) -> Definition:
+    """The sweep in a TOML text.
+
+    Args:
+        text: the file.
+        name: what messages call it.
+        folder: where relative paths begin.
+
+    Raises:
+        InputError: it is no TOML, or no sweep; the message names file and line.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said, _, place = str(error).partition(" (at line ")
+        line = place.partition(",")[0]
+        where = line if line.isdigit() else str(text.count("\n") + 1)
+        raise InputError(f"{name}:{where}: expected TOML: {said[:1].lower()}{said[1:]}") from error
+    return _Reader(text, name).read(data, folder)
+
+
+def from_mapping(data: Mapping[str, Any], folder: Path) -> Definition:
+    """The sweep in a mapping with the tables of the file.
+
+    Raises:
+        InputError: it is no sweep.
+    """
+    try:
+        text = to_toml(data)
+    except TypeError as error:
+        raise InputError(f"sweep: {error}") from error
+    return from_text(text, "sweep", folder)
+
+
+class _Reader:
+    """Reads the tables, and says where a mistake stands."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.paths: dict[tuple[str, str], Path_] = {}
+
+    def wrong(self, path: Sequence[str | int], what: str) -> InputError:
+        shown = ".".join(f"[{each}]" if isinstance(each, int) else each for each in path).replace(".[", "[")
+        return InputError(
+            f"{self.name}:{line_of(self.text, path)}: {shown}: {what}" if path else f"{self.name}: {what}"
+        )
+
+    def read(self, data: Mapping[str, Any], folder: Path) -> Definition:
+        for key in data:
+            if key not in _TABLES:
+                raise self.wrong((key,), f"unknown table{_near(key, _TABLES)}; expected one of {', '.join(_TABLES)}")
+        title = data.get("title", _TITLE)
+        if not isinstance(title, str):
+            raise self.wrong(("title",), f"expected text, found {title!r}")
+        base = self.settings("base", data.get("base", {}), ("base",))
+        grid = self.grid(data)
+        points = [
+            self.settings(f"points.{index}", each, ("points", index)) for index, each in self.tables(data, "points")
+        ]
+        excluded = [
+            self.settings(f"exclude.{index}", each, ("exclude", index)) for index, each in self.tables(data, "exclude")
+        ]
+        for index, each in enumerate(excluded):
+            for key in each.keys() - {key for group in grid for key in group[0]} - base.keys():
+                raise self.wrong(("exclude", index, key), "expected an axis of the grid, or a key of the base")
+        total = math.prod(len(group) for group in grid)
+        if total > LARGEST_SWEEP:
+            raise self.wrong(("grid",), f"the sweep has {total:,} points; expected at most {LARGEST_SWEEP:,}")
+        found = Definition(
+            title, self.name, self.text, folder, base, tuple(grid), tuple(points), tuple(excluded),
+            self.report(data.get("report", {})), self.paths,
+        )  # fmt: skip
+        for key, name in found.report.items():
+            if key != "figure" and name not in found.axes:
+                axes = ", ".join(found.axes) or "none, as there is no axis"
+                raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
+        return found
+
+    def tables(self, data: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        found = data.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+            raise self.wrong((name,), f"expected tables that begin with [[{name}]]")
+        for index, each in enumerate(found):
+            if not each:
+                raise self.wrong((name, index), "the table is empty; expected options or configuration keys")
+            yield index, each
+
+    def grid(self, data: Mapping[str, Any]) -> list[tuple[Settings, ...]]:
+        groups: list[tuple[Settings, ...]] = []
+        for key, value, path in self.flat(data.get("grid", {}), ("grid",)):
+            self.paths["grid", key] = path
+            groups.append(tuple({key: each} for each in self.axis(value, path)))
+        for index, table in self.tables(data, "zip"):
+            axes: dict[str, list[Value]] = {}
+            for key, value, path in self.flat(table, ("zip", index)):
+                if any(key in group[0] for group in groups):
+                    raise self.wrong(path, "this axis stands in the grid already; expected it once")
+                self.paths["grid", key] = path
+                axes[key] = self.axis(value, path)
+            lengths = {key: len(values) for key, values in axes.items()}
+            if len(set(lengths.values())) > 1:
+                told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+                raise self.wrong(("zip", index), f"expected axes of the same length; {told}")
+            steps = zip(*axes.values(), strict=True)
+            groups.append(tuple(dict(zip(axes, values, strict=True)) for values in steps))
+        return groups
+
+    def axis(self, value: object, path: Path_) -> list[Value]:
+        if is_range(value):
+            try:
+                return expand(value)  # type: ignore[arg-type]  # is_range says that it is a mapping
+            except ValueError as error:
+                raise self.wrong(path, str(error)) from error
+        values = value if isinstance(value, list) else [value]
+        if not values:
+            raise self.wrong(
+                path, "the axis is empty; expected a list of values, or a range {from, to, step or factor}"
+            )
+        found = [self.value(each, path) for each in values]
+        for index, each in enumerate(found):
+            if each in found[:index] and type(each) is type(found[found.index(each)]):
+                raise self.wrong(path, f"{each!r} stands twice; expected different values")
+        return found
+
+    def settings(self, table: str, data: object, path: Path_) -> Settings:
+        found: Settings = {}
+        for key, value, where in self.flat(data, path):
+            self.paths[table, key] = where
+            if isinstance(value, list) or is_range(value):
+                raise self.wrong(where, "expected one value; axes stand in [grid] or [[zip]]")
+            found[key] = self.value(value, where)
+        return found
+
+    def value(self, value: object, path: Path_) -> Value:
+        if not isinstance(value, str | int | float | bool):
+            raise self.wrong(path, f"expected text, a number, true or false, found {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.wrong(path, f"expected a finite number, found {value!r}")
+        return value
+
+    def flat(self, data: object, path: Path_) -> Iterator[tuple[str, object, Path_]]:
+        """The keys of a table with the tables in it joined by dots, each known to be an option or to have a dot."""
+        if not isinstance(data, Mapping):
+            raise self.wrong(path, "expected a table of options and configuration keys")
+        for key, value, where in self._walk(data, path, ""):
+            if key not in OPTIONS and "." not in key:
+                raise self.wrong(
+                    where,
+                    f"unknown option{_near(key, OPTIONS)}; expected one of {', '.join(OPTIONS)}, "
+                    "or a configuration key such as ftl.victim",
+                )
+            yield key, value, where
+
+    def _walk(self, data: Mapping[str, Any], path: Path_, prefix: str) -> Iterator[tuple[str, object, Path_]]:
+        for key, value in data.items():
+            name, where = f"{prefix}{key}", (*path, key)
+            if isinstance(value, Mapping) and not is_range(value):
+                # `set` is what the option of the command line is called; its keys are configuration keys.
+                yield from self._walk(value, where, prefix if name == "set" else f"{name}.")
+            else:
+                yield name, value, where
+
+    def report(self, data: object) -> dict[str, str]:
+        if not isinstance(data, Mapping):
+            raise self.wrong(("report",), f"expected a table with some of {', '.join(_REPORT)}")
+        for key, value in data.items():
+            if key not in _REPORT:
+                raise self.wrong(
+                    ("report", key), f"unknown key{_near(key, _REPORT)}; expected one of {', '.join(_REPORT)}"
+                )
+            if not isinstance(value, str):
+                raise self.wrong(("report", key), f"expected the name of a figure or an axis, found {value!r}")
+        return dict(data)
+
+
+def _near(key: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, names, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """A mapping as TOML, tables inside tables inline.
+
+    Raises:
+        TypeError: a value is nothing that TOML has.
+    """
+    plain = [f"{_key(key)} = {_toml(value)}" for key, value in data.items() if not _is_table(value)]
+    parts = ["\n".join(plain)] if plain else []
+    for name, value in data.items():
+        if _is_table(value):
+            array = not isinstance(value, Mapping)
+            for each in value if array else [value]:
+                heading = f"[[{_key(name)}]]" if array else f"[{_key(name)}]"
+                parts.append("\n".join([heading, *(f"{_key(key)} = {_toml(item)}" for key, item in each.items())]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _is_table(value: object) -> bool:
+    tables = isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Mapping) for each in value)
+    return isinstance(value, Mapping) or tables
+
+
+def _key(key: object) -> str:
+    text = str(key)
+    return (
+        text
+        if text and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in text)
+        else _toml(text)
+    )
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str | Path):
+        escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if ord(c) >= 32 and ord(c) != 127 else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if hasattr(value, "item"):  # numbers of NumPy
+        return _toml(value.item())
+    if hasattr(value, "tolist"):
+        return _toml(value.tolist())
+    raise TypeError(f"expected text, numbers, true, false, lists and tables, found {value!r}")

@@ -1,0 +1,226 @@
+"""Carries a sweep out: checks every point, runs those that are not finished, keeps each at once.
+
+The only one that writes; engines only compute. Whatever ends a sweep early, what was finished is kept, and table and
+page are written over it.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error, InputError
+from . import engines
+from .definition import Definition, from_mapping, from_text
+from .points import Point, resolve
+from .results import PointResult, Sweep, manifest
+from .store import TABLE, Store, read_points
+from .task import OTHER_SIMULATOR, Outcome, Watch
+
+__all__ = ["Plan", "plan", "run", "sweep"]
+
+Finished = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep whose points are checked, and how it is to be run."""
+
+    definition: Definition
+    points: list[Point]
+    folder: Path | None
+
+    def tasks(self, finished: Mapping[str, Outcome]) -> list[dict[str, Any]]:
+        """What is left to run, each identity once."""
+        left = {point.identity: point for point in self.points if point.identity not in finished}
+        return [point.task() for point in left.values()]
+
+
+def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None) -> Plan:
+    """Reads a sweep and checks every point of it.
+
+    Args:
+        source: sweep file, or a mapping with its tables.
+        out: folder for the results; of a file, results/NAME in the current folder where None.
+
+    Raises:
+        InputError: the file is not there or is no sweep, or a point cannot be run.
+    """
+    if isinstance(source, Mapping):
+        definition = from_mapping(source, Path.cwd())
+        return Plan(definition, resolve(definition), None if out is None else Path(out))
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the file is not UTF-8 text; expected a TOML file") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected a sweep file, see `palimpsest sweep --help`") from error
+    definition = from_text(text, str(path), path.parent.absolute())
+    name = re.sub(r"[^\w.-]", "-", path.stem) or "sweep"
+    return Plan(definition, resolve(definition), Path(out) if out is not None else Path("results") / name)
+
+
+def run(
+    planned: Plan,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    fresh: bool = False,
+    watch: Watch = lambda *_: None,
+    begin: Callable[[int, int], None] = lambda *_: None,
+    finished: Finished = lambda _: None,
+) -> Sweep:
+    """Runs what is left of a sweep.
+
+    Args:
+        planned: the sweep.
+        engine: `local`, `dask` or `ray`.
+        address: of the cluster.
+        jobs: points at a time; all cores where None.
+        fresh: run finished points again.
+        watch: told how far running points have come, where the engine knows.
+        begin: told how many points there are to run, and how many were finished before.
+        finished: told each outcome, when it is kept.
+
+    Raises:
+        InputError: the folder or the cluster cannot be used.
+        Error: the cluster failed.
+        KeyboardInterrupt: the user ended it. What was finished is kept, in this case and the others.
+    """
+    start = engines.find(engine, address)
+    if planned.folder is None:
+        with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, Store(Path(folder)) as store:
+            return _drive(planned, store, start, address, jobs, watch, begin, finished, None)
+    with Store(planned.folder) as store:
+        if fresh:
+            store.clear()
+        return _drive(planned, store, start, address, jobs, watch, begin, finished, planned.folder)
+
+
+def _drive(
+    planned: Plan, store: Store, start: engines.Engine, address: str | None, jobs: int | None, watch: Watch,
+    begin: Callable[[int, int], None], finished: Finished, shown_folder: Path | None,
+) -> Sweep:  # fmt: skip
+    definition, points = planned.definition, planned.points
+    done = store.finished(point.identity for point in points)
+    before = frozenset(done)
+    tasks = planned.tasks(done)
+    begin(len(tasks), len(before))
+
+    def gather() -> Sweep:
+        found = [
+            PointResult.of(point.axes, done[point.identity], reused=point.identity in before)
+            for point in points
+            if point.identity in done
+        ]
+        return Sweep(
+            definition.title, definition.axes, found, len(points), shown_folder, definition.text, definition.report
+        )
+
+    store.write("sweep.toml", definition.text.encode())
+    described = [(point.axes, point.identity) for point in points]
+    store.write("sweep.json", manifest(definition.title, definition.axes, definition.report, described))
+    try:
+        if tasks:
+            with closing(start(tasks, address, jobs, watch)) as outcomes:  # type: ignore[type-var]
+                for outcome in outcomes:
+                    _take(outcome, store, done)
+                    finished(outcome)
+    finally:
+        found = gather()
+        if shown_folder is not None and len(found):
+            write_files(found, store)
+    return found
+
+
+def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
+    error = outcome["error"]
+    if error is not None and error["kind"] == OTHER_SIMULATOR:
+        raise Error(error["text"])
+    identity = outcome["identity"]
+    assert identity not in done, f"the outcome of {identity} came twice"
+    store.keep(outcome)
+    done[identity] = outcome
+
+
+def write_files(found: Sweep, store: Store) -> None:
+    """Writes the table and the page."""
+    import io
+
+    from . import report
+
+    table = io.BytesIO()
+    found.to_polars().write_parquet(table)
+    store.write(TABLE, table.getvalue())
+    store.write("report.html", report.page(found).encode())
+
+
+def rewrite(folder: Path) -> Path:
+    """Writes table and page of the sweep in a folder anew, as far as it has come; gives the page's path.
+
+    Raises:
+        InputError: there is no sweep, it has no finished point, or one is running there.
+    """
+    from .results import load
+
+    found = load(folder)
+    if not found:
+        raise InputError(f"{folder}: no point of this sweep is finished; expected at least one")
+    with Store(folder) as store:
+        write_files(found, store)
+    return folder / "report.html"
+
+
+def sweep(
+    source: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    fresh: bool = False,
+    progress: bool | None = None,
+) -> Sweep:
+    """Runs a grid or list of configurations and workloads, on all cores or on a cluster.
+
+    >>> sweep({"base": {"workload": "trade"}, "grid": {"ftl": ["page", "mga"], "part.nop": [1, 4]}})
+
+    Args:
+        source: sweep file, or a mapping with its tables: `base`, `grid`, `zip`, `points`, `exclude`, `report`, `title`.
+        out: folder that keeps the results, where a second call goes on; of a file, results/NAME where None. A mapping
+            without it keeps nothing but what is returned.
+        jobs: points at a time; as many as there are cores where None.
+        engine: `local`, `dask` or `ray`.
+        address: of the cluster, for `dask` and `ray`.
+        fresh: run finished points again.
+        progress: show progress on standard error; where None, at a terminal.
+
+    Returns:
+        The finished points. One that failed is among them, with its error.
+
+    Raises:
+        InputError: the sweep is wrong, or the folder or the cluster cannot be used; nothing was run.
+        Error: the cluster failed.
+        KeyboardInterrupt: the user ended it; what was finished is in `out`.
+    """
+    from .board import SweepBoard
+
+    planned = plan(source, out)
+    with SweepBoard(progress, {point.identity: point.label for point in planned.points}) as board:
+        return run(
+            planned, engine=engine, address=address, jobs=jobs, fresh=fresh,
+            watch=board.watch, begin=board.begin, finished=board.finished,
+        )  # fmt: skip
+
+
+def count(points: Sequence[Point], folder: Path | None) -> int:
+    """How many of the points are finished in a folder."""
+    if folder is None or not folder.is_dir():
+        return 0
+    kept = read_points(folder, [point.identity for point in points])
+    return sum(point.identity in kept for point in points)

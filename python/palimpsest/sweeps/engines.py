@@ -1,0 +1,66 @@
+"""The engines: who runs the points of a sweep. One file each, and one line here.
+
+An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the outcome of every point once, in the
+order in which they come, and ends all work when it is closed. It writes no file; whoever drives it does.
+"""
+
+import importlib
+import importlib.util
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+
+from ..errors import InputError
+from .task import Outcome, Task, Watch
+
+__all__ = ["ENGINES", "Engine", "answers", "find"]
+
+PATIENCE_S = 10
+"""Seconds that a cluster has to answer."""
+
+Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
+
+# Name: module, package that has to be installed, example of an address.
+ENGINES: dict[str, tuple[str, str | None, str | None]] = {
+    "local": ("local", None, None),
+    "dask": ("dask_engine", "distributed", "tcp://host:8786"),
+    "ray": ("ray_engine", "ray", "host:6379 or auto"),
+}
+
+
+def find(name: str, address: str | None) -> Engine:
+    """The engine of a name.
+
+    Raises:
+        InputError: there is none, its package is not installed, or the address is wrong for it.
+    """
+    if name not in ENGINES:
+        raise InputError(f"--engine {name}: there is no such engine; expected one of {', '.join(ENGINES)}")
+    module, package, example = ENGINES[name]
+    if example is None and address is not None:
+        raise InputError(
+            f"--address {address}: the engine {name} has no cluster; expected --engine dask or ray beside it"
+        )
+    if example is not None and address is None:
+        raise InputError(f"--engine {name}: expected the cluster's --address, such as {example}")
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise InputError(
+            f"--engine {name}: the package {package} is not installed; `pip install 'palimpsest[{name}]'` installs it"
+        )
+    engine: Engine = importlib.import_module(f".{module}", __package__).outcomes
+    return engine
+
+
+def answers(address: str) -> bool:
+    """Whether somebody listens at `[PROTOCOL://]HOST:PORT`; True of addresses of another form, which only clients know.
+
+    The clients themselves take up to a minute to find out that nobody does.
+    """
+    match = re.fullmatch(r"(?:(?:tcp|tls|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address)
+    if match is None:
+        return True
+    try:
+        socket.create_connection((match[1], int(match[2])), timeout=PATIENCE_S).close()
+    except (OSError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""Where a key stands in a TOML file: tomllib keeps no positions, and a message without a line is half a message.
+
+Lines are read one by one, headers of tables and keys as TOML itself reads them. A key inside an inline table has the
+line of that table.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+
+__all__ = ["line_of"]
+
+_HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+Path = tuple[str | int, ...]
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """A key of TOML as its parts: `a."b.c"` gives `a`, `b.c`."""
+    found: list[str] = []
+    try:
+        table: object = tomllib.loads(f"{text} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    while isinstance(table, dict):
+        name, table = next(iter(table.items()))
+        found.append(name)
+    return tuple(found)
+
+
+def _dotted(path: Path) -> tuple[str, ...]:
+    """A path with quoted dots and nested tables alike: `("grid", "ftl.victim")` gives three parts."""
+    return tuple(part for each in path for part in str(each).split("."))
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int:
+    """The line (from 1) on which a key stands, or else the innermost of its tables that is found.
+
+    Args:
+        text: the file.
+        path: names of tables and the key; a number after the name of an array of tables says which of them.
+    """
+    wanted = _dotted(tuple(path))
+    best, line = 0, 1
+    section: Path = ()
+    counts: dict[tuple[str, ...], int] = {}
+    for number, content in enumerate(text.splitlines(), start=1):
+        found: Path | None = None
+        if header := _HEADER.fullmatch(content):
+            name = _parts(header[2])
+            section = name
+            if header[1] == "[[":
+                section = (*name, counts.get(name, 0))
+                counts[name] = counts.get(name, 0) + 1
+            found = section
+        elif key := _KEY.match(content):
+            found = (*section, *_parts(key[1]))
+        here = _dotted(found) if found else ()
+        if here and len(here) > best and wanted[: len(here)] == here:
+            best, line = len(here), number
+    return line

@@ -1,0 +1,152 @@
+"""Engine `local`: worker processes on this machine, as many as there are cores.
+
+Processes, not threads, though the simulator would run in parallel in either: a point that takes all memory, or ends
+its process in another way, is then one failed point and not the end of the sweep. Such a point is tried once more,
+after all others have had their turn.
+"""
+
+import collections
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from .task import Outcome, Task, Watch, encode, lost
+
+__all__ = ["outcomes"]
+
+_ATTEMPTS = 2
+
+
+class _Worker:
+    """One process, and the point that it runs."""
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+        self._text = b""
+        self._process = subprocess.Popen(
+            # -P: modules of the current folder do not count.
+            [sys.executable, "-P", "-m", "palimpsest.sweeps.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C at the terminal is for the sweep, which keeps what was finished
+        )
+
+    @property
+    def output(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(self, task: Task) -> None:
+        """Hands it a point. That it has died meanwhile shows when its output is read."""
+        self.task = task
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(encode(task))
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    def messages(self) -> list[dict[str, object]] | None:
+        """What it said since; None where it is gone."""
+        read = os.read(self.output.fileno(), 1 << 20)
+        if not read:
+            return None
+        *lines, self._text = (self._text + read).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def end(self) -> str:
+        """Ends it, and says how it ended."""
+        self._process.kill() if self.task is None else self._process.terminate()
+        with self._process:
+            for pipe in (self._process.stdin, self._process.stdout):
+                try:
+                    if pipe is not None:
+                        pipe.close()
+                except BrokenPipeError:
+                    pass
+        return self._ending()
+
+    def after_death(self) -> str:
+        """How it ended by itself."""
+        self._process.wait()
+        ending = self._ending()
+        self.end()
+        return ending
+
+    def _ending(self) -> str:
+        code = self._process.returncode
+        if code is not None and code < 0:
+            memory = ", perhaps for want of memory; try fewer --jobs" if code == -9 else ""
+            return f"the worker process was killed by signal {-code}{memory}"
+        return f"the worker process ended with status {code}"
+
+
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:
+    """Runs points and gives the outcome of each as it comes; ends all work when it is closed.
+
+    Args:
+        tasks: the points.
+        address: none; this engine has no cluster.
+        jobs: processes; as many as this process may use cores where None.
+        watch: told how far running points have come.
+    """
+    assert address is None
+    waiting = collections.deque((task, 1) for task in tasks)
+    attempts: dict[str, int] = {}
+    with selectors.DefaultSelector() as selector:
+
+        def add() -> None:
+            worker = _Worker()
+            selector.register(worker.output, selectors.EVENT_READ, worker)
+            give(worker)
+
+        def give(worker: _Worker) -> None:
+            worker.task = None
+            if waiting:
+                task, attempts[task["identity"]] = waiting.popleft()
+                worker.start(task)
+                return
+            selector.unregister(worker.output)
+            worker.end()
+
+        try:
+            for _ in range(min(jobs or cores(), len(tasks))):
+                add()
+            while selector.get_map():
+                for key, _ in selector.select():
+                    worker: _Worker = key.data
+                    task = worker.task
+                    assert task is not None
+                    said = worker.messages()
+                    if said is None:
+                        selector.unregister(worker.output)
+                        ending = worker.after_death()
+                        if attempts[task["identity"]] < _ATTEMPTS:
+                            waiting.append((task, attempts[task["identity"]] + 1))
+                        else:
+                            yield lost(task, ending)
+                        if waiting:
+                            add()
+                        continue
+                    for message in said:
+                        if "progress" in message:
+                            watch(task["identity"], *message["progress"])  # type: ignore[misc]
+                        else:
+                            give(worker)
+                            yield message["outcome"]  # type: ignore[misc]
+        finally:
+            for key in list(selector.get_map().values()):
+                key.data.end()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

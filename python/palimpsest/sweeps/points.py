@@ -1,0 +1,239 @@
+"""The points of a sweep, resolved: what each one runs, whether it can, and the name that its result is kept under.
+
+The identity of a point is a digest of all that its figures depend on: the simulator, the resolved configuration, the
+workload (of a file, its content), the seed and the other options. Points of the same identity are run once.
+"""
+
+import dataclasses
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core, units
+from ..errors import InputError
+from ..options import RunOptions
+from .definition import OPTIONS, Definition, Settings
+from .task import Task, WorkloadFile, simulator
+from .values import Value
+
+__all__ = ["Point", "resolve"]
+
+_TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload")
+_WORKLOAD_KEY = "workload."
+_PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep.
+
+    Attributes:
+        axes: value of every axis of the sweep at this point; None where it has none.
+        options: what is run.
+        config: the resolved configuration.
+        file: the workload, where it is a file.
+        drive: the resolved drive as TOML, where it is a file.
+        identity: digest of all that the figures depend on.
+    """
+
+    axes: dict[str, Value | None]
+    options: RunOptions
+    config: dict[str, Any]
+    file: WorkloadFile | None
+    drive: str | None
+    identity: str
+
+    @property
+    def label(self) -> str:
+        """The point in a few words."""
+        return " ".join(f"{key}={_text(value)}" for key, value in self.axes.items() if value is not None) or "the base"
+
+    def task(self) -> Task:
+        """The point as it travels."""
+        return {
+            "identity": self.identity,
+            "options": dataclasses.asdict(self.options),
+            "drive": self.drive,
+            "name": self.config["name"],
+            "file": None if self.file is None else dataclasses.asdict(self.file),
+            "simulator": simulator(),
+        }
+
+
+def resolve(definition: Definition) -> list[Point]:
+    """All points, each checked as far as that can be done without running it.
+
+    Raises:
+        InputError: a point cannot be run; the message names the line of the sweep file.
+    """
+    resolver = _Resolver(definition)
+    points = [resolver.point(table, settings) for table, settings in definition.points()]
+    if not points:
+        raise InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
+    return points
+
+
+class _Resolver:
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._drives: dict[tuple[Any, ...], str] = {}
+
+    def point(self, table: str, over: Settings) -> Point:
+        settings = self.definition.base | over
+        try:
+            options, file = self._options(settings)
+            config = json.loads(_core.check(options.to_json()))
+        except _Wrong as wrong:
+            raise InputError(f"{self.definition.place(table, wrong.key)}: {wrong.key}: {wrong}") from None
+        except InputError as error:
+            raise self._placed(table, settings, str(error)) from error
+        drive = self._drive(options) if options.ssd.endswith(".toml") or "/" in options.ssd else None
+        axes = {axis: _value(axis, settings, config) for axis in self.definition.axes}
+        return Point(axes, options, config, file, drive, _identity(options, config, file))
+
+    def _options(self, settings: Settings) -> tuple[RunOptions, WorkloadFile | None]:
+        fields: dict[str, Any] = {
+            key: _option(key, value) for key, value in settings.items() if key in OPTIONS and key != "workload"
+        }
+        if "ssd" in fields and ("/" in fields["ssd"] or fields["ssd"].endswith(".toml")):
+            fields["ssd"] = str(self.definition.folder / fields["ssd"])
+        changes = {
+            key.removeprefix(_WORKLOAD_KEY): value for key, value in settings.items() if key.startswith(_WORKLOAD_KEY)
+        }
+        workload = _option("workload", settings.get("workload", RunOptions().workload))
+        fields["workload"], file = self._workload(workload, changes)
+        keys = {key: value for key, value in settings.items() if "." in key and not key.startswith(_WORKLOAD_KEY)}
+        overrides = tuple(f"{key}={_text(value)}" for key, value in keys.items())
+        return RunOptions(overrides=overrides, **fields), file
+
+    def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
+        path = self.definition.folder / text
+        is_preset = _core.workload_spec(text.partition(",")[0]) is not None
+        if is_preset or not path.exists():
+            return (_changed(text, changes) if changes else text), None
+        if changes:
+            raise _Wrong(
+                f"{_WORKLOAD_KEY}{next(iter(changes))}", f"expected a preset or a specification; {text} is a file"
+            )
+        if not path.is_file():
+            raise _Wrong("workload", f"{path}: expected a plain file, which can be read many times")
+        try:
+            return str(path), WorkloadFile.read(str(path))
+        except OSError as error:
+            raise _Wrong("workload", f"{path}: {error.strerror}; expected a file that can be read") from error
+
+    def _drive(self, options: RunOptions) -> str:
+        key = (options.ssd, options.ftl, options.overrides)
+        if key not in self._drives:
+            self._drives[key] = _core.show(options.ssd, options.ftl, list(options.overrides))
+        return self._drives[key]
+
+    def _placed(self, table: str, settings: Settings, text: str) -> InputError:
+        """An error of the native module, at the line of the sweep file that it is about."""
+        key, what = _key_and_rest(settings, text)
+        if key is None:
+            workload = str(self.definition.folder / str(settings.get("workload", "")))
+            key = "workload" if text.startswith(f"{workload}:") else None
+            return InputError(f"{self.definition.place(table, key)}: {text}")
+        value = f" = {_text(settings[key])}" if key in settings else ""
+        beside = ""
+        if key == "workload" and "there is no preset, no file" in what:
+            beside = f" (files are looked for in {self.definition.folder})"
+        return InputError(f"{self.definition.place(table, key)}: {key}{value}: {what.removeprefix(f'{key}: ')}{beside}")
+
+
+def _key_and_rest(settings: Settings, text: str) -> tuple[str | None, str]:
+    """Which key an error of the native module is about, and the rest of it; None where it names no single one."""
+    for key, value in settings.items():
+        option = f"set {key}=" if "." in key else f"{key.replace('_', '-')} "
+        for prefix in (f"--{option}{_text(value)}: ", f"{key}: "):
+            if text.startswith(prefix):
+                return key, text.removeprefix(prefix)
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        return None, text
+    option, word, what = match.groups()
+    in_workload = option == "workload" and f"{_WORKLOAD_KEY}{word}" in settings
+    return f"{_WORKLOAD_KEY}{word}" if in_workload else option.replace("-", "_"), what
+
+
+class _Wrong(ValueError):
+    """A value that cannot stand where it does."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(what)
+        self.key = key
+
+
+def _option(key: str, value: Value) -> Any:  # noqa: ANN401 - each option has a type of its own
+    if key in _TEXTS:
+        if not isinstance(value, str):
+            raise _Wrong(key, f"expected text, found {value!r}")
+        return value
+    if key == "skip_bad":
+        if not isinstance(value, bool):
+            raise _Wrong(key, f"expected true or false, found {value!r}")
+        return value
+    if key == "seed":
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**64:
+            raise _Wrong(key, f"expected a whole number from 0 to 2^64 - 1, found {value!r}")
+        return value
+    if key == "requests":
+        try:
+            return units.parse_count(_text(value))
+        except ValueError as error:
+            raise _Wrong(key, str(error)) from error
+    return _text(value)
+
+
+def _text(value: Value | None) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def _changed(text: str, changes: Settings) -> str:
+    """A specification, or a preset with keys after it, with some keys changed."""
+    parts = text.split(",")
+    for key, value in changes.items():
+        shown = f"{key}={int(value) if isinstance(value, bool) else _text(value)}"
+        places = [index for index, part in enumerate(parts) if part.partition("=")[0].strip() == key]
+        if places:
+            parts[places[0]] = shown
+        else:
+            parts.append(shown)
+    return ",".join(parts)
+
+
+def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | None:
+    """What a point has on an axis: what is set, or else what comes out of its drive and the defaults."""
+    if axis in settings:
+        return settings[axis]
+    if axis == "ftl":
+        return str(config["ftl"]["name"])
+    if axis in OPTIONS:
+        found = getattr(RunOptions(), axis)
+    else:
+        table, _, key = axis.partition(".")
+        found = config.get(table, {}).get(key) if isinstance(config.get(table), dict) else None
+    return found if isinstance(found, str | int | float | bool) else None
+
+
+def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | None) -> str:
+    depends_on = {
+        "simulator": simulator(),
+        "config": {key: value for key, value in config.items() if key != "name"},
+        "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
+        "precondition": options.precondition or "none",
+        "requests": options.requests,
+        "warmup": options.warmup or "0",
+        "fidelity": options.fidelity,
+        "payload": options.payload,
+        "seed": options.seed,
+        "skip_bad": options.skip_bad,
+    }
+    return hashlib.blake2b(json.dumps(depends_on, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,100 @@
+"""Engine `ray`: a Ray cluster that is already there.
+
+Ray starts a point anew when its worker is lost, up to three times. A point has no effect but its outcome, so that it
+does not matter if it is run twice; each outcome is taken once. When the sweep ends early, the workers of running
+points are ended; when it is no more, Ray itself ends them. Ray also ends this process, after a minute,
+when the head of the cluster is gone.
+"""
+
+import collections
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import Error, InputError
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported; a simulator reports to nobody
+
+import ray
+import ray.exceptions
+
+from .engines import answers
+from .task import Outcome, Task, Watch, lost, run_point
+
+__all__ = ["outcomes"]
+
+_RETRIES = 3
+
+
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
+    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
+
+    Args:
+        tasks: the points.
+        address: of the cluster: `auto`, `host:6379`, or `ray://host:10001`.
+        jobs: points at a time; twice as many as the cluster has cores where None.
+        watch: not told anything: points are too far away.
+
+    Raises:
+        InputError: there is no cluster at the address.
+        Error: the cluster went away.
+    """
+    ours = _connect(address)
+    run: Any = ray.remote(num_cpus=1, max_retries=_RETRIES)(run_point)
+    waiting = collections.deque(tasks)
+    running: dict[Any, Task] = {}
+    try:
+        most = jobs or max(16, 2 * int(ray.cluster_resources().get("CPU", 1)))
+        while waiting or running:
+            while waiting and len(running) < most:
+                task = waiting.popleft()
+                running[run.remote(task)] = task
+            # Short waits: an interrupt is seen in between.
+            for reference in ray.wait(list(running), timeout=0.5)[0]:
+                outcome = _outcome(reference, running[reference])
+                del running[reference]
+                yield outcome
+    except ConnectionError as error:
+        raise Error(f"--address {address}: the cluster is gone; what was finished is kept") from error
+    finally:
+        for reference in running:
+            with contextlib.suppress(Exception):
+                ray.cancel(reference, force=True)
+        if ours:
+            ray.shutdown()
+
+
+def _connect(address: str | None) -> bool:
+    """Joins the cluster, and says whether that was for this sweep alone: a session that is there is used as it is."""
+    if ray.is_initialized():
+        return False
+    wrong = (
+        f"--address {address}: no Ray cluster answers there; expected one such as host:6379, or auto on its machines"
+    )
+    if not answers(str(address)):
+        raise InputError(wrong)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(wrong) from error
+    return True
+
+
+def _outcome(reference: Any, task: Task) -> Outcome:  # noqa: ANN401 - a reference of ray
+    try:
+        outcome: Outcome = ray.get(reference)
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
+        return lost(task, f"its workers died {_RETRIES + 1} times: {type(error).__name__}")
+    except ray.exceptions.RaySystemError as error:
+        raise Error(f"the cluster cannot run points: {error}") from error
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, ModuleNotFoundError):
+            raise Error(
+                f"a worker cannot run points: {error.cause}; expected palimpsest installed on every worker"
+            ) from error
+        return lost(task, f"the worker failed: {type(error.cause).__name__}: {error.cause}")
+    except ray.exceptions.RayError as error:
+        return lost(task, f"the worker failed: {type(error).__name__}: {error}")
+    return outcome

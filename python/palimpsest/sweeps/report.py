@@ -1,0 +1,133 @@
+"""The page of a sweep, which needs nothing but itself: any figure over any axes, all points, and what failed."""
+
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from .. import charts as colours
+from ..page import plotly_source
+from ..result import flatten
+from . import charts
+from .show import axis_text, key_metrics, summary_line
+
+if TYPE_CHECKING:
+    from .results import Sweep
+
+__all__ = ["fragment", "page"]
+
+MOST_NUMBERS = 2_000_000
+"""Numbers in a page; of a larger sweep it has fewer figures, the table in sweep.parquet has all."""
+MOST_ROWS = 2_000
+FRAGMENT_ROWS = 30
+
+
+def _escape(value: object) -> str:
+    return html.escape(str(value))
+
+
+def _rows(sweep: "Sweep", most: int) -> str:
+    """The table of points as HTML."""
+    metrics = key_metrics(sweep)
+    heads = "".join(
+        f'<th><button type="button">{_escape(name)}</button></th>'
+        for name in [*sweep.axes, *(metric.label for metric in metrics)]
+    )
+    rows = []
+    for point in sweep[:most]:
+        cells = [f"<td>{_escape(axis_text(point.axes.get(axis)))}</td>" for axis in sweep.axes]
+        if point.result is None:
+            cells += ['<td class="failed">failed</td>', *["<td></td>"] * (len(metrics) - 1)] if metrics else []
+        else:
+            for metric in metrics:
+                value = metric.of(point.result)
+                sort = "" if value is None else f' data-value="{value}"'
+                cells.append(f"<td{sort}>{_escape(metric.show(value))}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
+    table = f'<table class="points"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return f'<div class="wide">{table}</div>{more}'
+
+
+def fragment(sweep: "Sweep") -> str:
+    """The points as an HTML table without a page around it, for notebooks."""
+    table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
+    return f"<p>{_escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
+
+
+def _failures(sweep: "Sweep") -> str:
+    if not sweep.failed:
+        return ""
+    items = "".join(f"<dt>{_escape(point.label)}</dt><dd>{_escape(point.error)}</dd>" for point in sweep.failed[:200])
+    more = f"<p>and {len(sweep.failed) - 200:,} more</p>" if len(sweep.failed) > 200 else ""
+    return f'<h2>Failed points</h2><dl class="failures">{items}</dl>{more}'
+
+
+def _shared(sweep: "Sweep") -> str:
+    """The configuration that all points have in common."""
+    configs = [flatten(point.result["config"]) for point in sweep if point.result is not None]
+    if not configs:
+        return ""
+    same = {key: value for key, value in configs[0].items() if all(config.get(key) == value for config in configs)}
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in same.items())
+
+
+def _data(sweep: "Sweep") -> dict[str, Any]:
+    """What the page draws from."""
+    figures = charts.figures(sweep)
+    most = max(8, MOST_NUMBERS // max(1, len(sweep)))
+    kept = dict(list(figures.items())[:most])
+    axes = [charts.axis(sweep, name) for name in sweep.axes]
+    points = [[_index(axis["labels"], point.axes.get(axis["name"])) for axis in axes] for point in sweep]
+    return {
+        "axes": axes,
+        "points": points,
+        "figures": [
+            {"name": name, "label": charts.label(name), "unit": charts.unit(name), "values": values}
+            for name, values in kept.items()
+        ],
+        "shown": charts.first_shown(sweep),
+        "light": colours.LIGHT,
+        "dark": colours.DARK,
+    }
+
+
+def _index(labels: Sequence[str], value: object) -> int | None:
+    return None if value is None else labels.index(axis_text(value))
+
+
+def _notes(sweep: "Sweep") -> str:
+    notes = []
+    if len(sweep) < sweep.total:
+        notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
+    figure = sweep.shown.get("figure")
+    if figure is not None and figure not in charts.figures(sweep):
+        notes.append(f"The sweep file asks for the figure {figure}, which no point has.")
+    found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
+    if found:
+        notes.append(f"Notes of the runs ({len(found):,} different), such as: {next(iter(found))}")
+    return "".join(f'<p class="note">{_escape(note)}</p>' for note in notes)
+
+
+def page(sweep: "Sweep") -> str:
+    """The whole page."""
+    template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
+    configs = (("Sweep file", sweep.text), ("What all points have in common", _shared(sweep)))
+    axes = ", ".join(f"{axis} ({len(sweep.values(axis))})" for axis in sweep.axes)
+    return template.substitute(
+        title=_escape(sweep.title),
+        under=_escape(f"{summary_line(sweep)}. Axes: {axes or 'none'}."),
+        notes=_notes(sweep),
+        failures=_failures(sweep),
+        points=_rows(sweep, MOST_ROWS),
+        configs="".join(
+            f"<details><summary>{_escape(name)}</summary><pre>{_escape(text)}</pre></details>"
+            for name, text in configs
+            if text
+        ),
+        plotly=plotly_source(),
+        # `</` would end the script element.
+        data=json.dumps(_data(sweep)).replace("</", "<\\/"),
+    )

@@ -1,0 +1,118 @@
+"""A sweep for a terminal: a row for each point, its axes and the figures that one looks at first."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from ..comparison import METRICS, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .points import Point
+    from .results import PointResult, Sweep
+
+__all__ = ["KEY_METRICS", "key_metrics", "render", "render_plan", "summary_line"]
+
+MOST_ROWS = 60
+"""Points that are shown; all are in sweep.parquet."""
+
+_GAP = 2
+_KEY_PATHS = (
+    ("throughput", "iops"), ("latency_ns", "read", "p99"), ("latency_ns", "write", "p99"), ("write_amplification",),
+    ("flash", "erases"), ("mapping", "bytes_peak"),
+)  # fmt: skip
+KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metric.path == path)
+"""The figures of a row."""
+
+
+def key_metrics(points: "Sequence[PointResult]") -> list[Metric]:
+    """Those of the key figures that at least one point has."""
+    results = [point.result for point in points if point.result is not None]
+    return [metric for metric in KEY_METRICS if any(metric.of(result) for result in results)]
+
+
+def axis_text(value: object) -> str:
+    """A value of an axis as it is shown."""
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _table(axes: "Sequence[str]") -> Table:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+    for heading in _headings(axes):
+        table.add_column(heading, overflow="fold", header_style="bold")
+    return table
+
+
+def _headings(axes: "Sequence[str]") -> list[str]:
+    """The axes without the table of their key, where that leaves them different."""
+    short = [axis.rpartition(".")[2] for axis in axes]
+    return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
+
+
+class _Points:
+    """The table; built when the width is known, with as many figures as fit."""
+
+    def __init__(self, sweep: "Sweep") -> None:
+        self.sweep = sweep
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        axes, points = self.sweep.axes, self.sweep[:MOST_ROWS]
+        cells = [[axis_text(point.axes.get(axis)) for axis in axes] for point in points]
+        left = options.max_width - sum(
+            max(len(heading), *(len(row[column]) for row in cells)) + _GAP
+            for column, heading in enumerate(_headings(axes))
+        )
+        table = _table(axes)
+        shown: list[list[str]] = []
+        for metric in key_metrics(self.sweep):
+            texts = ["" if point.result is None else metric.show(metric.of(point.result)) for point in points]
+            left -= max(len(metric.label), *map(len, texts)) + _GAP
+            if shown and left < 0:
+                break
+            shown.append(texts)
+            table.add_column(metric.label, justify="right", header_style="bold", no_wrap=True)
+        for row, point in enumerate(points):
+            if point.result is None:
+                table.add_row(*cells[row], *([Text("failed", style="red")] if shown else []))
+            else:
+                table.add_row(*cells[row], *(texts[row] for texts in shown))
+        yield table
+
+
+def render(sweep: "Sweep") -> RenderableType:
+    """The sweep as something rich can print."""
+    parts: list[RenderableType] = [_Points(sweep)] if len(sweep) else []
+    if len(sweep) > MOST_ROWS:
+        parts.append(Text(f"and {len(sweep) - MOST_ROWS:,} more, all in sweep.parquet", style="dim"))
+    parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
+    if len(sweep.failed) > 10:
+        parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
+    parts += [Text(), Text(summary_line(sweep, told=True))]
+    return Group(*parts)
+
+
+def summary_line(sweep: "Sweep", *, told: bool = False) -> str:
+    """How many points there are, and how they ended; `told` also how many of them were finished before."""
+    reused = sum(point.reused for point in sweep) if told else 0
+    done = len(sweep) - len(sweep.failed)
+    parts = [f"{done:,} of {sweep.total:,} points done"]
+    parts += [f"{reused:,} of them before"] if reused else []
+    parts += [f"{len(sweep.failed):,} failed"] if sweep.failed else []
+    return ", ".join(parts)
+
+
+def render_plan(axes: "Sequence[str]", points: "Sequence[Point]", finished: "frozenset[str]") -> RenderableType:
+    """The points that a sweep would run."""
+    table = _table(["#", *axes, ""])
+    for number, point in enumerate(points, start=1):
+        state = "finished" if point.identity in finished else ""
+        table.add_row(str(number), *(axis_text(point.axes.get(axis)) for axis in axes), Text(state, style="dim"))
+    left = {point.identity for point in points} - finished
+    kept = len({point.identity for point in points}) - len(left)
+    line = f"{len(points):,} points, {len(left):,} to run" + (f", {kept:,} finished before" if kept else "")
+    return Group(table, Text(), Text(line))

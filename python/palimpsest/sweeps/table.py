@@ -1,0 +1,75 @@
+"""The points of a sweep as one table: axes as typed columns, then every figure of the results.
+
+An axis of quantities has two columns: its values as they were written, and numbers in a base unit that the name of
+the column ends with, such as `part.page_size_bytes`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..result import flatten
+from .values import numbers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .results import PointResult
+
+__all__ = ["axis_columns", "data_frame"]
+
+
+def axis_columns(axes: Sequence[str], points: Sequence["PointResult"]) -> dict[str, list[Any]]:
+    """The axes by name, a value for each point; those of quantities followed by their numbers."""
+    columns: dict[str, list[Any]] = {}
+    for axis in axes:
+        columns[axis] = [point.axes.get(axis) for point in points]
+        found = numbers(axis, columns[axis])
+        if found is not None:
+            columns[f"{axis}_{found[1]}"] = found[0]
+    return columns
+
+
+def data_frame(axes: Sequence[str], points: Sequence["PointResult"]) -> "pl.DataFrame":
+    """A row for each point; figures of failed points are null."""
+    import polars as pl
+
+    columns = axis_columns(axes, points)
+    columns["status"] = [point.status for point in points]
+    columns["error"] = [point.error for point in points]
+    columns["identity"] = [point.identity for point in points]
+    rows = [{} if point.result is None else flatten(point.result.to_dict()) for point in points]
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
+    for name in names:
+        columns.setdefault(name, [_scalar(row.get(name)) for row in rows])
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def _scalar(value: object) -> object:
+    return None if isinstance(value, list | dict) else value
+
+
+def _series(name: str, values: list[Any]) -> "pl.Series":
+    """A column whose type holds all of its values; text where they are of several kinds."""
+    import polars as pl
+
+    known = [value for value in values if value is not None]
+    if name == "error":
+        return pl.Series(name, values, dtype=pl.String)
+    kinds = {bool if isinstance(value, bool) else type(value) for value in known}
+    if not kinds:
+        return pl.Series(name, values, dtype=pl.Null)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if kinds == {int}:
+        wide = max(known) >= 2**63
+        return pl.Series(
+            name, values, dtype=pl.UInt64 if wide and min(known) >= 0 else pl.Float64 if wide else pl.Int64
+        )
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
+    texts = [None if value is None else _text(value) for value in values]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

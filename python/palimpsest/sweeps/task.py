@@ -1,0 +1,158 @@
+"""One point as it travels to whoever runs it, and what comes back: plain JSON both ways.
+
+A worker checks first that it would compute what was asked for: the simulator was built from the same sources, and the
+file of the workload is there, with the same content. What a point depends on beside that travels with it. What comes
+back says what happened, the user's mistakes included; only what is wrong with the worker itself raises.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import _core, engine
+from ..errors import Error, WorkloadIoError, one_line
+from ..options import RunOptions
+
+__all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
+
+Task = dict[str, Any]
+"""`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`."""
+Outcome = dict[str, Any]
+"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`."""
+
+LASTING = ("DeviceError", "RuleError", "InputError")
+"""Errors that come again whenever the same point is run: there is no use in trying."""
+
+OTHER_SIMULATOR = "OtherSimulator"
+"""Kind of the error of a worker that has another simulator: no point can be run on it."""
+
+_digests: dict[tuple[str, int, int], str] = {}
+_digests_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class WorkloadFile:
+    """The file of a workload: where it is, and what is in it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    digest: str
+
+    @classmethod
+    def read(cls, path: str) -> "WorkloadFile":
+        """Takes the fingerprint of a file; of one that did not change since it was taken last, from memory.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        status = Path(path).stat()
+        key = (path, status.st_size, status.st_mtime_ns)
+        with _digests_lock:
+            if key not in _digests:
+                with Path(path).open("rb") as file:
+                    _digests[key] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+            return cls(path, status.st_size, status.st_mtime_ns, _digests[key])
+
+
+def simulator() -> str:
+    """Version of the simulator and digest of its sources: equal ones give equal figures."""
+    return f"{_core.version()} ({_core.build()})"
+
+
+def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
+    """Runs one point.
+
+    Args:
+        task: the point.
+        progress: told how far it has come; what it raises ends the run and is raised again.
+    """
+    begin = time.monotonic()
+    outcome: Outcome = {"identity": task["identity"], "status": "failed", "result": None, "error": None}
+    try:
+        _expect_same_simulator(task)
+        _expect_same_file(task)
+        outcome |= {"status": "done", "result": _run(task, progress)}
+    except Error as error:
+        outcome["error"] = {"kind": type(error).__name__, "text": one_line(error)}
+    return outcome | {"worker": _here(), "wall_s": time.monotonic() - begin}
+
+
+class OtherSimulator(Error):
+    """The worker would compute something else."""
+
+
+def _expect_same_simulator(task: Task) -> None:
+    if task["simulator"] != simulator():
+        raise OtherSimulator(
+            f"worker {_here()}: palimpsest {simulator()} is installed; expected {task['simulator']}, as where it began"
+        )
+
+
+def _expect_same_file(task: Task) -> None:
+    if task["file"] is None:
+        return
+    wanted = WorkloadFile(**task["file"])
+    place = f"worker {_here()}: workload {wanted.path}"
+    try:
+        status = Path(wanted.path).stat()
+        if (status.st_size, status.st_mtime_ns) == (wanted.size, wanted.mtime_ns):
+            return
+        found = WorkloadFile.read(wanted.path)
+    except FileNotFoundError:
+        raise WorkloadIoError(
+            f"{place}: there is no such file on this worker; expected every worker to have it at the same path"
+        ) from None
+    except OSError as error:
+        raise WorkloadIoError(f"{place}: {error.strerror}; expected a file that the worker may read") from error
+    if found.digest != wanted.digest:
+        raise WorkloadIoError(
+            f"{place}: the file on this worker is another one; expected that of the sweep's beginning"
+        )
+
+
+def _run(task: Task, progress: engine.Progress | None) -> dict[str, Any]:
+    fields = dict(task["options"])
+    options = RunOptions(**fields | {"overrides": tuple(fields["overrides"])})
+    if task["drive"] is None:
+        return engine.run_one(options, progress).to_dict()
+    with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder:
+        drive = Path(folder) / "drive.toml"
+        drive.write_text(task["drive"], encoding="utf-8")
+        result = engine.run_one(replace(options, ssd=str(drive), ftl=None, overrides=()), progress).to_dict()
+    result["config"]["name"] = result["ssd"] = task["name"]
+    return result
+
+
+def _here() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def lost(task: Task, what: str) -> Outcome:
+    """The outcome of a point whose worker did not live to tell."""
+    error = {"kind": "WorkerLost", "text": one_line(what)}
+    return {
+        "identity": task["identity"],
+        "status": "failed",
+        "result": None,
+        "error": error,
+        "worker": None,
+        "wall_s": None,
+    }
+
+
+Watch = Callable[[str, str, int, int, int], None]
+"""Told how far a running point has come: its identity, then as `engine.Progress`."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """A message as a line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,40 @@
+"""A worker process of the engine `local`: points come in as lines of JSON, progress and outcomes go out as such.
+
+It ends when its input does. While it runs a point it tells how far it is ten times a second, so that one whose sweep
+was killed notices at once and does not go on for nobody.
+"""
+
+import json
+import os
+import signal
+import sys
+
+from .task import encode, run_point
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Runs points until there are no more."""
+    # The sweep alone decides what an interrupt means, and nothing but messages goes to its pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: dict[str, object]) -> None:
+        left = encode(message)
+        while left:
+            left = left[os.write(pipe, left) :]
+
+    def progress(phase: str, done: int, expected: int, simulated_ns: int) -> None:
+        send({"progress": [phase, done, expected, simulated_ns]})
+
+    try:
+        for line in sys.stdin:
+            send({"outcome": run_point(json.loads(line), progress)})
+    except BrokenPipeError:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

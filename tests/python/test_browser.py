@@ -1,0 +1,407 @@
+"""Pages in a real browser, headless: what is drawn, what the controls do, a phone, paper, and that nothing is fetched.
+
+Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver`); skipped where either is absent.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from conftest import COMMAND, ROOT, Completed
+from palimpsest import units
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.contract,
+    pytest.mark.skipif(
+        CHROMIUM is None or DRIVER is None,
+        reason="no Chromium with its driver here (Debian: apt-get install chromium chromium-driver)",
+    ),
+]
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--allow-file-access-from-files",
+)  # fmt: skip
+SMALL = (
+    "--set", "ssd.blocks_per_plane=24", "--set", "part.pages_per_block=32", "--set", "ssd.over_provisioning=28%",
+    "--workload", "rw=randrw,bs=4k,n=20000,iodepth=8,random_distribution=zipf:0.9",
+    "--precondition", "fill:100%,random:1x",
+)  # fmt: skip
+PHONE = (390, 844)
+
+
+def command(*arguments: str) -> None:
+    done: Completed = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run, a comparison and a counted run, made by the installed command."""
+    base = tmp_path_factory.mktemp("pages")
+    command("run", *SMALL, "--ftl", "subpage", "--out", str(base / "run"))
+    mga = ("--set", "part.nop=4", "--set", "part.order=ascending")
+    command("compare", *SMALL, *mga, "--ftl", "page,subpage,mga", "--out", str(base / "compare"))
+    command("run", *SMALL, "--fidelity", "count", "--out", str(base / "count"))
+    return {name: base / name for name in ("run", "compare", "count")}
+
+
+@pytest.fixture(scope="module")
+def shared_browser() -> Iterator[webdriver.Chrome]:
+    options = Options()
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.binary_location = str(CHROMIUM)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(shared_browser: webdriver.Chrome) -> webdriver.Chrome:
+    """The browser with a wide window on a light desktop."""
+    resize(shared_browser, 1400, 900)
+    prefer(shared_browser, "light")
+    shared_browser.get("about:blank")
+    shared_browser.get_log("browser")  # type: ignore[no-untyped-call]
+    shared_browser.get_log("performance")  # type: ignore[no-untyped-call]
+    return shared_browser
+
+
+def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def prefer(browser: webdriver.Chrome, scheme: str) -> None:
+    wish = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wish})
+
+
+def visit(browser: webdriver.Chrome, page: Path) -> None:
+    """Opens a page; it must write nothing to the console and ask the network for nothing."""
+    browser.get(page.as_uri())
+    said = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    assert said == [], f"the console of {page.name}"
+    assert requested(browser) <= {page.as_uri()}
+
+
+def requested(browser: webdriver.Chrome) -> set[str]:
+    """What was asked for since the last look, data inside the page left out."""
+    events = [
+        json.loads(entry["message"])["message"]
+        for entry in browser.get_log("performance")  # type: ignore[no-untyped-call]
+    ]
+    urls = {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
+    return {url for url in urls if not url.startswith(("data:", "blob:", "about:"))}
+
+
+def drawn(browser: webdriver.Chrome, chart: str) -> int:
+    """How many marks with an extent a chart shows: lines, bars, areas, images of heat maps."""
+    script = """
+      const marks = document.querySelectorAll(`#${CSS.escape(arguments[0])} :is(.scatterlayer path.js-line,
+        .barlayer path, .scatterlayer path.js-fill, .heatmaplayer image)`);
+      const boxes = [...marks].map(mark => mark.getBoundingClientRect());
+      return boxes.filter(box => box.width + box.height > 2).length;
+    """
+    return int(browser.execute_script(script, chart))
+
+
+def script(browser: webdriver.Chrome, code: str, *arguments: object) -> Any:
+    return browser.execute_script(code, *arguments)
+
+
+def picture(browser: webdriver.Chrome, selector: str = "#map image") -> str:
+    return str(script(browser, "return document.querySelector(arguments[0]).getAttribute('href')", selector))
+
+
+CHARTS_OF_A_RUN = ("cdf", "time", "flash", "utilization", "states", "map", "wear", "wear_map")
+
+
+@pytest.mark.parametrize("name", ["run", "compare"])
+def test_every_chart_is_drawn(browser: webdriver.Chrome, folders: dict[str, Path], name: str) -> None:
+    visit(browser, folders[name] / "report.html")
+    layers = 3 if name == "compare" else 1
+    for chart in CHARTS_OF_A_RUN:
+        assert drawn(browser, chart) >= (1 if chart == "map" else layers), chart
+    assert drawn(browser, "latency") == 0
+    browser.find_element(By.CSS_SELECTOR, "[data-shows=latency]").click()
+    assert drawn(browser, "latency") >= layers
+    assert not browser.find_element(By.ID, "cdf").is_displayed()
+
+
+def test_axes_have_titles_with_units_and_charts_have_descriptions(
+    browser: webdriver.Chrome, folders: dict[str, Path]
+) -> None:
+    visit(browser, folders["run"] / "report.html")
+    for chart, axis in (
+        ("cdf", "response time (us)"), ("cdf", "requests (%)"), ("time", "simulated time (s)"),
+        ("time", "throughput (MB/s)"), ("flash", "flash operations (pages)"), ("utilization", "busy (%)"),
+        ("wear", "erases of a block"), ("map", "block of the plane"),
+    ):  # fmt: skip
+        assert axis in browser.find_element(By.ID, chart).text, chart
+    charts = browser.find_elements(By.CSS_SELECTOR, ".chart")
+    assert len(charts) == 9
+    assert all(len(chart.get_attribute("aria-label") or "") > 20 for chart in charts)
+    assert all(chart.get_attribute("role") == "img" for chart in charts)
+
+
+def test_a_counted_run_is_drawn_over_bytes_written(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["count"] / "report.html")
+    for chart in ("progress", "flash", "states", "map", "wear", "wear_map"):
+        assert drawn(browser, chart) >= 1, chart
+    assert "written by the host (GiB)" in browser.find_element(By.ID, "progress").text
+    assert not browser.find_elements(By.ID, "cdf")
+
+
+def test_slider_buttons_and_play_change_the_map_of_blocks(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["run"] / "report.html")
+    slider = browser.find_element(By.CSS_SELECTOR, "[data-slider]")
+    output = browser.find_element(By.CSS_SELECTOR, "[data-output]")
+    assert "20,000 requests" in output.text
+    end = picture(browser)
+    slider.send_keys(Keys.HOME)
+    begin = picture(browser)
+    assert begin != end
+    assert output.text.endswith(" 0 requests")
+    shown = {begin}
+    for quantity in ("valid", "erases"):
+        button = browser.find_element(By.CSS_SELECTOR, f"[data-quantity={quantity}]")
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        shown.add(picture(browser))
+    assert len(shown) == 3, "each quantity has its picture"
+    browser.find_element(By.CSS_SELECTOR, "[data-quantity=state]").click()
+    assert picture(browser) == begin
+    play = browser.find_element(By.CSS_SELECTOR, "[data-play]")
+    play.send_keys(Keys.ENTER)
+    assert play.text == "pause"
+    wait_until(browser, "return Number(document.querySelector('[data-slider]').value) >= 3")
+    play.send_keys(Keys.ENTER)
+    assert play.text == "play"
+    assert picture(browser) not in shown
+    assert slider.get_attribute("aria-valuetext") == output.text
+
+
+def wait_until(browser: webdriver.Chrome, code: str) -> None:
+    WebDriverWait(browser, 20).until(lambda driver: script(driver, code))
+
+
+def test_layers_of_a_comparison_have_maps_of_their_own(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["compare"] / "report.html")
+    seen = set()
+    for layer in ("page", "subpage", "mga"):
+        Select(browser.find_element(By.CSS_SELECTOR, "[data-layer]")).select_by_visible_text(layer)
+        seen.add(picture(browser))
+    assert len(seen) == 3
+
+
+def background(browser: webdriver.Chrome) -> str:
+    return str(script(browser, "return getComputedStyle(document.body).backgroundColor"))
+
+
+def test_themes_follow_the_system_and_what_the_reader_chose(
+    browser: webdriver.Chrome, folders: dict[str, Path]
+) -> None:
+    visit(browser, folders["run"] / "report.html")
+    light, line = background(browser), picture_of_lines(browser)
+    prefer(browser, "dark")
+    dark = background(browser)
+    wait_until(browser, "return isDark()")
+    assert dark != light
+    assert picture_of_lines(browser) != line, "charts have colours of their own in the dark"
+    button = browser.find_element(By.ID, "theme")
+    button.click()
+    assert (button.text, background(browser)) == ("theme: light", light)
+    browser.refresh()
+    button = browser.find_element(By.ID, "theme")
+    assert (button.text, background(browser)) == ("theme: light", light), "it is remembered"
+    button.click()
+    assert (button.text, background(browser)) == ("theme: dark", dark)
+    button.click()
+    assert button.text == "theme: auto"
+
+
+def picture_of_lines(browser: webdriver.Chrome) -> str:
+    return str(script(browser, "return document.querySelector('#cdf .scatterlayer path.js-line').style.stroke"))
+
+
+@pytest.mark.parametrize("name", ["run", "compare", "count"])
+@pytest.mark.parametrize("width", [PHONE[0], 700, 1900])
+def test_nothing_is_wider_than_the_window(
+    browser: webdriver.Chrome, folders: dict[str, Path], name: str, width: int
+) -> None:
+    resize(browser, width, 900)
+    visit(browser, folders[name] / "report.html")
+    assert script(browser, "return document.documentElement.scrollWidth") <= width
+    too_wide = script(
+        browser,
+        "return [...document.querySelectorAll('.chart svg, figcaption, .tiles div, h2')]"
+        ".filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))",
+    )
+    assert too_wide == []
+
+
+@pytest.mark.parametrize("name", ["run", "compare"])
+def test_legends_do_not_cover_data(browser: webdriver.Chrome, folders: dict[str, Path], name: str) -> None:
+    for width in (1400, PHONE[0]):
+        resize(browser, width, 900)
+        visit(browser, folders[name] / "report.html")
+        covered = script(
+            browser,
+            """
+            return [...document.querySelectorAll(".chart")].filter(chart => {
+              const [legend, plot] = [".legend", ".cartesianlayer .plot"].map(each => chart.querySelector(each));
+              return legend && plot && legend.getBoundingClientRect().bottom > plot.getBoundingClientRect().top + 2;
+            }).map(chart => chart.id);
+            """,
+        )
+        assert covered == [], width
+
+
+def test_the_keyboard_reaches_every_control(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["compare"] / "report.html")
+    reached = set()
+    for _ in range(300):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        active = browser.switch_to.active_element
+        if active.id in reached and active.tag_name == "button" and active.get_attribute("id") == "theme":
+            break
+        reached.add(active.id)
+    controls = browser.find_elements(By.CSS_SELECTOR, "button, select, input, nav a, summary")
+    assert len(controls) > 15
+    missed = [each.get_attribute("outerHTML") for each in controls if each.is_displayed() and each.id not in reached]
+    assert missed == []
+
+
+def pdf_text_and_pages(browser: webdriver.Chrome) -> tuple[int, bytes]:
+    """Pages of the page printed, and the streams of the file unpacked."""
+    made = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})
+    pdf = base64.b64decode(made["data"])
+    streams = b""
+    for match in re.finditer(rb"stream\r?\n(.*?)endstream", pdf, re.S):
+        try:
+            streams += zlib.decompress(match[1])
+        except zlib.error:
+            continue
+    return len(re.findall(rb"/Type\s*/Page\b", pdf)), streams
+
+
+def test_printed_all_sections_are_open_and_light(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    prefer(browser, "dark")
+    visit(browser, folders["compare"] / "report.html")
+    script(
+        browser,
+        "addEventListener('beforeprint', () => { window.printed = {open: [...document.querySelectorAll('details')]"
+        ".every(each => each.open), widths: [...document.querySelectorAll('.chart')].map(each => each.layout.width),"
+        " tail: document.querySelectorAll('#latency path.js-line').length}; })",
+    )
+    pages, streams = pdf_text_and_pages(browser)
+    assert 8 <= pages <= 40
+    assert len(streams) > 100_000
+    printed = script(browser, "return window.printed")
+    assert printed["open"]
+    assert printed["tail"] >= 3, "the view that was hidden is printed too"
+    assert set(printed["widths"]) == {680}, "as wide as a page of A4 between its margins"
+    assert script(browser, "return document.querySelector('#cdf').layout.width") != 680, "and as before afterwards"
+    assert not script(browser, "return document.querySelector('details').open")
+
+
+def cells(browser: webdriver.Chrome, table: str) -> dict[str, list[str]]:
+    rows = script(
+        browser,
+        "return [...document.querySelectorAll(arguments[0])].map(row => [...row.children].map(cell => cell.innerText))",
+        f"table.{table} tr",
+    )
+    return {row[0]: row[1:] for row in rows if len(row) > 1}
+
+
+def test_numbers_are_those_of_the_summary(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["run"] / "report.html")
+    summary = json.loads((folders["run"] / "summary.json").read_text())
+    shown = cells(browser, "figures")
+    assert shown["IOPS"] == [units.count(summary["throughput"]["iops"])]
+    assert shown["read p99"] == [units.nanoseconds(summary["latency_ns"]["read"]["p99"])]
+    assert shown["write amplification"] == [units.ratio(summary["write_amplification"])]
+    assert shown["erases"] == [units.count(summary["flash"]["erases"])]
+    assert shown["energy"] == [units.energy(summary["energy_uj"]["total"])]
+    tiles = browser.find_element(By.CSS_SELECTOR, ".tiles").text
+    assert units.count(summary["throughput"]["iops"]) in tiles
+    own = cells(browser, "own")
+    assert own["map"] == [units.size(summary["mapping"]["tables"]["map"])]
+    assert cells(browser, "percentiles")["p99.99"] == [units.nanoseconds(summary["latency_ns"]["write"]["p9999"])]
+    programs = script(
+        browser, "return report.charts.flash.data.map(each => each.x[1]).reduce((sum, each) => sum + each)"
+    )
+    assert programs == summary["flash"]["page_programs"]
+
+
+def test_a_comparison_shows_ratios_and_marks_what_differs(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["compare"] / "report.html")
+    page, subpage, mga = json.loads((folders["compare"] / "summary.json").read_text())["runs"]
+    shown = cells(browser, "figures")["write amplification"]
+    ratio = f"{subpage['write_amplification'] / page['write_amplification']:.2f}x"
+    assert shown[:3] == [*(units.ratio(run["write_amplification"]) for run in (page, subpage)), ratio]
+    legend = browser.find_element(By.CSS_SELECTOR, "#time .legend").text
+    assert f"mga {mga['throughput']['iops'] / page['throughput']['iops']:.2f}x IOPS" in legend
+    assert "ftl.name" in browser.find_element(By.CSS_SELECTOR, "table.settings").text
+    marked = {mark.get_attribute("textContent") for mark in browser.find_elements(By.CSS_SELECTOR, "pre mark")}
+    assert len(marked) == 3
+    assert all(str(text).startswith("name = ") for text in marked)
+
+
+def test_a_report_is_small_and_opens_soon(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    page = folders["run"] / "report.html"
+    assert page.stat().st_size < 3_000_000
+    visit(browser, page)
+    timing = "const at = performance.getEntriesByType('navigation')[0]; return at.loadEventEnd - at.startTime"
+    # Less than a second on an idle machine; the bound is for one that is busy.
+    assert 0 < script(browser, timing) < 20_000
+
+
+def test_other_pages_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    command("trace", "info", "rw=randrw,bs=4k,size=64MiB,n=3000,iodepth=8", "--out", str(tmp_path / "trace"))
+    visit(browser, tmp_path / "trace" / "trace.html")
+    for chart in ("writes", "reads", "sizes", "hot"):
+        assert drawn(browser, chart) >= 1, chart
+    resize(browser, *PHONE)
+    wait_until(browser, f"return document.documentElement.scrollWidth <= {PHONE[0]}")
+
+
+@pytest.mark.long
+def test_reproductions_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    command("reproduce", "llh", "--quick", "--out", str(tmp_path))
+    for page in sorted(tmp_path.rglob("index.html")):
+        browser.get(page.as_uri())
+        said = browser.get_log("browser")  # type: ignore[no-untyped-call]
+        assert said == []
+        assert all(url.startswith(tmp_path.as_uri()) for url in requested(browser))
+        assert browser.find_elements(By.TAG_NAME, "img")
+        assert script(browser, "return [...document.images].every(each => each.complete && each.naturalWidth > 0)")
+
+
+def test_the_library_in_the_package_is_what_its_publishers_built() -> None:
+    """The hash of `package/plotly-cartesian.min.js` in plotly.js-cartesian-dist-min-4.1.1.tgz of the npm registry."""
+    found = (ROOT / "python" / "palimpsest" / "assets" / "plotly-cartesian.min.js").read_bytes()
+    expected = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"
+    assert hashlib.sha256(found).hexdigest() == expected

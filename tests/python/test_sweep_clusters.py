@@ -1,0 +1,258 @@
+"""Sweeps on real clusters of dask and ray on this machine, with a worker killed in the middle. On the native module.
+
+Clusters are what their own commands start, as a user does; nothing here needs a network.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from conftest import COMMAND, Command, figures
+from palimpsest.sweeps import points, task
+from palimpsest.sweeps.definition import from_mapping
+
+pytestmark = pytest.mark.contract
+
+BIN = Path(sys.executable).parent
+MIDDLE = """\
+[base]
+workload = "rw=randrw,rwmixread=30,bs=4k,size=64MiB,n=6e5,iodepth=8"
+precondition = "none"
+[grid]
+ftl = ["page", "subpage"]
+seed = [1, 2, 3, 4]
+"""
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
+
+
+def below(pid: int) -> list[psutil.Process]:
+    """The processes that a process started, and those that these started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return list(psutil.Process(pid).children(recursive=True))
+    return []
+
+
+def name(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+@dataclass
+class Cluster:
+    """A cluster that runs: how a sweep gets there, its first process, and the processes that run points."""
+
+    arguments: tuple[str, ...]
+    head: psutil.Process
+    workers: Callable[[], list[psutil.Process]]
+
+
+class Programs:
+    """Programs that are ended, with all that they started, at the end of a test."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("w")
+        self._all: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *command: object) -> int:
+        words = [str(each) for each in command]
+        environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "default"}
+        self._all.append(
+            subprocess.Popen(words, stdout=self._log, stderr=self._log, env=environment, start_new_session=True)
+        )
+        return self._all[-1].pid
+
+    def end(self) -> None:
+        started = [process for program in self._all for process in below(program.pid)]
+        for program in reversed(self._all):
+            program.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(10)
+            program.kill()
+            program.wait()
+        _, alive = psutil.wait_procs(started, timeout=3)
+        for process in alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._log.close()
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[Cluster]:
+    programs = Programs(tmp_path / "dask.log")
+    file = tmp_path / "scheduler.json"
+    head = programs.start(
+        BIN / "dask", "scheduler", "--host", "127.0.0.1", "--port", 0, "--scheduler-file", file, "--no-dashboard"
+    )
+    wait_for(file.exists)
+    local = ("--local-directory", tmp_path, "--no-dashboard", "--nthreads", 1)
+    nannies = [programs.start(BIN / "dask", "worker", "--scheduler-file", file, *local) for _ in range(2)]
+    address = json.loads(file.read_text())["address"]
+
+    def workers() -> list[psutil.Process]:
+        return [each for nanny in nannies for each in below(nanny) if "spawn_main" in name(each)]
+
+    wait_for(lambda: len(workers()) == 2)
+    yield Cluster(("--engine", "dask", "--address", address), psutil.Process(head), workers)
+    programs.end()
+
+
+@pytest.fixture
+def ray(tmp_path: Path) -> Iterator[Cluster]:
+    programs = Programs(tmp_path / "ray.log")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Paths of sockets are short.
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        head = programs.start(
+            BIN / "ray", "start", "--head", "--block", f"--port={port}", "--num-cpus=2", f"--temp-dir={folder}",
+            "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory=80000000",
+        )  # fmt: skip
+
+        def workers() -> list[psutil.Process]:
+            return [each for each in below(head) if name(each).startswith("ray::run_point")]
+
+        # The last that the head starts, when all else is there.
+        wait_for(lambda: "Ray runtime started" in (tmp_path / "ray.log").read_text())
+        yield Cluster(("--engine", "ray", "--address", f"127.0.0.1:{port}"), psutil.Process(head), workers)
+        programs.end()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "middle.toml"
+    path.write_text(MIDDLE)
+    return path
+
+
+def measured(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(folder / "sweep.parquet").select(pl.exclude("^sim\\..*$"))
+
+
+def sweep_with_a_worker_killed(cluster: Cluster, file: Path, out: Path) -> None:
+    """Runs the sweep, and kills a worker when the first point is finished and others are running."""
+    command: list[str | Path] = [COMMAND, "sweep", file, "--out", out, "--json", *cluster.arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        kept = out / "points"
+        wait_for(lambda: process.poll() is not None or (list(kept.glob("*.json")) and cluster.workers()))
+        victim = cluster.workers()[0]
+        finished = len(list(kept.glob("*.json")))
+        victim.send_signal(signal.SIGKILL)
+        output, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert finished < 8, "the worker was killed after the last point"
+    assert said == f"wrote {out}/sweep.parquet and report.html\n"
+    assert '"done": 8' in output
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_a_killed_worker_loses_no_point(
+    engine: str, palimpsest: Command, file: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cluster: Cluster = request.getfixturevalue(engine)
+    sweep_with_a_worker_killed(cluster, file, tmp_path / "far")
+    figures(palimpsest("sweep", str(file), "--out", str(tmp_path / "here"), "--json"))
+    far, here = measured(tmp_path / "far"), measured(tmp_path / "here")
+    assert far["identity"].n_unique() == far.height == 8
+    assert far.equals(here)
+    # What was finished there counts here.
+    assert figures(palimpsest("sweep", str(file), "--out", str(tmp_path / "far"), "--json"))["reused"] == 8
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_an_interrupt_ends_the_work_on_the_cluster(
+    engine: str, file: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cluster: Cluster = request.getfixturevalue(engine)
+    file.write_text(MIDDLE.replace("n=6e5", "n=1e12") + "[[points]]\nrequests = 500\n")
+    command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", "--jobs", "9", *cluster.arguments]
+
+    def busy() -> bool:
+        before = {each.pid: sum(each.cpu_times()[:2]) for each in cluster.workers()}
+        time.sleep(0.6)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return any(sum(each.cpu_times()[:2]) - before.get(each.pid, 0) > 0.15 for each in cluster.workers())
+        return False
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: process.poll() is not None or (len(cluster.workers()) == 2 and busy()))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == "interrupted"
+    wait_for(lambda: not busy(), 15)
+
+
+def test_a_lost_scheduler_is_one_line(dask: Cluster, file: Path, tmp_path: Path) -> None:
+    command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
+        dask.head.kill()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    kept, error = said.splitlines()
+    assert "are kept in" in kept
+    assert "the scheduler is gone" in error
+
+
+def one_task(tmp_path: Path) -> task.Task:
+    trace = tmp_path / "t.csv"
+    trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n")
+    data = {"base": {"workload": "t.csv", "precondition": "none"}}
+    return points.resolve(from_mapping(data, tmp_path))[0].task()
+
+
+def test_a_trace_that_a_worker_does_not_have_is_named(tmp_path: Path) -> None:
+    one = one_task(tmp_path)
+    assert task.run_point(one)["status"] == "done"
+    trace = tmp_path / "t.csv"
+    trace.rename(tmp_path / "u.csv")
+    outcome = task.run_point(one)
+    assert outcome["error"]["kind"] == "WorkloadIoError"
+    expected = (
+        f"workload {trace}: there is no such file on this worker; expected every worker to have it at the same path"
+    )
+    assert outcome["error"]["text"] == f"worker {socket.gethostname()}:{os.getpid()}: {expected}"
+
+
+def test_another_trace_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    one = one_task(tmp_path)
+    trace = tmp_path / "t.csv"
+    os.utime(trace, (1, 1))
+    assert task.run_point(one)["status"] == "done"
+    trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,8192\n")
+    assert "the file on this worker is another one" in task.run_point(one)["error"]["text"]
+
+
+def test_a_worker_with_another_simulator_refuses(tmp_path: Path) -> None:
+    outcome = task.run_point(one_task(tmp_path) | {"simulator": "0.0.9 (0123456789abcdef)"})
+    assert outcome["error"]["kind"] == "OtherSimulator"
+    assert "expected 0.0.9 (0123456789abcdef)" in outcome["error"]["text"]
+
+
+@pytest.mark.parametrize(("engine", "says"), [("dask", "no Dask scheduler answers"), ("ray", "no Ray cluster answers")])
+def test_no_cluster_at_the_address(palimpsest: Command, file: Path, engine: str, says: str) -> None:
+    done = palimpsest("sweep", str(file), "--engine", engine, "--address", "127.0.0.1:1", cwd=file.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,122 @@
+"""The page of a sweep in a browser: what is drawn, links to a view, phones, the dark theme. Skips without Chromium."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import Select
+
+import palimpsest as ps
+
+pytestmark = pytest.mark.contract
+
+BROWSER, DRIVER = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+SWEEP: dict[str, Any] = {
+    "base": {"workload": "rw=randrw,rwmixread=30,bs=4k,size=64MiB,n=500,iodepth=8", "precondition": "none"},
+    "grid": {
+        "ftl": ["page", "subpage"], "workload.iodepth": [16, 1], "ssd.over_provisioning": ["28%", "7%"], "seed": [1, 2],
+    },
+}  # fmt: skip
+TRACES = """return [...document.querySelectorAll(".chart")].map(
+    chart => chart.data.map(trace => [trace.type, trace.name ?? null, [...trace.x], [...(trace.z ?? trace.y)]]))"""
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> ps.Sweep:
+    return ps.sweep(SWEEP, out=tmp_path_factory.mktemp("sweep"))
+
+
+@pytest.fixture
+def page(swept: ps.Sweep) -> str:
+    assert swept.folder is not None
+    return (swept.folder / "report.html").as_uri()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    if BROWSER is None or DRIVER is None:
+        pytest.skip("there is no Chromium with its driver here")
+    options = Options()
+    options.binary_location = BROWSER
+    for argument in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--window-size=1200,900",
+        f"--user-data-dir={tmp_path}",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    said = driver.get_log("browser")  # type: ignore[no-untyped-call]
+    driver.quit()
+    assert said == []
+
+
+def choose(browser: webdriver.Chrome, name: str, value: str) -> None:
+    Select(browser.find_element("name", name)).select_by_value(value)
+
+
+def test_what_is_chosen_is_drawn(browser: webdriver.Chrome, page: str) -> None:
+    browser.get(page)
+    # Layers as colours over the numbers of the first numeric axis, a panel for each value of the other.
+    panels = browser.execute_script(TRACES)
+    assert [[trace[:3] for trace in panel] for panel in panels] == [
+        [["scatter", "page", [1, 16]], ["scatter", "subpage", [1, 16]]]
+    ] * 2  # fmt: skip
+    choose(browser, "figure", "requests.write")
+    choose(browser, "facet", "")
+    choose(browser, "x", "ftl")
+    choose(browser, "colour", "workload.iodepth")
+    (bars,) = browser.execute_script(TRACES)
+    assert [trace[:3] for trace in bars] == [["bar", "1", ["page", "subpage"]], ["bar", "16", ["page", "subpage"]]]
+    choose(browser, "kind", "heat")
+    ((heat,),) = browser.execute_script(TRACES)
+    assert (heat[0], heat[2], len(heat[3])) == ("heatmap", ["page", "subpage"], 2)
+
+
+def test_repetitions_are_averaged_until_one_is_chosen(browser: webdriver.Chrome, page: str, swept: ps.Sweep) -> None:
+    frame = swept.to_polars()
+    browser.get(f"{page}#figure=requests.write&x=workload.iodepth&colour=&facet=")
+    first = frame.filter(
+        (frame["ftl"] == "page") & (frame["ssd.over_provisioning"] == "7%") & (frame["workload.iodepth"] == 1)
+    )
+    ((trace,),) = browser.execute_script(TRACES)
+    assert trace[3][0] == first["requests.write"].mean()
+    choose(browser, "fix:seed", "1")
+    ((trace,),) = browser.execute_script(TRACES)
+    assert trace[3][0] == first.filter(first["seed"] == 2)["requests.write"].item()
+    assert "fix%3Aseed=1" in browser.current_url
+
+
+def test_points_are_sorted_by_a_column(browser: webdriver.Chrome, page: str) -> None:
+    browser.get(page)
+    cells = "return [...document.querySelectorAll('table.points tbody tr')].map(row => row.cells[1].textContent)"
+    assert browser.execute_script(cells)[:5] == ["16", "16", "16", "16", "1"]
+    browser.find_elements("css selector", "table.points th button")[1].click()
+    assert browser.execute_script(cells) == ["1"] * 8 + ["16"] * 8
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_page_fits_a_phone_in_both_themes(browser: webdriver.Chrome, page: str, theme: str) -> None:
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(page)
+    assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+    widths = browser.execute_script("return [...document.querySelectorAll('.chart svg')].map(svg => svg.clientWidth)")
+    assert widths
+    assert max(widths) <= 390
+    background, line = browser.execute_script(
+        "return [getComputedStyle(document.body).backgroundColor, document.querySelector('.chart').data[0].line.color]"
+    )
+    assert (background, line) == {
+        "light": ("rgb(252, 252, 251)", "#2a78d6"), "dark": ("rgb(26, 26, 25)", "#3987e5"),
+    }[theme]  # fmt: skip
