@@ -160,7 +160,9 @@ impl Phase {
         }
         for _ in 0..=count {
             let at = self.turn;
-            if self.left > 0 && self.jobs[at].fill()?.is_some() {
+            let job = &mut self.jobs[at];
+            let has = if job.depth.is_none() { job.within()?.is_some() } else { job.fill()?.is_some() };
+            if self.left > 0 && has {
                 self.left -= 1;
                 let request = self.jobs[at].pending.take().expect("it was filled");
                 return Ok(Some((Request { arrival: latest, ..request }, self.first + at as u32)));

@@ -132,6 +132,9 @@ fn what_needs_no_clock_has_none() {
         open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),
         [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]
     );
+    // Beside a closed job it ends by its arrivals, too.
+    let beside = requests("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=5\n");
+    assert_eq!(beside.iter().map(|r| r.stream).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 1, 1]);
 }
 
 #[test]
