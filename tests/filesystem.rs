@@ -5,6 +5,8 @@
 
 #[path = "filesystem/device.rs"]
 mod device;
+#[path = "filesystem/lifetimes.rs"]
+mod lifetimes;
 #[path = "filesystem/model.rs"]
 mod model;
 #[path = "filesystem/operations.rs"]

@@ -1,9 +1,11 @@
-//! A device in memory that refuses what flash would refuse, and loses power when it is told to.
+//! A device in memory that refuses what flash would refuse, forgets what it may forget, and loses power when it is told to.
 
 use palimpsest_core::host::fs::device::{Device, Purpose, Shape};
 use palimpsest_core::nand::data::Data;
 use palimpsest_core::nand::{Flash, Halt};
+use palimpsest_core::plan::inner::Life;
 use palimpsest_core::rng::Rng;
+use std::collections::BTreeMap;
 
 /// What a page holds.
 #[derive(Clone, PartialEq)]
@@ -18,7 +20,9 @@ pub struct Memory {
     pages: Vec<Page>,
     written: Vec<u32>,
     /// Pages of blocks as they were before their trim, which a cut may bring back; until the block is written again.
-    before_trim: Vec<Option<(u32, Vec<Page>)>>,
+    before_trim: Vec<Option<Vec<Page>>>,
+    /// Pages that were discarded, which a cut may bring back; until their block is trimmed or they are written again.
+    discarded: BTreeMap<u32, Page>,
     held: Vec<Box<[u8]>>,
     /// Operations so far, and the one at which the power fails.
     pub operations: u64,
@@ -27,6 +31,10 @@ pub struct Memory {
     pub trims: Vec<u64>,
     /// Whether reads are told of as under way in a channel.
     pub reading: Vec<bool>,
+    /// Pages that were discarded so far.
+    pub discards: u64,
+    /// How long pages of files that are written now will live, as the file system says.
+    pub life: Life,
 }
 
 impl Memory {
@@ -35,14 +43,24 @@ impl Memory {
             pages: vec![Page::Free; shape.pages() as usize],
             written: vec![0; shape.blocks() as usize],
             before_trim: vec![None; shape.blocks() as usize],
+            discarded: BTreeMap::new(),
             held: Vec::new(),
             operations: 0,
             cut_at: u64::MAX,
             rng: Rng::new(seed, 0xdef),
             trims: vec![0; shape.channels as usize],
             reading: vec![false; shape.channels as usize],
+            discards: 0,
+            life: Life::Unknown,
             shape,
         }
+    }
+
+    /// Pages of `block` up to the last that holds something.
+    fn frontier(&self, block: u32) -> u32 {
+        let first = (block * self.shape.pages_per_block) as usize;
+        let pages = &self.pages[first..first + self.shape.pages_per_block as usize];
+        pages.iter().rposition(|page| *page != Page::Free).map_or(0, |last| last as u32 + 1)
     }
 
     fn begin(&mut self) -> bool {
@@ -58,16 +76,27 @@ impl Memory {
         done
     }
 
-    /// The power is back: some trims of blocks that were not written since are undone.
+    /// A file system is mounted: it goes on where a block seems to end.
+    pub fn mounted(&mut self) {
+        for block in 0..self.shape.blocks() {
+            self.written[block as usize] = self.frontier(block);
+        }
+    }
+
+    /// The power is back: some trims of blocks, and discards of pages, that were not written since are undone.
     pub fn power_cycle(&mut self) {
         self.cut_at = u64::MAX;
+        for (page, content) in std::mem::take(&mut self.discarded) {
+            if self.rng.below(2) == 0 {
+                self.pages[page as usize] = content;
+            }
+        }
         for block in 0..self.shape.blocks() {
-            if let Some((written, pages)) = self.before_trim[block as usize].take()
+            if let Some(pages) = self.before_trim[block as usize].take()
                 && self.rng.below(2) == 0
             {
                 let first = (block * self.shape.pages_per_block) as usize;
                 self.pages[first..first + pages.len()].clone_from_slice(&pages);
-                self.written[block as usize] = written;
             }
         }
     }
@@ -84,6 +113,7 @@ impl Device for Memory {
         assert_eq!(at, self.written[block as usize], "pages of a block are written in order, each once");
         assert_eq!(contents.len(), self.shape.subpages_per_page as usize);
         self.before_trim[block as usize] = None;
+        self.discarded.remove(&page);
         self.written[block as usize] += 1;
         let bytes = contents.iter().flat_map(|data| self.held[data.0 as usize].to_vec()).collect();
         self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes) };
@@ -117,15 +147,34 @@ impl Device for Memory {
         if cut && self.rng.below(2) == 0 {
             return Err(Halt::PowerCut);
         }
-        self.before_trim[block as usize] = Some((self.written[block as usize], self.pages[range.clone()].to_vec()));
+        self.before_trim[block as usize] = Some(self.pages[range.clone()].to_vec());
+        self.discarded.retain(|&page, _| !range.contains(&(page as usize)));
         self.pages[range].fill(Page::Free);
         self.written[block as usize] = 0;
         self.trims[self.shape.channel_of_block(block) as usize] += 1;
         if cut { Err(Halt::PowerCut) } else { Ok(()) }
     }
 
+    fn discard(&mut self, page: u32, pages: u32) -> Flash<()> {
+        for page in page..page + pages {
+            if self.begin() {
+                return Err(Halt::PowerCut);
+            }
+            let content = std::mem::replace(&mut self.pages[page as usize], Page::Free);
+            assert!(content != Page::Free, "page {page} is discarded once, and was written");
+            self.discarded.insert(page, content);
+            self.discards += 1;
+        }
+        Ok(())
+    }
+
+    fn will_live(&mut self, life: Life) {
+        self.life = life;
+    }
+
+    /// Of a block whose last pages were discarded nobody knows that they were written.
     fn written(&self, block: u32) -> u32 {
-        self.written[block as usize]
+        self.frontier(block)
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {

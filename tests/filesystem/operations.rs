@@ -35,6 +35,8 @@ struct Case {
     scheme: &'static str,
     seed: u64,
     large: u64,
+    /// Whether the device hears of single pages that are free.
+    discards: bool,
 }
 
 impl Case {
@@ -62,6 +64,7 @@ impl Case {
             scheme,
             seed,
             large,
+            discards: rng.below(2) == 0,
         }
     }
 
@@ -75,11 +78,19 @@ impl Case {
     }
 
     fn format(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
-        FileSystem::format(device, self.thresholds, self.scheme())
+        FileSystem::format(device, self.thresholds, self.scheme()).map(|filesystem| self.prepared(filesystem))
     }
 
     fn mount(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
-        FileSystem::mount(device, self.thresholds, self.scheme())
+        device.mounted();
+        FileSystem::mount(device, self.thresholds, self.scheme()).map(|filesystem| self.prepared(filesystem))
+    }
+
+    fn prepared(&self, mut filesystem: FileSystem) -> FileSystem {
+        if self.discards {
+            filesystem.discards_pages();
+        }
+        filesystem
     }
 }
 
@@ -249,7 +260,7 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
 
 #[test]
 fn random_operations_with_remounts() {
-    let cleaned = for_each_seed("operations::random_operations_with_remounts", 60, |seed| remounted(seed, 400));
+    let cleaned = for_each_seed("operations::random_operations_with_remounts", 80, |seed| remounted(seed, 400));
     assert!(cleaned > 100 || std::env::var("MODEL_SEED").is_ok(), "only {cleaned} blocks were cleaned");
 }
 

@@ -209,7 +209,8 @@ impl FileSystem {
         7 * u64::from(self.shape.pages_per_block) + 4
     }
 
-    /// From now on the device hears of pages that are free once a commit has freed them, not only of whole blocks.
+    /// From now on the device hears of pages that are free once a commit has freed them, not only of whole blocks. What a power
+    /// cut kept from it goes with its block.
     pub fn discards_pages(&mut self) {
         self.space.note_freed();
     }
@@ -360,7 +361,8 @@ impl FileSystem {
         if old != NO_PAGE {
             inode.channels[shape.channel(old) as usize] -= 1;
         }
-        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, old != NO_PAGE, to) {
+        let is_data = inode.kind == Kind::File && ino != INODE_FILE;
+        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, is_data && old != NO_PAGE, to) {
             lifetimes.died(ino);
         }
         if to != NO_PAGE {

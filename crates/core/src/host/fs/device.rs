@@ -82,8 +82,9 @@ pub trait Device {
     /// What is written next, and then trimmed, waits until all that was written so far is durable.
     fn barrier(&mut self) -> Flash<()>;
 
-    /// Forgets `pages` pages from `page` on, which are not written again before their block is trimmed. May be undone by a power
-    /// cut. Only where the file system was told to ([`super::FileSystem::discards`]).
+    /// Forgets `pages` pages from `page` on, which are not written again before their block is trimmed; after a mount, which
+    /// cannot know of them, those behind the last that is left may be. May be undone by a power cut. Only where the file system
+    /// was told to ([`super::FileSystem::discards_pages`]).
     fn discard(&mut self, _page: u32, _pages: u32) -> Flash<()> {
         Ok(())
     }

@@ -1,0 +1,87 @@
+//! What the device is told of how long pages will live, and which stream a layer gives them then.
+
+use crate::device::Memory;
+use palimpsest_core::config::resolve;
+use palimpsest_core::geometry::Extent;
+use palimpsest_core::host::fs::device::Shape;
+use palimpsest_core::host::fs::{FileSystem, Kind, ROOT, Thresholds, schemes};
+use palimpsest_core::parts::hot_cold::StreamChooser;
+use palimpsest_core::plan::inner::Life;
+
+const SHAPE: Shape = Shape {
+    channels: 2,
+    lanes: 1,
+    blocks_per_channel: 120,
+    pages_per_block: 16,
+    subpages_per_page: 1,
+    page_bytes: 512,
+};
+const THRESHOLDS: Thresholds = Thresholds { start: 100, gain: 100 };
+
+fn rr() -> Box<dyn schemes::Scheme> {
+    schemes::new("rr").expect("a scheme of the registry")
+}
+
+fn format(device: &mut Memory) -> FileSystem {
+    let mut filesystem = FileSystem::format(device, THRESHOLDS, rr()).expect("an empty device");
+    filesystem.foretells();
+    filesystem
+}
+
+/// Writes page `page` of `ino`; what the device hears of it.
+fn write(filesystem: &mut FileSystem, device: &mut Memory, ino: u32, page: u64) -> Life {
+    filesystem.write(device, ino, page * 512, &[1; 512]).expect("room");
+    device.life
+}
+
+/// A log of four pages is written round and round, a film grows and stays. The file system finds out which is which, and finds
+/// out again after a mount, which knows nothing of the past.
+#[test]
+fn a_log_becomes_hot_and_a_film_cold() {
+    let mut device = Memory::new(SHAPE, 1);
+    let mut filesystem = format(&mut device);
+    let settings = ["ftl.classifier=hint", "ftl.streams=3"].map(String::from);
+    let drive =
+        resolve("default", Some("fs-subpage"), &settings, &|_| unreachable!("a preset")).expect("a drive").drive;
+    let [log, film] = ["log", "film"].map(|name| filesystem.create(&mut device, ROOT, name, Kind::File).expect("room"));
+    let mut chooser = StreamChooser::new(&drive.ftl, 1, 1);
+    for mounts in 0..2u64 {
+        let mut streams = [[0u32; 2]; 2];
+        for turn in 0..600u64 {
+            let writes = [(log, turn % 4), (film, mounts * 600 + turn)];
+            for (place, (ino, page)) in writes.into_iter().enumerate() {
+                let life = write(&mut filesystem, &mut device, ino, page);
+                let stream = chooser.stream_of(Extent { sector: 0, sectors: 1 }, life);
+                streams[place][stream as usize] += u32::from(turn >= 100);
+            }
+        }
+        let [[hot_log, _], [_, cold_film]] = streams;
+        assert!(hot_log >= 475 && cold_film >= 475, "after {mounts} mounts, of 500: {streams:?} (hot, cold)");
+        filesystem.sync(&mut device).expect("a commit");
+        device.mounted();
+        filesystem = FileSystem::mount(&mut device, THRESHOLDS, rr()).expect("what was committed");
+        filesystem.foretells();
+    }
+}
+
+/// Directories are no files: what is foretold does not change when some come and go.
+#[test]
+fn directories_say_nothing_of_files() {
+    let told = |directories: u32| {
+        let mut device = Memory::new(SHAPE, 1);
+        let mut filesystem = format(&mut device);
+        let old = filesystem.create(&mut device, ROOT, "old", Kind::File).expect("room");
+        (0..20).for_each(|turn| _ = write(&mut filesystem, &mut device, old, turn % 5));
+        for _ in 0..directories {
+            let directory = filesystem.create(&mut device, ROOT, "directory", Kind::Directory).expect("room");
+            filesystem.create(&mut device, directory, "file", Kind::File).expect("room");
+            filesystem.sync(&mut device).expect("room");
+            filesystem.unlink(&mut device, directory, "file").expect("it is there");
+            filesystem.remove_directory(&mut device, ROOT, "directory").expect("it is empty");
+        }
+        let new = filesystem.create(&mut device, ROOT, "new", Kind::File).expect("room");
+        write(&mut filesystem, &mut device, new, 0)
+    };
+    assert!(matches!(told(0), Life::Pages(1..)), "{:?}", told(0));
+    assert_eq!(told(30), told(0));
+}
