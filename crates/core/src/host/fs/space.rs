@@ -408,6 +408,27 @@ impl Space {
         if free != self.free_pages {
             return Err(format!("channels count {:?} free pages, not {free:?}", self.free_pages));
         }
+        self.check_candidates()
+    }
+
+    /// Checks what the next victims would be against a look at every block.
+    fn check_candidates(&self) -> Result<(), String> {
+        let per_block = self.shape.pages_per_block;
+        for channel in 0..self.shape.channels {
+            let first = channel * self.shape.blocks_per_channel;
+            let valid = |index: u32| {
+                let (block, valid) = (first + index, self.valid_in(first + index));
+                let written = self.next[block as usize] == per_block && !self.anchors.contains(&block);
+                (written && valid > 0 && valid < per_block).then_some((valid, index))
+            };
+            let (fewest, found) = (
+                (0..self.shape.blocks_per_channel).filter_map(valid).min(),
+                self.candidates[channel as usize].fewest(),
+            );
+            if found != fewest {
+                return Err(format!("channel {channel} would clean {found:?} (valid pages, block), not {fewest:?}"));
+            }
+        }
         Ok(())
     }
 }
