@@ -14,6 +14,8 @@ mod faults;
 mod filesystem;
 #[path = "model/harness.rs"]
 mod harness;
+#[path = "model/overlap.rs"]
+mod overlap;
 #[path = "model/placement.rs"]
 mod placement;
 #[path = "model/power.rs"]

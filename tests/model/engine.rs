@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 /// One operation of a plan.
 #[derive(Debug, Clone, Copy)]
-enum Op {
+pub enum Op {
     Read(u32),
     Program(u32),
     Erase(u32),
@@ -32,19 +32,26 @@ struct Scripted {
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
 }
 
+impl Op {
+    /// Plans the operation.
+    pub fn plan(self, io: &mut Io, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
+        match self {
+            Read(ppn) => io.read(ppn, 1, 0, ReadPolicy::PAGE, cause, after, signal),
+            Erase(block) => io.erase(block, cause, after, signal).map(|_| ()),
+            Program(ppn) => {
+                let page =
+                    PageImage { written: 1, logical: &[0], data: &[Data::ZERO], padding: 0, transferred: 1, frees: 0 };
+                io.program(ppn, &page, cause, after, signal).map(|_| ())
+            }
+        }
+    }
+}
+
 impl Scripted {
     fn act(&mut self, io: &mut Io, number: u64) -> Flash<()> {
         let (op, cause) = self.script.lock().expect("one thread")[number as usize];
         let request = io.request();
-        match op {
-            Read(ppn) => io.read(ppn, 1, 0, ReadPolicy::PAGE, cause, Gate::NONE, request),
-            Erase(block) => io.erase(block, cause, Gate::NONE, request).map(|_| ()),
-            Program(ppn) => {
-                let page =
-                    PageImage { written: 1, logical: &[0], data: &[Data::ZERO], padding: 0, transferred: 1, frees: 0 };
-                io.program(ppn, &page, cause, Gate::NONE, request).map(|_| ())
-            }
-        }
+        op.plan(io, cause, Gate::NONE, request)
     }
 }
 
@@ -75,7 +82,7 @@ impl Ftl for Scripted {
     }
 }
 
-struct Unverified;
+pub struct Unverified;
 
 impl Verifier for Unverified {
     fn served(&mut self, _io: &mut Io, _command: Command) -> Result<()> {
@@ -85,7 +92,7 @@ impl Verifier for Unverified {
 
 /// When each request completed. Requests are told apart by their size.
 #[derive(Default)]
-struct Times(Vec<(usize, Nanos)>);
+pub struct Times(pub Vec<(usize, Nanos)>);
 
 impl Observer for Times {
     fn request_completed(&mut self, _kind: RequestKind, bytes: u64, _latency: Nanos, now: Nanos) {
@@ -94,18 +101,31 @@ impl Observer for Times {
 }
 
 /// tR 40 us, tPROG 200 us, tBERS 2 ms, command 1 us; a page of 4 KiB takes 10.24 us on the bus.
-const COMMAND: Nanos = 1_000;
-const SENSE: Nanos = 40_000;
-const PROGRAM: Nanos = 200_000;
-const ERASE: Nanos = 2_000_000;
-const TRANSFER: Nanos = 10_240;
+pub const COMMAND: Nanos = 1_000;
+pub const SENSE: Nanos = 40_000;
+pub const PROGRAM: Nanos = 200_000;
+pub const ERASE: Nanos = 2_000_000;
+pub const TRANSFER: Nanos = 10_240;
 
-fn drive(changes: &[&str]) -> Drive {
+pub fn drive(changes: &[&str]) -> Drive {
     let base = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "sim.multi_plane=false"]);
     build("page", &with(&base, changes)).expect("a possible drive").drive
 }
 
-/// A drive whose blocks 0 to `written` of every plane are full, so that they can be read.
+/// `layer` on a drive whose blocks 0 to `written` of every plane are full, so that they can be read.
+pub fn device(drive: &Drive, written: u32, layer: Box<dyn Ftl>) -> Device {
+    let mut nand = Nand::new(drive.geometry, drive.part.clone(), Payload::None, None);
+    let (per_plane, pages) = (drive.geometry.blocks_per_plane, drive.geometry.pages_per_block);
+    for block in (0..drive.geometry.blocks()).filter(|block| block % per_plane < written) {
+        for ppn in block * pages..(block + 1) * pages {
+            assert!(nand.program(ppn, 1, &[0], &[Data::ZERO]).is_ok());
+        }
+    }
+    let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+    Device::new(Io::new(nand, true), layer, engine, None)
+}
+
+/// Such a drive under a script.
 struct Bench {
     device: Device,
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
@@ -115,17 +135,8 @@ struct Bench {
 
 impl Bench {
     fn new(drive: &Drive, written: u32) -> Self {
-        let mut nand = Nand::new(drive.geometry, drive.part.clone(), Payload::None, None);
-        let (per_plane, pages) = (drive.geometry.blocks_per_plane, drive.geometry.pages_per_block);
-        for block in (0..drive.geometry.blocks()).filter(|block| block % per_plane < written) {
-            for ppn in block * pages..(block + 1) * pages {
-                assert!(nand.program(ppn, 1, &[0], &[Data::ZERO]).is_ok());
-            }
-        }
         let script = Arc::new(Mutex::new(Vec::new()));
-        let layer = Scripted { script: Arc::clone(&script) };
-        let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
-        let device = Device::new(Io::new(nand, true), Box::new(layer), engine, None);
+        let device = device(drive, written, Box::new(Scripted { script: Arc::clone(&script) }));
         Bench { device, script, times: Times::default(), submitted: 0 }
     }
 
@@ -171,7 +182,7 @@ fn times(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<Nanos> {
 }
 
 /// The first page of `block`.
-fn first(block: u32) -> u32 {
+pub fn first(block: u32) -> u32 {
     block * 16
 }
 

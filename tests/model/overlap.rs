@@ -1,0 +1,213 @@
+//! What the engine lets happen at the same time, with plans by hand: an operation starts when all that it follows has ended; a
+//! die does one operation, or one of each of its planes with one command; what became ready together goes together.
+
+use crate::drives::pick;
+use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, device, drive, first};
+use palimpsest_core::config::Drive;
+use palimpsest_core::ftl::{Ftl, Report};
+use palimpsest_core::geometry::{Extent, RequestKind};
+use palimpsest_core::nand::Flash;
+use palimpsest_core::plan::{Cause, Gate, Io};
+use palimpsest_core::rng::Rng;
+use palimpsest_core::sim::device::Command;
+use palimpsest_core::units::Nanos;
+
+use Op::{Erase, Program, Read};
+
+/// A request: its operations, which all start after the operations of these requests before it.
+#[derive(Debug, Clone)]
+struct Step {
+    ops: Vec<Op>,
+    after: Vec<usize>,
+}
+
+/// A layer that plans step n for request n.
+struct Graph {
+    steps: Vec<Step>,
+    /// Closes when the operations of a step have ended.
+    ended: Vec<Gate>,
+}
+
+impl Graph {
+    fn act(&mut self, io: &mut Io, number: usize) -> Flash<()> {
+        let Step { ops, after } = self.steps[number].clone();
+        let before: Vec<Gate> = after.iter().map(|&step| self.ended[step]).filter(|&gate| io.is_open(gate)).collect();
+        let mut start = Gate::NONE;
+        if !before.is_empty() {
+            start = io.gate();
+            before.iter().for_each(|&gate| io.link(gate, start));
+        }
+        let (end, request) = (io.gate(), io.request());
+        ops.iter().try_for_each(|op| op.plan(io, Cause::Host, start, end))?;
+        io.link(end, request);
+        self.ended.push(end);
+        Ok(())
+    }
+}
+
+impl Ftl for Graph {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.act(io, extent.sector as usize)
+    }
+    fn read(&mut self, _io: &mut Io, _extent: Extent) -> Flash<()> {
+        Ok(())
+    }
+    fn trim(&mut self, _io: &mut Io, _extent: Extent) -> Flash<()> {
+        Ok(())
+    }
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+    fn recover(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+    fn check(&mut self, _io: &Io) -> Result<(), String> {
+        Ok(())
+    }
+    fn report(&self) -> Report {
+        Report::default()
+    }
+}
+
+/// When each of `steps` has ended, submitted at the times given to a drive whose first two blocks of each plane are full.
+fn ends(drive: &Drive, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
+    let graph = Graph { steps: steps.to_vec(), ended: Vec::new() };
+    let (mut device, mut times) = (device(drive, 2, Box::new(graph)), Times::default());
+    for (number, &at) in at.iter().enumerate() {
+        while device.next_time().is_some_and(|next| next <= at) {
+            device.step(&mut times, &mut Unverified).expect("a legal plan");
+        }
+        device.engine.advance_to(at);
+        let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
+        device.submit(Command { kind: RequestKind::Write, extent }, at, &mut Unverified).expect("a legal plan");
+        device.harvest(&mut times, &mut Unverified).expect("a legal plan");
+    }
+    while device.next_time().is_some() {
+        device.step(&mut times, &mut Unverified).expect("a legal plan");
+    }
+    let mut ends = vec![0; steps.len()];
+    times.0.iter().for_each(|&(number, time)| ends[number] = time);
+    assert!(ends.iter().all(|&end| end > 0), "each completes");
+    ends
+}
+
+/// The least time from the start of an operation to its end.
+fn shortest(op: Op) -> Nanos {
+    match op {
+        Read(_) => COMMAND + SENSE + TRANSFER,
+        Program(_) => COMMAND + TRANSFER + PROGRAM,
+        Erase(_) => COMMAND + ERASE,
+    }
+}
+
+/// Block, and page in it; of an erase none.
+fn place(op: Op) -> (u32, Option<u32>) {
+    match op {
+        Read(ppn) | Program(ppn) => (ppn / 16, Some(ppn % 16)),
+        Erase(block) => (block, None),
+    }
+}
+
+/// Random operations of one step each, after up to two steps before them.
+fn draw(drive: &Drive, rng: &mut Rng, count: usize) -> Vec<Step> {
+    let blocks = drive.geometry.blocks();
+    let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
+    let mut steps: Vec<Step> = Vec::new();
+    for number in 0..count {
+        let block = rng.below(u64::from(blocks)) as u32;
+        let written = &mut next[block as usize];
+        let op = match rng.below(4) {
+            0 | 1 if *written > 0 => Read(first(block) + rng.below(u64::from(*written)) as u32),
+            0..=2 if *written < 16 => {
+                *written += 1;
+                Program(first(block) + *written - 1)
+            }
+            _ => {
+                *written = 0;
+                Erase(block)
+            }
+        };
+        // Mostly lately submitted ones, and often the same, so that one gate lets several go.
+        let after = (0..rng.below(3)).filter(|_| number > 0);
+        let after = after.map(|_| number.saturating_sub(1 + rng.below(12) as usize) / 4 * 4).filter(|&at| at < number);
+        steps.push(Step { after: after.collect(), ops: vec![op] });
+    }
+    steps
+}
+
+#[test]
+fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
+    let seeds = 0..std::env::var("MODEL_CASES").map_or(60, |text| text.parse().expect("a number"));
+    let (mut at_once, mut together) = (0, 0);
+    for seed in seeds {
+        let mut rng = Rng::new(seed, 0x0e51);
+        let multi_plane = seed % 3 > 0;
+        let settings = [
+            format!("sim.scheduler={}", pick(&mut rng, &["fifo", "read-first", "host-first"])),
+            format!("sim.multi_plane={multi_plane}"),
+            format!("ssd.channels={}", pick(&mut rng, &[1, 2])),
+            format!("ssd.chips_per_channel={}", pick(&mut rng, &[1, 2])),
+            format!("ssd.planes_per_die={}", pick(&mut rng, &[1, 2, 4])),
+        ];
+        let drive = drive(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+        let steps = draw(&drive, &mut rng, 200);
+        let mut now = 0;
+        let at: Vec<Nanos> = (0..steps.len())
+            .map(|_| {
+                now += if rng.below(4) == 0 { rng.below(600_000) } else { 0 };
+                now
+            })
+            .collect();
+        let ends = ends(&drive, &steps, &at);
+        let latest_start = |number: usize| ends[number] - shortest(steps[number].ops[0]);
+        for (number, step) in steps.iter().enumerate() {
+            for &before in &step.after {
+                assert!(latest_start(number) >= ends[before], "seed {seed} {settings:?}: {step:?} came too early");
+                at_once += u32::from(latest_start(number) == ends[before]);
+            }
+            assert!(latest_start(number) >= at[number], "seed {seed} {settings:?}: {step:?} came before its request");
+            let (block, page) = place(step.ops[0]);
+            let plane = drive.geometry.plane_of_block(block);
+            for other in 0..number {
+                let (other_block, other_page) = place(steps[other].ops[0]);
+                let other_plane = drive.geometry.plane_of_block(other_block);
+                let one_die = drive.geometry.die_of_plane(plane) == drive.geometry.die_of_plane(other_plane);
+                if !one_die || latest_start(number) >= ends[other] || latest_start(other) >= ends[number] {
+                    continue;
+                }
+                let kinds = [steps[number].ops[0], steps[other].ops[0]].map(|op| std::mem::discriminant(&op));
+                // Arrays work together and end together; pages that were read leave one behind the other.
+                let one_end = ends[number] == ends[other] || matches!(step.ops[0], Read(_));
+                assert!(
+                    multi_plane && plane != other_plane && kinds[0] == kinds[1] && page == other_page && one_end,
+                    "seed {seed} {settings:?}: {step:?} until {} beside {:?} until {}",
+                    ends[number],
+                    steps[other],
+                    ends[other]
+                );
+                together += 1;
+            }
+        }
+    }
+    assert!(at_once > 20 && together > 20, "{at_once} started at once, {together} together: too few to tell");
+}
+
+#[test]
+fn what_is_ready_together_goes_together() {
+    let planes = ["ssd.planes_per_die=4", "ssd.chips_per_channel=2", "sim.multi_plane=true"];
+    let drive = drive(&planes);
+    // Dies take planes in turn: the even planes are those of die 0.
+    let plane = |plane: u32| plane * 8 + 2;
+    let four: Vec<Op> = [0, 2, 4, 6].map(|index| Program(first(plane(index)))).into();
+    let loaded = 4 * (COMMAND + TRANSFER);
+    let one_plan = [Step { ops: four.clone(), after: vec![] }];
+    assert_eq!(ends(&drive, &one_plan, &[0]), [loaded + PROGRAM], "one plan");
+    let gate = Step { ops: vec![Erase(plane(1))], after: vec![] };
+    let behind = four.iter().map(|&op| Step { ops: vec![op], after: vec![0] });
+    let steps: Vec<Step> = [gate].into_iter().chain(behind).collect();
+    let end = COMMAND + ERASE;
+    assert_eq!(ends(&drive, &steps, &[0; 5])[1..], [end + loaded + PROGRAM; 4], "one gate");
+}
