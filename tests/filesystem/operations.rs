@@ -260,7 +260,7 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
 
 #[test]
 fn random_operations_with_remounts() {
-    let cleaned = for_each_seed("operations::random_operations_with_remounts", 80, |seed| remounted(seed, 400));
+    let cleaned = for_each_seed("operations::random_operations_with_remounts", 160, |seed| remounted(seed, 400));
     assert!(cleaned > 100 || std::env::var("MODEL_SEED").is_ok(), "only {cleaned} blocks were cleaned");
 }
 
