@@ -3,9 +3,10 @@
 //! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
 //! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
 //! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
-//! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come, first served, for data in (with its command and address) and for data out; the command
-//! and address of a read or erase go before data, so that no array waits for the data of another. With the cache register,
-//! a die moves one batch while its array works on the next of the same kind.
+//! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come,
+//! first served, for data in (with its command and address) and for data out; the command and address of a read or erase go
+//! before data, so that no array waits for the data of another. With the cache register, a die moves one batch while its array
+//! works on the next of the same kind.
 
 mod dies;
 mod gates;
