@@ -121,23 +121,25 @@ fn the_block_map_is_a_share_of_the_page_map() {
 }
 
 /// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under overwrites that collection keeps up
-/// with.
+/// with, for long enough that what was allowed at the beginning would show. Fairness puts what is overwritten back where it was,
+/// so that a channel of hot pages wears faster until it is left out.
 #[test]
 fn channels_stay_even() {
-    for scheme in ["rr", "fairness", "hybrid"] {
+    for scheme in ["rr", "fairness", "depth", "hybrid"] {
         let ssd = small("codesign", &format!("fs.scheme={scheme} part.pages_per_block=64"));
-        let spec = "rw=randwrite,bssplit=4k/70:12k/20:80k/10,n=60000,random_distribution=zipf:0.9";
-        // Page by page, so that deep requests have not put neighbours, which are alike, into one channel beforehand.
-        let run = Run { precondition: "fill:70%,bs:4KiB", fidelity: Fidelity::Count, ..Run::new(&ssd, spec) };
+        let blocks = u64::from(ssd.drive.geometry.blocks() / ssd.drive.geometry.channels);
+        let spec = "rw=randwrite,bssplit=4k/70:12k/20:80k/10,n=240000,random_distribution=zipf:0.9";
+        let run = Run { precondition: "fill:70%", fidelity: Fidelity::Count, ..Run::new(&ssd, spec) };
         let stats = run.result().ftl_stats;
         let level = |key: &str| stats[key].as_u64().unwrap();
         let (free, most_free) = (level("fs_channel_free_least"), level("fs_channel_free_most"));
         let (trims, most_trims) = (level("fs_channel_trims_least"), level("fs_channel_trims_most"));
         println!("{scheme}: {free} to {most_free} free pages a channel, {trims} to {most_trims} trims");
-        assert!(trims > 200, "{scheme}: collection had nothing to do");
+        assert!(trims > 30 * blocks, "{scheme}: collection had nothing to do");
         // Of a channel's 5632 pages; a block has 64.
         assert!(most_free - free <= 6 * 64, "{scheme}: {free} to {most_free} free pages");
-        assert!((most_trims - trims) * 10 <= most_trims, "{scheme}: {trims} to {most_trims} trims");
+        // An erase a block, and what was on its way.
+        assert!(most_trims - trims <= blocks + blocks / 8, "{scheme}: {trims} to {most_trims} trims");
     }
 }
 

@@ -442,8 +442,7 @@ impl FileSystem {
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
         let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
         let (write_time, read_time) = device.page_times();
-        let below = self.crowded_below();
-        let crowded: Vec<bool> = (0..channels).map(|channel| self.is_crowded(channel, below)).collect();
+        let crowded = self.avoided(device);
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {

@@ -1,9 +1,13 @@
 //! Room: garbage collection in the file system (co-design paper, Sec. III-A), and how much must stay free.
 //!
 //! When less than a threshold is free, each write cleans one logical block until the gain is reached: valid pages of files move
-//! to the updating blocks of their channel; but where it has worn more than another by an erase a block, of the least worn
-//! channel, and where it has less free space by 1/32 of its blocks, of the one with the most; records are written anew by the next commit; after that the block is trimmed. Commits are shared by several
-//! blocks. Apart from the thresholds there is always room for a commit and for one more collection.
+//! to the updating blocks of their channel, records are written anew by the next commit, and after that the block is trimmed.
+//! Commits are shared by several blocks. Apart from the thresholds there is always room for a commit and for one more collection.
+//!
+//! Channels are kept even: one that has less free space than another by 1/32 of its blocks gets pages in turn only, and what is
+//! moved out of it goes to the one with the most; so does one that has worn more than another by an erase a block, while there
+//! is any other, and what is moved out of it goes to the least worn that has room. (Free space alone does not keep wear even:
+//! fairness by file puts what is overwritten back into its channel, hot pages and all.)
 
 use super::device::Device;
 use super::space::Part;
@@ -106,13 +110,28 @@ impl FileSystem {
 
     /// Where pages of `home` move to.
     fn destination(&self, device: &dyn Device, home: u32) -> u32 {
-        let wear = |channel: u32| device.wear(channel);
-        let least = (0..self.shape.channels).min_by_key(|&channel| wear(channel)).unwrap_or(home);
-        let allowed = WEAR_SPREAD * u64::from(self.shape.blocks_per_channel);
-        if wear(home) > wear(least) + allowed {
-            return least;
+        let below = self.crowded_below();
+        if device.wear(home) > self.worn_above(device) {
+            let roomy = (0..self.shape.channels).filter(|&channel| !self.is_crowded(channel, below));
+            return roomy.min_by_key(|&channel| device.wear(channel)).unwrap_or(home);
         }
-        if self.is_crowded(home, self.crowded_below()) { self.expects_most() } else { home }
+        if self.is_crowded(home, below) { self.expects_most() } else { home }
+    }
+
+    /// Erases above which a channel has worn so much more than another that it should get fewer pages for now.
+    fn worn_above(&self, device: &dyn Device) -> u64 {
+        let least = (0..self.shape.channels).map(|channel| device.wear(channel)).min().unwrap_or(0);
+        least + WEAR_SPREAD * u64::from(self.shape.blocks_per_channel)
+    }
+
+    /// The channels that should get pages only in turn for now: those with too little free space, and, while another is left,
+    /// those that have worn too much.
+    pub(super) fn avoided(&self, device: &dyn Device) -> Vec<bool> {
+        let (below, above) = (self.crowded_below(), self.worn_above(device));
+        let crowded: Vec<bool> = (0..self.shape.channels).map(|channel| self.is_crowded(channel, below)).collect();
+        let worn = |(channel, crowded): (u32, &bool)| *crowded || device.wear(channel) > above;
+        let both: Vec<bool> = (0..).zip(&crowded).map(worn).collect();
+        if both.iter().all(|&avoided| avoided) { crowded } else { both }
     }
 
     /// The channel that will have the most free pages after the next commit.
@@ -121,15 +140,15 @@ impl FileSystem {
         (0..self.shape.channels).max_by_key(|&channel| expected(channel)).unwrap_or(0)
     }
 
-    /// Free pages below which a channel has so much less free space than another that it should get no more pages for now.
-    pub(super) fn crowded_below(&self) -> u64 {
+    /// Free pages below which a channel has so much less free space than another that it should get fewer pages for now.
+    fn crowded_below(&self) -> u64 {
         let blocks = (self.shape.blocks_per_channel / FREE_SPREAD).max(1);
         let allowed = u64::from(blocks) * u64::from(self.shape.pages_per_block);
         self.space.expected_in(self.expects_most()).saturating_sub(allowed)
     }
 
     /// Whether `channel` is, where that is `below`.
-    pub(super) fn is_crowded(&self, channel: u32, below: u64) -> bool {
+    fn is_crowded(&self, channel: u32, below: u64) -> bool {
         self.space.expected_in(channel) < below
     }
 

@@ -28,7 +28,7 @@ pub struct View<'a> {
     pub work: &'a [Nanos],
     /// What reading a page adds to that.
     pub read_time: Nanos,
-    /// Whether each channel has so much less free space than another that it gets pages only in turn.
+    /// Whether each channel has so much less free space, or has worn so much more, than another that it gets pages only in turn.
     pub crowded: &'a [bool],
     /// The channel whose turn it is.
     pub turn: u32,
