@@ -185,6 +185,7 @@ impl Store for Mapped {
         (0..pages).rfind(|page| self.layer.holds(block * pages + page)).map_or(0, |last| last + 1)
     }
 
+    /// At once: the layer changes its map, and flash hears nothing of it before the next collection.
     fn trim_block(&mut self, io: &mut Io, block: u32, _inner: Inner) -> Flash<()> {
         let pages = self.shape.pages_per_block;
         self.layer.trim(io, extent(self.shape, block * pages, pages))

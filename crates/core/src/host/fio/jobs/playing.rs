@@ -265,8 +265,8 @@ impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
             if phase.jobs.iter().any(|job| job.runtime.is_some() && job.depth.is_some()) {
-                let what = "how much a job does in its runtime is known with --fidelity timed only; expected rate_iops, or number_ios or \
-                            io_size in place of runtime";
+                let what = "how much a job does in its runtime is known with --fidelity timed only, and without host.iodepth; \
+                            expected rate_iops, or number_ios or io_size in place of runtime";
                 return Err(Error::input(&self.name, what));
             }
             if let Some((request, job)) = phase.next(self.latest, self.base)? {
