@@ -298,7 +298,7 @@ pub static KEYS: &[Key] = &[
         "fs.depth_pages",
         Choice(&["consecutive", "apart"]),
         "consecutive",
-        "depth, hybrid: the pages of a large write that a channel gets at once: consecutive ones, or each n-th on n channels",
+        "codesign: pages of a large write that depth and hybrid give a channel at once: consecutive, or each n-th on n channels",
     ),
     key(
         "fs.dispatch_overhead",
