@@ -98,5 +98,5 @@ $(BIN)/.crates: $(BIN)/.python Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.t
 
 $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
 	@echo "setup: building the simulator"
-	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --locked --quiet
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
