@@ -46,7 +46,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="the long tests instead of the everyday ones")
     long = parser.parse_args().long
-    cargo = ["cargo", "test", "--workspace", "--locked", *(["--release", "--", "--ignored"] if long else [])]
+    cargo = [
+        "cargo",
+        "test",
+        "--workspace",
+        "--locked",
+        "--no-fail-fast",
+        *(["--release", "--", "--ignored"] if long else []),
+    ]
     python = [sys.executable, "-m", "pytest", "-q", "-m", "long" if long else "not long"]
     passed = failed = 0
     broken = []

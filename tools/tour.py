@@ -26,7 +26,9 @@ def execute() -> NotebookNode:
     notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources)
+        client = NotebookClient(
+            notebook, timeout=300, kernel_name="python3", resources=resources, extra_arguments=["--log-level=ERROR"]
+        )
         return client.execute()
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import RenderableType
 
-__all__ = ["Comparison", "Plots", "Result", "flatten"]
+__all__ = ["Comparison", "Plots", "Result", "figures", "flatten"]
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -43,6 +43,14 @@ def _need(extra: str, *packages: str) -> None:
         raise ImportError(
             f"{' and '.join(missing)} is needed for this; `pip install 'palimpsest[{extra}]'` installs it"
         )
+
+
+def figures(data: dict[str, Any]) -> dict[str, Any]:
+    """As `flatten`, but latencies that were not measured are so many nulls, by the names of the run's other kinds."""
+    latency = data.get("latency_ns") or {}
+    measured = [tuple(times) for times in latency.values() if times]
+    times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
+    return flatten({key: times if key == "latency_ns" else value for key, value in data.items()})
 
 
 class Table:
@@ -178,24 +186,15 @@ class Result(Table):
         if table == "summary":
             import polars as pl
 
-            figures = {
-                name: value for name, value in flatten(self._in_columns()).items() if not isinstance(value, list)
-            }
-            times = {name: pl.Int64() for name in figures if name.startswith("latency_ns.")}
-            return pl.DataFrame([figures], infer_schema_length=None, schema_overrides=times)
+            row = {name: value for name, value in figures(self._data).items() if not isinstance(value, list)}
+            times = {name: pl.Int64() for name in row if name.startswith("latency_ns.")}
+            return pl.DataFrame([row], infer_schema_length=None, schema_overrides=times)
         tables = outputs.series_tables(self._series)
         if table not in outputs.TABLES:
             raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(outputs.TABLES)}")
         if table not in tables:
             raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
         return tables[table]
-
-    def _in_columns(self) -> dict[str, Any]:
-        """The figures, latencies that were not measured as so many nulls: the columns are those of any other run."""
-        latency = self._data.get("latency_ns") or {}
-        measured = [tuple(times) for times in latency.values() if times]
-        times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
-        return {key: times if key == "latency_ns" else value for key, value in self._data.items()}
 
     @property
     def plot(self) -> "Plots":

@@ -70,7 +70,7 @@ fn deep_writes_use_plane_commands() {
         let twice = 8 * groups + 2 * load + 2 * part.t_program;
         let together = 8 * groups + 4 * load + part.t_program;
         let run = Run { warmup: 10, ..Run::new(&ssd, "rw=write,bs=128k,n=60,iodepth=1") };
-        let mean = run.result().latency_ns.unwrap().write.mean;
+        let mean = run.result().latency_ns.unwrap().write.unwrap().mean;
         assert_eq!(mean, if scheme == "rr" || !planes { twice } else { together }, "{scheme}, {pages}, {planes}");
     }
 }
@@ -85,7 +85,7 @@ fn deep_writes_decide_how_wide_later_reads_are() {
         let moved = part.bus_rate.time_for(u64::from(part.page_bytes));
         let precondition = "fill:40%,bs:128KiB";
         let run = Run { precondition, warmup: 8, ..Run::new(&ssd, "rw=read,bs=32k,n=100,iodepth=1,size=4MiB") };
-        let mean = run.result().latency_ns.unwrap().read.mean;
+        let mean = run.result().latency_ns.unwrap().read.unwrap().mean;
         let commands = if on_one == 4 { 4 } else { 1 };
         let expected = groups * 3000 + commands * part.t_command + part.t_read + on_one * moved;
         assert!(mean.abs_diff(expected) <= 4 * part.t_command, "{pages}: {mean} ns, not about {expected}");

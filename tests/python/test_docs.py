@@ -18,9 +18,11 @@ pytestmark = pytest.mark.contract
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
-    "run", "compare", "reproduce", "report", "list", "show", "completion", "trace info", "trace convert", "trace synth",
+    "run", "compare", "sweep", "reproduce", "report", "list", "show", "completion",
+    "trace info", "trace convert", "trace synth",
 )  # fmt: skip
 LONG = {
+    "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }
@@ -36,6 +38,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):  # fmt: skip
         command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    sweep = '[base]\nworkload = "trade,n=500"\nprecondition = "none"\n[grid]\nftl = ["page", "subpage"]\n'
+    (folder / "op.toml").write_text(sweep)
     (folder / "job.fio").write_text("[job]\nrw=randwrite\nbs=4k\nsize=16m\niodepth=8\n")
     (folder / ".config" / "fish" / "completions").mkdir(parents=True)
     (folder / ".venv").symlink_to(ROOT / ".venv")
@@ -84,11 +88,14 @@ def run_python(block: Block, folder: Path) -> None:
 
 
 def run_toml(block: Block, folder: Path) -> None:
-    tomllib.loads(block.text)
-    (folder / "block.toml").write_text(block.text, encoding="utf-8")
-    done = shell("palimpsest show --ssd ./block.toml", folder)
+    """A drive, or a sweep; the first line may say how the file is called."""
+    called = re.match(r"# ([\w-]+\.toml)\b", block.text)
+    name = called[1] if called else "block.toml"
+    is_sweep = tomllib.loads(block.text).keys() & {"grid", "zip", "points"}
+    (folder / name).write_text(block.text, encoding="utf-8")
+    done = shell(f"palimpsest sweep {name} --dry-run" if is_sweep else f"palimpsest show --ssd ./{name}", folder)
     assert done.returncode == 0, f"{block.place}\n{done.stderr}"
-    COUNTS["drives read"] += 1
+    COUNTS["drives and sweeps read"] += 1
 
 
 def run_ini(block: Block, folder: Path) -> None:

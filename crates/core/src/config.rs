@@ -115,7 +115,9 @@ impl Resolved {
     pub fn unused(&self) -> Vec<(&'static str, Vec<&'static str>)> {
         let set = self.entries.iter().filter(|entry| entry.source.starts_with("--set "));
         let with_layers = set.map(|entry| (entry.key.name, entry.key.layers()));
-        let of_others = |layers: &[&str]| !layers.is_empty() && !layers.contains(&self.drive.ftl.name.as_str());
+        let name = self.drive.ftl.name.as_str();
+        let below = name.strip_prefix("fs-").unwrap_or(name);
+        let of_others = |layers: &[&str]| !layers.is_empty() && !layers.contains(&name) && !layers.contains(&below);
         with_layers.filter(|(_, layers)| of_others(layers)).collect()
     }
 

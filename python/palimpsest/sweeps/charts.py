@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
 from ..comparison import METRICS
-from ..result import flatten
+from ..result import figures as figures_of
 from .show import axis_text
 from .values import numbers
 
@@ -39,7 +39,7 @@ def axis(sweep: "Sweep", name: str) -> dict[str, Any]:
 
 def figures(sweep: "Sweep") -> dict[str, list[float | None]]:
     """Every figure that is a number, one for each point; None where a point has none. Those that differ come first."""
-    rows = [{} if point.result is None else flatten(point.result.to_dict()) for point in sweep]
+    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in sweep]
     names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
     found = {
         name: [_number(row.get(name)) for row in rows]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import InputError
-from ..result import Result, flatten
+from ..result import Result
+from ..result import figures as figures_of
 from .store import MANIFEST, read_points
 from .task import Outcome
 from .values import Value
@@ -144,7 +145,7 @@ class Sweep(Sequence[PointResult]):
         names = [".".join(metric.path) for metric in METRICS]
         points = []
         for point in self._points:
-            flat = {} if point.result is None else flatten(point.result.to_dict())
+            flat = {} if point.result is None else figures_of(point.result.to_dict())
             points.append(
                 {
                     "axes": point.axes, "identity": point.identity, "status": point.status, "error": point.error,

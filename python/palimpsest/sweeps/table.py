@@ -7,7 +7,7 @@ the column ends with, such as `part.page_size_bytes`.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..result import flatten
+from ..result import figures as figures_of
 from .values import numbers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def data_frame(axes: Sequence[str], points: Sequence["PointResult"]) -> "pl.Data
     columns["status"] = [point.status for point in points]
     columns["error"] = [point.error for point in points]
     columns["identity"] = [point.identity for point in points]
-    rows = [{} if point.result is None else flatten(point.result.to_dict()) for point in points]
+    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
     names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
     for name in names:
         columns.setdefault(name, [_scalar(row.get(name)) for row in rows])

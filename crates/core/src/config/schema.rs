@@ -37,11 +37,20 @@ impl Key {
         self.name.split_once('.').expect("a key has a table and a name")
     }
 
-    /// The translation layers that its line begins with (`mga: ...`), which alone use it; empty where all may.
+    /// The translation layers that its line begins with (`mga: ...`, `fs-*: ...`), which alone use it, and file systems above
+    /// them; empty where all may.
     pub fn layers(&self) -> Vec<&'static str> {
         let Some((names, _)) = self.doc.split_once(": ") else { return Vec::new() };
-        let layers: Vec<&str> = names.split(", ").collect();
-        if layers.iter().all(|name| host::find_layer(name).is_some()) { layers } else { Vec::new() }
+        let mut layers = Vec::new();
+        for name in names.split(", ") {
+            let called = |layer: &str| name.strip_suffix('*').map_or(layer == name, |start| layer.starts_with(start));
+            let found = layers.len();
+            layers.extend(host::layers().map(|entry| entry.name).filter(|layer| called(layer)));
+            if layers.len() == found {
+                return Vec::new();
+            }
+        }
+        layers
     }
 }
 
@@ -289,7 +298,7 @@ pub static KEYS: &[Key] = &[
         "fs.depth_pages",
         Choice(&["consecutive", "apart"]),
         "consecutive",
-        "depth, hybrid: the pages of a large write that a channel gets at once: consecutive ones, or each n-th on n channels",
+        "codesign: pages of a large write that depth and hybrid give a channel at once: consecutive, or each n-th on n channels",
     ),
     key(
         "fs.dispatch_overhead",

@@ -44,11 +44,14 @@ fn keys_of_other_layers_are_told() {
         let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
         preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()
     };
-    let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", vec!["codesign", "fs-page"]));
+    let systems: Vec<&str> = crate::host::fs::layers::ENTRIES.iter().map(|entry| entry.name).collect();
+    let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", systems));
     assert_eq!(unused("page"), [log.clone(), space.clone()]);
     assert_eq!(unused("sector-log"), [space]);
     assert_eq!(unused("fs-page"), [log]);
     assert_eq!(preset("mga-16k", &[]).unwrap().unused(), []);
+    let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
+    assert_eq!(above.unused(), [], "a file system above the layer uses it");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const MOST_CELLS: u32 = 2048;
 /// Requests between snapshots at first, where nobody knows how many there will be.
 const FIRST_INTERVAL: u64 = 256;
 
-/// States of a block, in the order of [`Cell::blocks`].
+/// States of a block, in the order in which a cell counts them.
 pub const STATES: [&str; 6] = ["free", "open", "partial", "full", "reused", "bad"];
 
 const FREE: usize = 0;

@@ -83,7 +83,7 @@ pub trait Device {
     fn barrier(&mut self) -> Flash<()>;
 
     /// Forgets `pages` pages from `page` on, which are not written again before their block is trimmed. May be undone by a power
-    /// cut. Only where the file system was told to ([`super::FileSystem::discards`]).
+    /// cut. Only where the file system was told to ([`super::FileSystem::discards_pages`]).
     fn discard(&mut self, _page: u32, _pages: u32) -> Flash<()> {
         Ok(())
     }
