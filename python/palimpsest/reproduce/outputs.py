@@ -12,7 +12,7 @@ from .claims import Claim
 from .figures import Figure
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 __all__ = ["Reproduction", "render", "to_json", "write"]
 
@@ -64,17 +64,26 @@ def _number(value: float | str | None) -> str:
     return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
-def render(made: Reproduction) -> "Table":
-    """The claims as a table for a terminal."""
+def render(made: Reproduction) -> "Group":
+    """The claims as a table for a terminal, and below it why those that do not agree do not."""
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for head in ("claim", "paper", "ours", "agrees", "why, where not"):
-        table.add_column(head, overflow="fold", ratio=3 if head == "claim" else 5 if head.startswith("why") else None)
+    for head in ("claim", "paper", "ours", "agrees"):
+        table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
         values = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours))
-        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no", "" if claim.agrees else claim.note)
-    return table
+        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no")
+    reasons = [
+        part
+        for claim in made.claims
+        if claim.note and not claim.agrees
+        for part in (Text(claim.claim, style="bold"), Padding(Text(claim.note), (0, 0, 0, 2)))
+    ]
+    return Group(table, *([Text("\nWhy, where not", style="bold")] if reasons else []), *reasons, Text())
 
 
 STYLE = """
@@ -92,6 +101,12 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
   .claims { position: sticky; top: 48px; max-height: calc(100vh - 60px); overflow-y: auto; }
 }
 @media (max-width: 1100px) { .sides { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 600px) {
+  .claims tr { display: grid; grid-template-columns: 2fr 2fr 1fr; padding: 4px 0; }
+  .claims tr { border-bottom: 1px solid var(--line); }
+  .claims tr > :is(:first-child, :last-child) { grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; }
+  .claims table :is(td, th) { border: 0; padding: 2px 8px 2px 0; } .claims table td:empty { display: none; }
+}
 @media print {
   .sides { grid-template-columns: minmax(0, 1fr); }
   .claims { position: static; max-height: none; overflow: visible; }
@@ -110,8 +125,8 @@ def _section(made: Reproduction, title: str) -> shell.Section:
 
     rows = "".join(
         f'<tr class="{"yes" if claim.agrees else "no"}"><th scope="row">{cell(claim.claim)}</th>'
-        f"<td>{cell(_number(claim.paper))} {cell(claim.unit)}</td>"
-        f"<td>{cell(_number(claim.ours))} {cell(claim.unit)}</td>"
+        f"<td>{cell(_number(claim.paper))}&nbsp;{cell(claim.unit)}</td>"
+        f"<td>{cell(_number(claim.ours))}&nbsp;{cell(claim.unit)}</td>"
         f"<td>{'yes' if claim.agrees else 'no'}</td><td>{cell(claim.note)}</td></tr>"
         for claim in made.claims
     )
