@@ -248,7 +248,8 @@ impl Reader<'_> {
         }
         let find = |name| entries.iter().find(|entry| entry.key.name() == name);
         if let (Some(directory), None) = (find("directory"), find("filename")) {
-            let what = "directory: jobs without filename have a file each; expected filename too, the same in every job";
+            let what =
+                "directory: jobs without filename have a file each; expected filename too, the same in every job";
             return Err(self.wrong(directory.line, what));
         }
         let lines = entries.iter().map(|entry| (entry.key.name(), entry.line)).collect();
