@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 from . import _core, engine
 from .engine import Progress
+from .errors import InputError
 from .options import RunOptions
 from .result import Comparison, Result
 
@@ -106,6 +107,17 @@ class Ssd:
         return run(workload, ssd=self, progress=progress, **settings)
 
 
+def _whole(name: str, value: float, least: int) -> int:
+    """A number that the native module can take.
+
+    Raises:
+        InputError: it is none.
+    """
+    if value != value // 1 or not least <= value < 2**64:
+        raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
+    return int(value)
+
+
 def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
     unknown = sorted(settings.keys() - Settings.__annotations__.keys())
     if unknown:
@@ -119,11 +131,11 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         workload=str(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(settings.get("overrides", {})),
         precondition=settings.get("precondition", _DEFAULT.precondition),
-        requests=None if requests is None else int(requests),
+        requests=None if requests is None else _whole("requests", requests, 1),
         warmup=None if warmup is None else str(warmup),
         fidelity=settings.get("fidelity", _DEFAULT.fidelity),
         payload=settings.get("payload", _DEFAULT.payload),
-        seed=settings.get("seed", _DEFAULT.seed),
+        seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
         series=settings.get("series", True),
     )

@@ -165,6 +165,8 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
     """
+    if ftl is not None and "," in ftl:
+        raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options))
     _check([chosen])
     if out is not None:

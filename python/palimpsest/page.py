@@ -26,11 +26,13 @@ class Section:
         id: its anchor.
         title: its heading; also what the navigation calls it.
         body: HTML.
+        short: what the navigation calls it, if not that.
     """
 
     id: str
     title: str
     body: str
+    short: str = ""
 
 
 def asset(name: str) -> str:
@@ -60,8 +62,9 @@ def fill(
     sections: Sequence[Section],
     drawn: Mapping[str, charts.Specification],
     frames: Sequence[Mapping[str, Any]] = (),
+    style: str = "",
 ) -> str:
-    """The page.
+    """The page. Without charts and frames it is without plotly, too.
 
     Args:
         title: its heading, as text.
@@ -70,6 +73,7 @@ def fill(
         sections: in their order.
         drawn: charts by the names that `chart` gave their places.
         frames: snapshots of blocks to play, as `charts.blocks.frames` makes them.
+        style: CSS beside that of every page.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
@@ -78,13 +82,17 @@ def fill(
     return Template(asset("report.template.html")).substitute(
         title=html.escape(title),
         under=html.escape(under),
-        style=asset("report.css"),
-        navigation="".join(f'<a href="#{each.id}">{html.escape(each.title)}</a>' for each in sections),
+        style=asset("report.css") + style,
+        navigation="".join(
+            f'<a href="#{each.id}">{html.escape(each.short or each.title)}</a>'
+            for each in sections
+            if len(sections) > 1
+        ),
         head=head,
         sections="".join(
             f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
-        plotly=plotly_source(),
+        plotly=plotly_source() if drawn or frames else "",
         # `</` would end the script element.
         data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
         script=asset("report.js"),

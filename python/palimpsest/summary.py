@@ -182,7 +182,7 @@ def _throughput_line(result: Result) -> str:
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
         return "not measured: operation counts only (--fidelity count)"
     return (
-        f"{units.count(round(throughput['iops']))} IOPS, {units.rate(throughput['bytes_per_s'])} "
+        f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
         f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"
     )
 
@@ -261,10 +261,11 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def speed_line(result: Result) -> str:
-    """How fast the simulator was."""
+    """How fast the simulator was: the whole run with its precondition, and the rate of requests after that."""
     sim = result["sim"]
     return (
-        f"{units.number(sim['wall_s'])} s, {units.count(round(sim['requests_per_s'] or 0))} requests/s, "
+        f"{units.number(sim['wall_s'])} s in all, "
+        f"{units.count(round(sim['requests_per_s'] or 0))} requests/s measured, "
         f"{units.size(sim.get('peak_rss_bytes'))} of memory"
     )
 

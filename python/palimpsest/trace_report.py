@@ -95,9 +95,10 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
     if not any(any(row) for row in cells):
         return None
     width, is_time = counts["column_width"], counts["is_time"]
+    unit, factor = _time_unit(width * len(cells[0])) if is_time else ("", 1)
     heat = {
         "type": "heatmap",
-        "x": [column * width / (1e9 if is_time else 1) for column in range(len(cells[0]))],
+        "x": [column * width / factor for column in range(len(cells[0]))],
         "y": [row * counts["row_bytes"] / 2**30 for row in range(len(cells))],
         # Few cells have most requests: the colour is the logarithm.
         "z": [[_magnitude(count) for count in row] for row in cells],
@@ -111,10 +112,16 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
         "data": [heat],
         "layout": {
             "showlegend": False,
-            "xaxis": {"title": {"text": "arrival (s)" if is_time else "request"}},
+            "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
             "yaxis": {"title": {"text": "address (GiB)"}},
         },
     }
+
+
+def _time_unit(duration_ns: float) -> tuple[str, float]:
+    """The largest unit of which a trace takes two or more, and its nanoseconds."""
+    steps = (("h", 3600e9), ("min", 60e9), ("s", 1e9), ("ms", 1e6))
+    return next(((unit, factor) for unit, factor in steps if duration_ns >= 2 * factor), ("us", 1e3))
 
 
 def _magnitude(count: int) -> float | None:
@@ -154,13 +161,14 @@ def _hot_chart(description: Description) -> charts.Specification | None:
 
 def page(description: Description, counts: Mapping[str, Any]) -> str:
     """The page: a picture of addresses over time, sizes, the hot curve, and the figures."""
+    cells = "The darker a cell, the more {} it has, by powers of ten; empty ones have none."
     specifications = {
-        "writes": ("Writes over time and address", _map_chart(counts, "write")),
-        "reads": ("Reads over time and address", _map_chart(counts, "read")),
-        "sizes": ("Sizes", _sizes_chart(description)),
-        "hot": ("Hot pages", _hot_chart(description)),
+        "writes": ("Writes over time and address", cells.format("writes"), _map_chart(counts, "write")),
+        "reads": ("Reads over time and address", cells.format("reads"), _map_chart(counts, "read")),
+        "sizes": ("Sizes", "Requests of at most a size, and more than the one before.", _sizes_chart(description)),
+        "hot": ("Hot pages", "Share of all accesses that goes to the hottest pages of 4 KiB.", _hot_chart(description)),
     }
-    drawn = {name: (title, chart) for name, (title, chart) in specifications.items() if chart is not None}
+    drawn = {name: each for name, each in specifications.items() if each[2] is not None}
     found = rows(description)
     tiles = [
         ("requests", units.count(description["requests"]["all"])),
@@ -170,7 +178,7 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         ("sequential", units.percent(description["sequential_ratio"]["all"])),
     ]
     table = "".join(f'<tr><th scope="row">{label}</th><td>{html.escape(value)}</td></tr>' for label, value in found)
-    sections = [Section(f"of-{name}", title, shell.chart(name, title)) for name, (title, _) in drawn.items()]
+    sections = [Section(f"of-{name}", title, shell.chart(name, says)) for name, (title, says, _) in drawn.items()]
     return shell.fill(
         title="Workload",
         under=str(description["workload"]),
@@ -181,7 +189,7 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
             *sections,
             Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
         ],
-        drawn={name: chart for name, (_, chart) in drawn.items()},
+        drawn={name: chart for name, (_, _, chart) in drawn.items() if chart is not None},
     )
 
 

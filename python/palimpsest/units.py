@@ -111,9 +111,14 @@ def energy(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A number of things: exact below ten million, in millions (M) or thousands of millions (G) above."""
+    """A number of things: exact below ten million, in millions (M) or thousands of millions (G) above.
+
+    A rate below a hundred that is no whole number has three significant figures: traces have 0.00177 requests a second.
+    """
     if value is None:
         return ABSENT
+    if abs(value) < 99.95 and value != int(value):
+        return number(value)
     if abs(value) < 10_000_000:
         return f"{value:,.0f}"
     return _scaled(value, [(1e9, "G"), (1e6, "M")])

@@ -192,3 +192,9 @@ def test_any_text_is_a_count_or_an_error(text: str) -> None:
 @given(st.floats(min_value=0, max_value=1e18))
 def test_times_are_short(value: float) -> None:
     assert len(units.nanoseconds(value)) <= 12
+
+
+@pytest.mark.parametrize("wrong", [{"requests": -1}, {"requests": 0}, {"requests": 1.5}, {"seed": -1}])
+def test_numbers_that_are_not_possible_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ps.InputError, match=rf"{next(iter(wrong))}: expected a whole number from"):
+        ps.run("rw=read,n=10", **wrong)

@@ -262,6 +262,21 @@ def test_nothing_is_wider_than_the_window(
     assert too_wide == []
 
 
+@pytest.mark.parametrize("name", ["run", "compare", "count"])
+def test_another_width_leaves_heights_as_a_fresh_page_has_them(
+    browser: webdriver.Chrome, folders: dict[str, Path], name: str
+) -> None:
+    heights = "return [...document.querySelectorAll('.chart')].map(each => each.offsetHeight).join()"
+    resize(browser, *PHONE)
+    visit(browser, folders[name] / "report.html")
+    fresh = script(browser, heights)
+    resize(browser, 1400, 900)
+    visit(browser, folders[name] / "report.html")
+    resize(browser, *PHONE)
+    wait_until(browser, f"{heights} === '{fresh}'")
+    wait_until(browser, f"return document.documentElement.scrollWidth <= {PHONE[0]}")
+
+
 @pytest.mark.parametrize("name", ["run", "compare"])
 def test_legends_do_not_cover_data(browser: webdriver.Chrome, folders: dict[str, Path], name: str) -> None:
     for width in (1400, PHONE[0]):

@@ -90,6 +90,12 @@ def test_key_without_effect_is_told(palimpsest: Command) -> None:
     assert palimpsest("show", "--ftl", "page", *key).stderr == done.stderr
 
 
+def test_several_layers_are_for_compare(palimpsest: Command) -> None:
+    done = palimpsest("run", "--ftl", "page,subpage")
+    expected = "error: --ftl page,subpage: expected one translation layer; `palimpsest compare` takes several\n"
+    assert (done.returncode, done.stderr) == (2, expected)
+
+
 def test_kinds_of_requests_that_were_not_measured_have_no_latency(palimpsest: Command) -> None:
     reads = figures(palimpsest("run", "--json", *SHORT))["latency_ns"]
     assert reads["write"] is None

@@ -46,7 +46,7 @@ function arranged(layout, data) {
   }
   return full;
 }
-const CONFIG = {responsive: true, displaylogo: false,
+const CONFIG = {displaylogo: false,
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]};
 function draw(name) {
   const place = byId(name), chart = report.charts[name];
@@ -202,6 +202,15 @@ byId("theme").textContent = `theme: ${theme()}`;
 byId("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]));
 darkPage.addEventListener("change", drawAll);
 drawAll();
+
+/* Plotly's own answer to another width forgets heights; and what is narrow is arranged in another way. */
+let drawnWidth = innerWidth, redrawing = 0;
+addEventListener("resize", () => {
+  if (printing || innerWidth === drawnWidth) return;
+  drawnWidth = innerWidth;
+  cancelAnimationFrame(redrawing);
+  redrawing = requestAnimationFrame(drawAll);
+});
 
 /* Paper: everything open, light, charts as wide as the page. */
 addEventListener("beforeprint", () => {

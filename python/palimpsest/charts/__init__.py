@@ -13,7 +13,7 @@ from . import blocks
 from . import flash as operations
 from . import latency as response
 from . import time as series
-from .common import Specification
+from .common import Specification, part
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -102,6 +102,8 @@ def figure(name: str, results: Sequence[Result]) -> "go.Figure":
 
     chart = specification(name, results)
     if chart is None:
+        if name == "wear_map" and any(part(result, "wear") for result in results):
+            raise ValueError("no block was erased yet: there is nothing to see in the plot 'wear_map'")
         raise ValueError(f"these results have no data for the plot {name!r}; run with series=True at timed fidelity")
     layout = {"title": {"text": CHARTS[name].title}, "template": "plotly_white"} | chart["layout"]
     return go.Figure(data=paint(chart, LIGHT)["data"], layout=layout)

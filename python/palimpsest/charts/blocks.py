@@ -21,6 +21,7 @@ STATES = {
 """Colours of the states of a block on a light and a dark page (Okabe and Ito's, told apart by all readers)."""
 
 _MOST_CELLS = 2048
+_FEW_ERASES = 12
 
 
 def wear(results: Sequence[Result]) -> Specification | None:
@@ -43,7 +44,11 @@ def wear(results: Sequence[Result]) -> Specification | None:
             trace(index, type="bar", name=name, x=numbers, y=[counts[number] for number in numbers],
                   hovertemplate=f"{said}: %{{y:,}} erased %{{x}} times<extra></extra>")
         )  # fmt: skip
-    layout = {"xaxis": {"title": {"text": "erases of a block"}}, "yaxis": {"title": {"text": "blocks"}}, "bargap": 0.15}
+    axis: dict[str, Any] = {"title": {"text": "erases of a block"}}
+    numbers = [number for each in traces for number in each["x"]]
+    if numbers and max(numbers) - min(numbers) < _FEW_ERASES:
+        axis["dtick"] = 1  # else there would be halves
+    layout = {"xaxis": axis, "yaxis": {"title": {"text": "blocks"}}, "bargap": 0.15}
     return {"data": traces, "layout": layout} if traces else None
 
 

@@ -1,5 +1,6 @@
 """Response times: the distribution as a whole, and its tail."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,9 +81,15 @@ def _lines(
     return traces
 
 
-_TIME_AXIS: dict[str, Any] = {
-    "type": "log", "title": {"text": "response time (us)"}, "dtick": 1, "exponentformat": "none",
-}  # fmt: skip
+def _time_axis(traces: Sequence[Specification]) -> dict[str, Any]:
+    """Decades, with 2 and 5 in between where there would be a tick or two."""
+    axis: dict[str, Any] = {"type": "log", "title": {"text": "response time (us)"}, "exponentformat": "none"}
+    times = [time for each in traces for time in each["x"] if time > 0]
+    if max(times) >= 100 * min(times):
+        return axis | {"dtick": 1}
+    decades = range(math.floor(math.log10(min(times))) - 1, math.ceil(math.log10(max(times))) + 1)
+    values = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
+    return axis | {"tickvals": values, "ticktext": [f"{value:,.10g}" for value in values]}
 
 
 def cdf(results: Sequence[Result]) -> Specification | None:
@@ -92,7 +99,7 @@ def cdf(results: Sequence[Result]) -> Specification | None:
         return None
     return {
         "data": traces,
-        "layout": {"xaxis": _TIME_AXIS, "yaxis": {"title": {"text": "requests (%)"}, "range": [0, 101]}},
+        "layout": {"xaxis": _time_axis(traces), "yaxis": {"title": {"text": "requests (%)"}, "range": [0, 101]}},
     }
 
 
@@ -105,4 +112,4 @@ def latency(results: Sequence[Result]) -> Specification | None:
         "type": "log", "title": {"text": "share of requests that take longer"},
         "tickvals": list(_TICKS), "ticktext": list(_TICKS.values()),
     }  # fmt: skip
-    return {"data": traces, "layout": {"xaxis": _TIME_AXIS, "yaxis": axis}}
+    return {"data": traces, "layout": {"xaxis": _time_axis(traces), "yaxis": axis}}

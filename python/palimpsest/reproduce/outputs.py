@@ -4,16 +4,15 @@ import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
+from .. import page as shell
 from .claims import Claim
 from .figures import Figure
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 __all__ = ["Reproduction", "render", "to_json", "write"]
 
@@ -65,49 +64,98 @@ def _number(value: float | str | None) -> str:
     return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
-def render(made: Reproduction) -> "Table":
-    """The claims as a table for a terminal."""
+def render(made: Reproduction) -> "Group":
+    """The claims as a table for a terminal, and below it why those that do not agree do not."""
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for head in ("claim", "paper", "ours", "agrees", "why, where not"):
-        table.add_column(head, overflow="fold", ratio=3 if head == "claim" else 5 if head.startswith("why") else None)
+    for head in ("claim", "paper", "ours", "agrees"):
+        table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
         values = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours))
-        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no", "" if claim.agrees else claim.note)
-    return table
+        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no")
+    reasons = [
+        part
+        for claim in made.claims
+        if claim.note and not claim.agrees
+        for part in (Text(claim.claim, style="bold"), Padding(Text(claim.note), (0, 0, 0, 2)))
+    ]
+    return Group(table, *([Text("\nWhy, where not", style="bold")] if reasons else []), *reasons, Text())
 
 
-def _section(made: Reproduction) -> str:
+STYLE = """
+body { max-width: 1700px; } p { max-width: 90ch; }
+p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
+.sides { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; align-items: start; }
+.claims table { font-size: 13px; }
+.claims table :is(td, th) { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; white-space: normal; }
+.claims table td:last-child { min-width: 24ch; }
+.claims td:nth-of-type(3) { font-weight: 600; }
+.claims .yes td:nth-of-type(3) { color: light-dark(#00710c, #5fd068); }
+.claims .no td:nth-of-type(3) { color: light-dark(#b3261a, #ff8a7a); }
+.figures h4 { font-size: 15px; margin: 24px 0 4px; } .figures img { width: 100%; background: #fff; }
+@media (min-width: 1101px) {
+  .claims { position: sticky; top: 48px; max-height: calc(100vh - 60px); overflow-y: auto; }
+}
+@media (max-width: 1100px) { .sides { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 600px) {
+  .claims tr { display: grid; grid-template-columns: 2fr 2fr 1fr; padding: 4px 0; }
+  .claims tr { border-bottom: 1px solid var(--line); }
+  .claims tr > :is(:first-child, :last-child) { grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; }
+  .claims table :is(td, th) { border: 0; padding: 2px 8px 2px 0; } .claims table td:empty { display: none; }
+}
+@media print {
+  .sides { grid-template-columns: minmax(0, 1fr); }
+  .claims { position: static; max-height: none; overflow: visible; }
+}
+/* The pictures are black on white: hue-rotate gives the colours back that invert took. */
+@media screen { :root[data-theme="dark"] .figures img { filter: invert(0.9) hue-rotate(180deg); } }
+@media screen and (prefers-color-scheme: dark) {
+  :root:not([data-theme="light"]) .figures img { filter: invert(0.9) hue-rotate(180deg); }
+}
+"""
+
+
+def _section(made: Reproduction, title: str) -> shell.Section:
     def cell(text: object) -> str:
         return html.escape(str(text))
 
     rows = "".join(
-        f'<tr class="{"yes" if claim.agrees else "no"}"><td>{cell(claim.claim)}</td>'
-        f"<td>{cell(_number(claim.paper))} {cell(claim.unit)}</td>"
-        f"<td>{cell(_number(claim.ours))} {cell(claim.unit)}</td>"
+        f'<tr class="{"yes" if claim.agrees else "no"}"><th scope="row">{cell(claim.claim)}</th>'
+        f"<td>{cell(_number(claim.paper))}&nbsp;{cell(claim.unit)}</td>"
+        f"<td>{cell(_number(claim.ours))}&nbsp;{cell(claim.unit)}</td>"
         f"<td>{'yes' if claim.agrees else 'no'}</td><td>{cell(claim.note)}</td></tr>"
         for claim in made.claims
     )
     figures = "".join(
-        f'<section id="{made.paper}-{figure.id}"><h3>{cell(figure.title)}</h3>'
-        f'<img alt="{cell(figure.title)}" src="{figure.image()}"><p class="note">{cell(figure.note)}</p></section>'
+        f'<div id="{made.paper}-{figure.id}"><h4>{cell(figure.title)}</h4>'
+        f'<img alt="{cell(figure.title)}" src="{figure.image()}"><p class="made">{cell(figure.note)}</p></div>'
         for figure in made.figures
     )
     about = "".join(f"<p>{cell(sentence)}</p>" for sentence in made.about)
-    heads = "".join(f"<th>{head}</th>" for head in ("claim", "paper", "ours", "agrees?", "note"))
-    return (
-        f'<h1>{cell(made.title)}</h1>{about}<div class="sides"><div class="claims"><h2>Claims</h2>'
-        f"<table><tr>{heads}</tr>{rows}</table></div>"
-        f'<div class="figures"><h2>Figures</h2>{figures}</div></div>'
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", "ours", "agrees?", "note"))
+    body = (
+        f'{about}<div class="sides"><div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{rows}</table></div>'
+        f'<div class="figures"><h3>Figures</h3>{figures}</div></div>'
     )
+    return shell.Section(made.paper, title, body, short=made.paper)
 
 
 def page(made: Sequence[Reproduction]) -> str:
     """One page that needs nothing but itself: claims and figures side by side."""
-    template = Template((resources.files(__package__) / "page.template.html").read_text(encoding="utf-8"))
-    names = ", ".join(each.paper for each in made)
-    return template.substitute(title=f"Reproduction: {names}", body="".join(_section(each) for each in made))
+    alone = len(made) == 1
+    claims = [claim for each in made for claim in each.claims]
+    return shell.fill(
+        title=made[0].title if alone else f"Reproductions: {', '.join(each.paper for each in made)}",
+        under=f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree",
+        head="",
+        sections=[_section(each, "Claims beside figures" if alone else each.title) for each in made],
+        drawn={},
+        style=STYLE,
+    )
 
 
 def _write_one(made: Reproduction, folder: Path) -> None:

@@ -83,7 +83,7 @@ impl Layer {
         let mut layer = Layer::default();
         for text in overrides {
             let place = format!("--set {}", shown(text));
-            let Some((name, value)) = text.split_once('=') else {
+            let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));
             };
             layer.set(name.trim(), |kind| kind.read_bare(value), place, Describes::Options)?;

@@ -171,7 +171,7 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         written = true;
     }
     if !written {
-        let what = "the workload has no files to lay out; expected one with nrfiles or filesize, or fill:PERCENT";
+        let what = "the workload has no files to lay out (a trace does not say how large its are); expected one with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
     }
     Ok(())

@@ -98,8 +98,9 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
 
 #[test]
 fn mistakes_in_options_name_the_option() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["part.nop"], "--set part.nop: expected key=value, such as part.nop=4"),
+        (&["=4"], "--set =4: expected key=value, such as part.nop=4"),
         (&["part.npo=4"], "--set part.npo=4: unknown key part.npo; did you mean part.nop?"),
         (&["part.nop=4", "part.nop=2"], "--set part.nop=2: part.nop is already set by --set part.nop=4"),
         (

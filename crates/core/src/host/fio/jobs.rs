@@ -3,8 +3,9 @@
 //! Every key of a [specification](super::keys()) may stand in a job, and these:
 //! `numjobs` (copies of the job, each with random numbers and a position of its own), `stonewall` or
 //! `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no page cache),
-//! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` (the drive: the same in every
-//! job) and `description`. Any other key is an error that names its line.
+//! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory` (the drive: the same
+//! in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other
+//! key is an error that names its line.
 //!
 //! As in fio a job without `number_ios`, `io_size` and `loops` asks for its `size` once (with `time_based`, again and again
 //! until `runtime` is over), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
@@ -40,6 +41,10 @@ const JOB_KEYS: &[(&str, &str)] = &[
     ("buffered", "0, since there is no page cache here"),
     ("ioengine", "libaio, io_uring, posixaio, sync, psync or another that submits block requests"),
     ("filename", "a name, which stands for the drive"),
+    ("directory", "a folder; with the filename it stands for the drive"),
+    ("group_reporting", "nothing, or 1: jobs are reported together"),
+    ("thread", "nothing, or 1, since there are no processes here"),
+    ("invalidate", "nothing, 0 or 1, since there is no page cache here"),
     ("description", "any text"),
 ];
 
@@ -217,6 +222,10 @@ impl Reader<'_> {
             Some(&(key, expected)) => Meaning::Job(key, expected),
             None => match keys::find(name) {
                 Ok(key) => Meaning::Spec(key),
+                Err(Error::Input { .. }) if name == "ramp_time" => {
+                    let what = "ramp_time: unknown key; expected --warmup of the command, which counts requests";
+                    return Err(self.wrong(line, what));
+                }
                 Err(Error::Input { what, .. }) => {
                     let own: Vec<&str> = JOB_KEYS.iter().map(|(key, _)| *key).collect();
                     let what =
@@ -236,6 +245,12 @@ impl Reader<'_> {
         if title == "global" {
             self.global = entries;
             return Ok(());
+        }
+        let find = |name| entries.iter().find(|entry| entry.key.name() == name);
+        if let (Some(directory), None) = (find("directory"), find("filename")) {
+            let what =
+                "directory: jobs without filename have a file each; expected filename too, the same in every job";
+            return Err(self.wrong(directory.line, what));
         }
         let lines = entries.iter().map(|entry| (entry.key.name(), entry.line)).collect();
         let mut job = Job {
@@ -281,10 +296,12 @@ impl Reader<'_> {
             "stonewall" | "wait_for_previous" => {
                 job.starts_phase = matches!(value, "" | "1").then_some(true)?;
             }
-            "direct" => return matches!(value, "" | "1").then_some(()),
+            "direct" | "group_reporting" | "thread" => return matches!(value, "" | "1").then_some(()),
+            "invalidate" => return matches!(value, "" | "0" | "1").then_some(()),
             "buffered" => return (value == "0").then_some(()),
             "ioengine" if WAITING_ENGINES.contains(&value) => *waits = Some(entry.line),
             "ioengine" => return QUEUEING_ENGINES.contains(&value).then_some(()),
+            "directory" => return (!value.is_empty()).then_some(()),
             "filename" => {
                 let other = self.filename.get_or_insert_with(|| value.to_string());
                 return (!value.is_empty() && other == value).then_some(());

@@ -138,6 +138,13 @@ fn what_needs_no_clock_has_none() {
 }
 
 #[test]
+fn what_changes_no_request_may_stand_there() {
+    let plain = "[a]\nrw=randread\nn=50\nrate_iops=5\n";
+    let more = "[global]\ngroup_reporting\nthread=1\ninvalidate=1\ndirectory=/mnt\nfilename=file\n";
+    assert_eq!(requests(&format!("{more}{plain}")), requests(plain));
+}
+
+#[test]
 fn later_global_sections_change_later_jobs() {
     let text = "[global]\nbssplit=4k/50:8k/50\nn=1\nrate_iops=5\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=32k\n";
     let sizes: Vec<u32> = requests(text).iter().map(|r| r.sectors).collect();
@@ -151,7 +158,10 @@ fn mistakes_name_line_and_key() {
         ("[a]\nrw=read\nruntime=soon\n", 3, "runtime: expected simulated time in seconds"),
         ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
         ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
-        ("[a]\ngroup_reporting\n", 2, "group_reporting: unknown key"),
+        ("[a]\nrw=read\nramp_time=5\n", 3, "expected --warmup"),
+        ("[a]\nlatency_target=5ms\n", 2, "latency_target: unknown key"),
+        ("[a]\ngroup_reporting=0\n", 2, "group_reporting: expected nothing, or 1"),
+        ("[global]\ndirectory=/mnt\n[a]\nrw=read\n", 2, "expected filename too"),
         ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),
         ("[global]\n\n[a]\nrw=sideways\n", 4, "rw: expected one of read"),
         ("[a]\nbs=4k\nbs=8k\n", 3, "bs: the key is given twice, first in line 2"),
