@@ -1,5 +1,6 @@
 """Programs at a terminal of a given width, and what they print there."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -12,6 +13,17 @@ from collections.abc import Mapping, Sequence
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+def read_all(terminal: int) -> str:
+    """What programs write to a terminal until the last of them has closed it; closes our end."""
+    seen = b""
+    # Linux ends with an error, others with nothing.
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            seen += part
+    os.close(terminal)
+    return seen.decode()
+
+
 def at_terminal(
     command: Sequence[str], width: int = 80, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
@@ -22,17 +34,8 @@ def at_terminal(
     variables = inherited | {"TERM": "xterm-256color"} | dict(environment or {})
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=variables) as process:
         os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            seen += part
-    os.close(ours)
-    return process.returncode, seen.decode().replace("\r\n", "\n")
+        seen = read_all(ours)
+    return process.returncode, seen.replace("\r\n", "\n")
 
 
 def plain(text: str) -> str:

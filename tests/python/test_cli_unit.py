@@ -13,6 +13,7 @@ import pytest
 
 import result_schema
 from conftest import ROOT, Command, figures
+from terminals import read_all
 
 pytestmark = pytest.mark.unit
 
@@ -108,19 +109,10 @@ def at_terminal(*arguments: str, seconds: float) -> tuple[str, str]:
         command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=os.environ | {"TERM": "xterm"}
     ) as p:
         os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            seen += part
+        seen = read_all(ours)
         assert p.stdout is not None
         out = p.stdout.read()
-    os.close(ours)
-    return out, seen.decode()
+    return out, seen
 
 
 def test_progress_only_on_long_runs_at_a_terminal(fake_command: Command) -> None:
