@@ -410,13 +410,19 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
         "and does not say when they are written."
     )
     yield at_most("metadata", text, 1.0, max(shares.values())).with_note(note)
-    slower = [
-        change(response_ns(batch[scale.scheme("rr", name)]), response_ns(batch[_free_run(scale, name)])) or 0.0
+    slower = {
+        name: change(response_ns(batch[scale.scheme("rr", name)]), response_ns(batch[_free_run(scale, name)])) or 0.0
         for name in WORKLOADS
-    ]
+    }
     text = "mean response time, hand-overs of 3 us over none, rr, largest of four workloads"
-    note = "The paper: transmission of commands is negligible, read as 1 %. The time is ours, and swept."
-    yield at_most("hand_over", text, 1.0, max(slower)).with_note(note)
+    each = ", ".join(f"{name} {more:+.2f}" for name, more in slower.items())
+    note = (
+        f"The paper: transmission of commands is negligible, read as 1 %. By workload: {each}. The time is ours, and "
+        "swept. In --full, msnstorage pays 1.7 % for any hand-over at all, 10 ns as well: pages come one after the "
+        "other, and an idle die takes the first without the plane command. Without plane commands it pays 0.1 % for "
+        "3 us, and with them 0.1 % for each microsecond."
+    )
+    yield at_most("hand_over", text, 1.0, max(slower.values())).with_note(note)
 
 
 def _metadata(batch: Batch, scale: Scale) -> Figure:
