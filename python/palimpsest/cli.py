@@ -20,7 +20,7 @@ import click
 from . import _core, completion, engine, errors, trace_commands
 from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
-from .parameters import Choice, Count, Folder, Seed
+from .parameters import Choice, Count, Folder, Seed, make_folder
 from .progress import ProgressBoard
 from .result import Comparison
 from .sweeps import command as sweep_command
@@ -170,7 +170,7 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options))
     _check([chosen])
     if out is not None:
-        _prepare(out)
+        make_folder(out)
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
     if out is not None:
@@ -204,7 +204,7 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
     runs = [base.with_ftl(name) for name in _names(ftl)]
     _check(runs)
     if out is not None:
-        _prepare(out)
+        make_folder(out)
     jobs = min(jobs or os.cpu_count() or 1, len(runs))
     with ProgressBoard() as board:
         results, failure = engine.run_many(runs, jobs, board.callback)
@@ -251,7 +251,7 @@ def reproduce(
     """
     papers = reproduction.chosen(paper)
     if out is not None:
-        _prepare(out)
+        make_folder(out)
     with ProgressBoard() as board:
         batch = reproduction.Batch(jobs or os.cpu_count() or 1, board.callback, None if traces is None else str(traces))
         made = [reproduction.reproduce(name, batch, full=not quick) for name in papers]
@@ -373,14 +373,6 @@ def _check(runs: Sequence[RunOptions]) -> None:
     engine.check(runs)
     for line in engine.warnings(runs):
         click.echo(f"warning: {line}", err=True)
-
-
-def _prepare(folder: Path) -> None:
-    """Makes the output folder before the run, so that a wrong one costs no simulation."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise errors.InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
 
 
 def _print_result(result: "str | RenderableType") -> None:

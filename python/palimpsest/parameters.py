@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from . import units
+from .errors import InputError
 
-__all__ = ["Choice", "Count", "Folder", "Seed"]
+__all__ = ["Choice", "Count", "Folder", "Seed", "make_folder"]
 
 
 class Choice(click.Choice[str]):
@@ -34,6 +35,18 @@ class Folder(click.Path):
         except click.BadParameter:
             what = "this is not a folder" if Path(value).exists() else "there is no such folder"
             self.fail(f"{value}: {what}; expected a folder", param, ctx)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder of `--out` before anything runs, so that a wrong one costs no simulation.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
 
 
 class Seed(click.ParamType[int]):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from . import completion, errors, traces
-from .parameters import Count, Folder, Seed
+from . import completion, traces
+from .parameters import Count, Folder, Seed, make_folder
 from .progress import ProgressBoard
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
           palimpsest trace info trade,n=1e5 --json | jq .locality.hot_write_ratio
         """
         if out is not None:
-            _make(out)
+            make_folder(out)
         with ProgressBoard() as board:
             description, counts = traces.describe(traces.TraceOptions(**options), board.callback("read"))
         if out is not None:
@@ -151,10 +151,3 @@ def _write(options: traces.TraceOptions) -> None:
     for line in traces.losses(done, Path(options.output)):
         click.echo(line, err=True)
     click.echo(f"wrote {options.output} ({done['output_format']}): {done['written']:,} requests", err=True)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise errors.InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error

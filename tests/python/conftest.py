@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import fake_core
@@ -80,3 +81,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if COUNTS:
         counted = ", ".join(f"{number} {what}" for what, number in sorted(COUNTS.items()))
         terminalreporter.write_line(f"documents: {counted}")
+
+
+def measured(folder: Path) -> pl.DataFrame:
+    """The table of a sweep without what depends on the machine."""
+    return pl.read_parquet(folder / "sweep.parquet").select(pl.exclude("^sim\\..*$"))

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import palimpsest as ps
-from conftest import COMMAND, Command, figures
+from conftest import COMMAND, Command, figures, measured
 
 pytestmark = pytest.mark.contract
 
@@ -36,11 +36,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
-
-
-def measured(folder: Path) -> pl.DataFrame:
-    """The table without what depends on the machine."""
-    return pl.read_parquet(folder / "sweep.parquet").select(pl.exclude("^sim\\..*$"))
 
 
 def test_grid_gives_a_row_for_each_point(palimpsest: Command, file: Path, tmp_path: Path) -> None:

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import psutil
 import pytest
 
-from conftest import COMMAND, Command, figures
+from conftest import COMMAND, Command, figures, measured
 from palimpsest.sweeps import points, task
 from palimpsest.sweeps.definition import from_mapping
 
@@ -143,10 +142,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "middle.toml"
     path.write_text(MIDDLE)
     return path
-
-
-def measured(folder: Path) -> pl.DataFrame:
-    return pl.read_parquet(folder / "sweep.parquet").select(pl.exclude("^sim\\..*$"))
 
 
 def sweep_with_a_worker_killed(cluster: Cluster, file: Path, out: Path) -> None:

@@ -202,10 +202,10 @@ impl JobsSource {
 
     /// Adds a job that asks for what `source` gives.
     pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, starts_phase: bool) {
-        if starts_phase || self.phases.is_empty() {
-            self.phases.push_back(Phase { first: self.jobs, left: spec.iodepth, ..Phase::default() });
-        }
         let depth = spec.rate_thousandths.is_none().then_some(spec.iodepth);
+        if starts_phase || self.phases.is_empty() {
+            self.phases.push_back(Phase { first: self.jobs, left: depth.unwrap_or(1), ..Phase::default() });
+        }
         self.arrivals = match (self.arrivals, depth) {
             (_, Some(depth)) if self.jobs == 0 => Arrivals::Closed { depth },
             (Arrivals::Closed { depth: sum }, Some(depth)) if self.phases.len() == 1 => {
