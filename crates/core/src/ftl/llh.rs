@@ -26,13 +26,13 @@ use super::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use crate::geometry::{Divisor, Extent};
 use crate::nand::data::Data;
 use crate::nand::part::Part;
-use crate::nand::{Flash, PADDING};
+use crate::nand::{Flash, PADDING, SubpageMask};
 use crate::parts::blocks::Blocks;
 use crate::parts::hot_cold::StreamChooser;
 use crate::parts::map_bytes::map_bytes;
 use crate::parts::victim::{self, Victim};
 use crate::plan::port::{Piece, pieces};
-use crate::plan::{Cause, Gate, Io};
+use crate::plan::{Cause, Gate, Io, Read};
 use crate::prefetch::prefetch;
 use crate::rng::Rng;
 use crate::units::{Nanos, SECTOR_BYTES};
@@ -134,8 +134,8 @@ pub(super) struct Llh {
     logical: Vec<u32>,
     image: Vec<Data>,
     wanted: Gather,
-    /// Pages of second writes that a read wants, with how many subpages of each.
-    coded: Vec<(u32, u32)>,
+    /// Coded pages that a read wants, with the subpages of each.
+    coded: Vec<(u32, SubpageMask)>,
 }
 
 impl Llh {
@@ -211,8 +211,7 @@ impl Llh {
         if piece.sectors < self.sectors_per_subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
-        let (host, memory) = io.host();
-        let data = host.written(memory, piece, old);
+        let data = io.written(piece, old);
         let signal = if self.protected { Gate::NONE } else { io.request() };
         let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.append(io, stream, what)
@@ -229,10 +228,12 @@ impl Llh {
             psn => {
                 let (ppn, index) = self.per_page.split(psn);
                 let arrived = io.gate();
+                let read =
+                    Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
                 if self.is_coded(io, ppn) {
-                    io.read_coded(ppn, 1, Cause::Rmw, Gate::NONE, arrived)?;
+                    io.read_coded(read)?
                 } else {
-                    io.read(ppn, 1 << index, 0, self.settings.read, Cause::Rmw, Gate::NONE, arrived)?;
+                    io.read(read)?
                 }
                 io.link(arrived, io.request());
                 Ok((self.content(io, psn), arrived))
@@ -256,17 +257,17 @@ impl Llh {
                 let (ppn, index) = self.per_page.split(psn);
                 if self.is_coded(io, ppn) {
                     match self.coded.iter_mut().find(|(page, _)| *page == ppn) {
-                        Some((_, subpages)) => *subpages += 1,
-                        None => self.coded.push((ppn, 1)),
+                        Some((_, subpages)) => *subpages |= 1 << index,
+                        None => self.coded.push((ppn, 1 << index)),
                     }
                 } else {
                     let first = index * self.sectors_per_subpage + piece.first;
                     self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
                 }
-                if io.host().0.active() { self.content(io, psn) } else { Data::ZERO }
+                if io.has_contents() { self.content(io, psn) } else { Data::ZERO }
             }
         };
-        io.host().0.deliver(piece.lsn, data);
+        io.deliver(piece.lsn, data);
     }
 
     fn own_figures(&self) -> Vec<(&'static str, Figure)> {
@@ -355,7 +356,8 @@ impl Ftl for Llh {
         }
         let request = io.request();
         for &(ppn, subpages) in &self.coded {
-            io.read_coded(ppn, subpages, Cause::Host, io.arrival(), request)?;
+            let after = io.arrival();
+            io.read_coded(Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) })?;
         }
         self.wanted.read(io, self.settings.read, Cause::Host, request)
     }

@@ -26,7 +26,7 @@ use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use crate::parts::hot_cold::StreamChooser;
 use crate::parts::unit_log::{Append, Location, UnitLog};
-use crate::plan::{Cause, Gate, Io};
+use crate::plan::{Cause, Erase, Gate, Io, Read};
 use crate::units::SECTOR_BYTES;
 use log::{Piece, SubpageLog};
 
@@ -242,7 +242,7 @@ impl SectorLog {
         let Some(block) = self.log.take_oldest() else { return Ok(false) };
         let merged = self.merge_block(io, block)?;
         self.counters.cleanings += 1;
-        let outcome = io.erase(block, Cause::Merge, merged, Gate::NONE)?;
+        let outcome = io.erase(Erase { after: merged, ..Erase::new(block, Cause::Merge) })?;
         self.log.erased(block, outcome);
         Ok(true)
     }
@@ -271,7 +271,8 @@ impl SectorLog {
                 continue;
             }
             let gate = io.gate();
-            io.read(ppn, valid, 0, self.settings.read, Cause::Merge, Gate::NONE, gate)?;
+            let policy = self.settings.read;
+            io.read(Read { policy, signal: gate, ..Read::new(ppn, valid, Cause::Merge) })?;
             while let Some(page) = self.log.first_page_in(io, ppn) {
                 let after = self.assemble(io, page, self.all, Cause::Merge, Some(Arriving { ppn, gate }))?;
                 self.counters.merges += 1;
@@ -315,7 +316,7 @@ impl SectorLog {
                 Location::Flash(ppn) => ppn * self.subpages + subpage,
                 _ => {
                     io.count_unwritten(1);
-                    io.host().0.deliver(page * self.subpages + subpage, Data::ZERO);
+                    io.deliver(page * self.subpages + subpage, Data::ZERO);
                     continue;
                 }
             };
@@ -330,9 +331,9 @@ impl SectorLog {
 
     #[inline]
     fn deliver(&self, io: &mut Io, lsn: u32, psn: u32) {
-        if io.host().0.active() {
+        if io.has_contents() {
             let data = io.load_subpage(psn);
-            io.host().0.deliver(lsn, data);
+            io.deliver(lsn, data);
         }
     }
 }

@@ -10,9 +10,9 @@ use super::{COLD, HOT, Llh};
 use crate::ftl::settings::{ThresholdPu, WearLeveling};
 use crate::nand::TORN;
 use crate::nand::part::ProgramOrder;
-use crate::nand::{Flash, Halt};
+use crate::nand::{Flash, Halt, first_subpages};
 use crate::parts::blocks::NO_BLOCK;
-use crate::plan::{Cause, Gate, Io};
+use crate::plan::{Cause, Gate, Io, Read};
 
 /// Clean blocks of a bank that only cleaning may take.
 pub(super) const RESERVE: u32 = 1;
@@ -228,7 +228,8 @@ impl Llh {
             if again {
                 // Ahead of the data that goes there (paper, Sec. 4), which does not cross the host link.
                 arrived = io.gate();
-                io.read_coded(first + page, self.subpages, Cause::Prefetch, Gate::NONE, arrived)?;
+                let all = first_subpages(self.subpages);
+                io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) })?;
             }
             let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
             (frontier.step, frontier.page, frontier.again, frontier.arrived) = (step, page, again, arrived);

@@ -19,7 +19,7 @@ use crate::ftl::settings::{FtlSettings, WearLeveling};
 use crate::geometry::Geometry;
 use crate::nand::{Flash, Halt, Outcome};
 use crate::parts::blocks::BlockState;
-use crate::plan::{Cause, Gate, Io};
+use crate::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -245,7 +245,7 @@ impl Mga {
     /// Erases a victim after the gate `safe`.
     fn erase(&mut self, io: &mut Io, block: u32, safe: Gate) -> Flash<()> {
         let programmed = self.space.programmed(io.nand(), block);
-        match io.erase(block, Cause::Gc, safe, Gate::NONE)? {
+        match io.erase(Erase { after: safe, ..Erase::new(block, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 self.pages.erased(programmed);
@@ -389,7 +389,7 @@ impl Mga {
         for index in 0..self.collector.whole.len() {
             let ppn = self.collector.whole[index];
             let arrived = io.gate();
-            io.read(ppn, self.all, 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
+            io.read(Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, self.all, Cause::Gc) })?;
             self.image.parts.clear();
             let first = ppn * self.subpages;
             let lsn = io.nand().logical(first);
@@ -470,7 +470,8 @@ impl Mga {
         let (read, earlier) = *page;
         if read != ppn {
             *page = (ppn, arrived);
-            io.read(ppn, self.pages.valid(ppn), 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
+            let (policy, valid) = (self.settings.read, self.pages.valid(ppn));
+            io.read(Read { policy, signal: arrived, ..Read::new(ppn, valid, Cause::Gc) })?;
         } else if earlier != arrived {
             io.link(earlier, arrived);
         }

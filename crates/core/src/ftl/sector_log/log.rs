@@ -11,7 +11,7 @@ use crate::nand::data::Data;
 use crate::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use crate::parts::blocks::{BlockState, Blocks, NO_BLOCK};
 use crate::parts::rotation::Rotation;
-use crate::plan::{Cause, Gate, Io, PageImage};
+use crate::plan::{Cause, Gate, Io, Program};
 use crate::prefetch::prefetch;
 
 /// No entry: the log holds nothing of this logical page.
@@ -288,15 +288,14 @@ impl SubpageLog {
             self.logical[place] = piece.page * self.subpages + subpage;
             self.image[place] = self.staged[subpage as usize];
         }
-        let image = PageImage {
+        let (after, signal) = (piece.after, io.request());
+        io.program(Program {
             written: places,
-            logical: &self.logical,
-            data: &self.image,
-            padding: 0,
             transferred: places.count_ones(),
-            frees: 0,
-        };
-        io.program(ppn, &image, Cause::Host, piece.after, io.request())
+            after,
+            signal,
+            ..Program::new(ppn, &self.logical, &self.image, Cause::Host)
+        })
     }
 
     /// `piece` now stands in the subpages `places` of `ppn`. Returns what the log holds of its page.

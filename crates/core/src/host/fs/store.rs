@@ -7,9 +7,9 @@ use crate::ftl::pages::{Pages, Units};
 use crate::geometry::Extent;
 use crate::nand::data::Data;
 use crate::nand::{Flash, first_subpages};
-use crate::plan::Io;
 use crate::plan::inner::Inner;
 use crate::plan::select::ReadPolicy;
+use crate::plan::{Io, Read};
 use crate::units::SECTOR_BYTES;
 
 /// The layer below. Pages are those of the file system's [`Shape`]; `inner` says why, after what, and whom to tell.
@@ -90,8 +90,9 @@ impl<L: Pages> Store for Paged<L> {
         let per_subpage = self.shape.page_bytes / SECTOR_BYTES as u32 / width;
         let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
         let ppn = self.layer.locate(page).expect("a page that was written");
-        let words = io.words_of(first, sectors);
-        io.read(ppn, first_subpages(end - begin) << begin, words, self.read, inner.cause, inner.after, inner.signal)?;
+        let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+        let Inner { cause, after, signal, .. } = inner;
+        io.read(Read { words, policy: self.read, after, signal, ..Read::new(ppn, wanted, cause) })?;
         contents.extend((begin..end).map(|subpage| io.load_subpage(ppn * width + subpage)));
         Ok(())
     }
