@@ -45,8 +45,8 @@ format: setup ## format all code
 	$(BIN)/ruff check --fix .
 
 bench: setup ## benchmark figures: simulated requests a second, write-once-memory codes
-	cargo bench --locked -p palimpsest-core --bench speed
-	cargo bench --locked -p palimpsest-core --bench wom
+	cargo bench --locked -p palimpsest-lab --bench speed
+	cargo bench --locked -p palimpsest-lab --bench wom
 
 docs: setup ## the documentation, in site/, and that of the core, in target/doc/
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
@@ -54,7 +54,7 @@ docs: setup ## the documentation, in site/, and that of the core, in target/doc/
 	$(PY) tools/tour.py docs/tour.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "docs: site/index.html and target/doc/palimpsest_core/index.html"
+	@echo "docs: site/index.html and target/doc/palimpsest_lab/index.html"
 
 # Setup has compiled the same crate with the same profile, so this only packs it.
 wheel: setup ## a wheel for any Python from 3.11 on, in dist/

@@ -3,13 +3,13 @@
 //! `make bench` runs it. Each case runs `ROUNDS` times; the best and the median are printed, and the best of a
 //! loop of dependent random accesses over the same footprint, which bounds what any simulator of this design can reach.
 
-use palimpsest_core::config;
-use palimpsest_core::error::{Error, Result};
-use palimpsest_core::host::fio::{FioSource, FioSpec};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Phase, Warmup, run};
+use palimpsest_lab::config;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::host::fio::{FioSource, FioSpec};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Phase, Warmup, run};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::Instant;

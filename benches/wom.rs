@@ -3,8 +3,8 @@
 //! Prints the rows of the table in `docs/wom-codes.md`. A first argument picks a code; `BENCH_TRIALS=0.1` makes a tenth of
 //! the trials.
 
-use palimpsest_core::rng::Rng;
-use palimpsest_core::wom::{Code, Shape, find, measure, scramble};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::wom::{Code, Shape, find, measure, scramble};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,9 +1,9 @@
 //! A seeded, bounded stand-in for the fuzzer: mutated configuration files and options never make `resolve` panic, and
 //! what resolves survives being written and read.
 
-use palimpsest_core::config::fuzzing::fuzz_config;
-use palimpsest_core::config::{resolve, schema::KEYS, ssd_presets};
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::config::fuzzing::fuzz_config;
+use palimpsest_lab::config::{resolve, schema::KEYS, ssd_presets};
+use palimpsest_lab::rng::Rng;
 
 /// Pieces that mutations put in: keys of every kind, values of every kind, and what breaks parsers.
 const PIECES: &[&str] = &[

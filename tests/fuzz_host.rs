@@ -4,8 +4,8 @@
 
 use std::io::Write;
 
-use palimpsest_core::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_spec, fuzz_trace};
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_spec, fuzz_trace};
+use palimpsest_lab::rng::Rng;
 
 /// Bytes that mean something to some reader.
 const TELLING: &[u8] = b"\n\r\t ,;.:/-+=%\"0199RWDFQCN\0\xff\x1f\x8b(\xb5";

@@ -2,12 +2,12 @@
 //!
 //! A test binary of its own, since it looks at the whole process.
 
-use palimpsest_core::config::resolve;
-use palimpsest_core::host::fio::{FioSource, FioSpec};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Warmup, run};
-use palimpsest_core::units::{GIB, MIB};
+use palimpsest_lab::config::resolve;
+use palimpsest_lab::host::fio::{FioSource, FioSpec};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
+use palimpsest_lab::units::{GIB, MIB};
 use std::ops::ControlFlow;
 
 /// The most memory that this process has held, in bytes; `None` where the system does not tell.

@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use palimpsest_core::host::request::{Request, RequestKind, SECTOR_BYTES, Source};
-use palimpsest_core::host::trace::{TraceOptions, open_trace};
-use palimpsest_core::metrics::profile::Profile;
+use palimpsest_lab::host::request::{Request, RequestKind, SECTOR_BYTES, Source};
+use palimpsest_lab::host::trace::{TraceOptions, open_trace};
+use palimpsest_lab::metrics::profile::Profile;
 
 /// A row of the README's table.
 struct Row {

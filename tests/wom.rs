@@ -1,7 +1,7 @@
 //! Write-once-memory codes against their contract, whatever the cells and the message, and against what theory says of them.
 
-use palimpsest_core::rng::Rng;
-use palimpsest_core::wom::{CODES, Code, Failed, Shape, find, scramble};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::wom::{CODES, Code, Failed, Shape, find, scramble};
 use proptest::prelude::*;
 
 fn random(rng: &mut Rng, bytes: usize) -> Vec<u8> {

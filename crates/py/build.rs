@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 4] = ["crates/core/src", "crates/py/src", "presets", "Cargo.lock"];
+const SOURCES: [&str; 3] = ["crates", "presets", "Cargo.lock"];
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
 //! Any bytes as a configuration.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| palimpsest_core::config::fuzzing::fuzz_config(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| palimpsest_lab::config::fuzzing::fuzz_config(bytes));

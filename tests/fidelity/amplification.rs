@@ -6,8 +6,8 @@
 
 use crate::bench::{Run, drive};
 use crate::forms;
-use palimpsest_core::config::Resolved;
-use palimpsest_core::run::Fidelity;
+use palimpsest_lab::config::Resolved;
+use palimpsest_lab::run::Fidelity;
 
 /// A drive of `planes` planes of `blocks` blocks, with `b` units of the map in a block: pages of 4 or 16 KiB of the page map,
 /// or the subpages of 4 KiB of pages of 16 KiB.

@@ -1,12 +1,12 @@
 //! Runs through the path that users take: a preset with overrides, a workload specification or the text of a job file, a precondition, a result.
 
-use palimpsest_core::config::{Resolved, resolve};
-use palimpsest_core::host::fio::{self, JobFile};
-use palimpsest_core::host::request::Source;
-use palimpsest_core::metrics::report::Summary;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{self, Fidelity, Options, Outcome, Warmup};
+use palimpsest_lab::config::{Resolved, resolve};
+use palimpsest_lab::host::fio::{self, JobFile};
+use palimpsest_lab::host::request::Source;
+use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup};
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.

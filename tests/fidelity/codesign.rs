@@ -2,15 +2,15 @@
 //! evenly files lie.
 
 use crate::bench::{Run, drive};
-use palimpsest_core::config::Resolved;
-use palimpsest_core::error::Result;
-use palimpsest_core::geometry::RequestKind;
-use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
-use palimpsest_core::metrics::report::Summary;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{self, Fidelity, Options, Warmup};
+use palimpsest_lab::config::Resolved;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::geometry::RequestKind;
+use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{self, Fidelity, Options, Warmup};
 use std::ops::ControlFlow;
 
 /// The paper's drive with fewer blocks, and no commit but at a flush.

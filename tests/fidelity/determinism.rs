@@ -1,8 +1,8 @@
 //! Everything outside `sim` is a function of configuration, workload and seed (design/contract.md).
 
 use crate::bench::{Run, drive};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::run::Fidelity;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::Fidelity;
 
 fn printed(run: &Run<'_>) -> String {
     let mut result = serde_json::to_value(run.result()).unwrap();

@@ -64,7 +64,7 @@ fn warmup_and_data_hold_for_jobs() {
         "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nn=500\n",
     );
     run.precondition = "fill:90%";
-    run.payload = palimpsest_core::nand::data::Payload::Tag;
+    run.payload = palimpsest_lab::nand::data::Payload::Tag;
     run.warmup = 1500;
     let result = run.result();
     assert_eq!(result.requests.read + result.requests.write, 3000);

@@ -1,9 +1,9 @@
 //! Snapshots of all blocks agree with what else a run reports, on every layer, and asking for them changes no figure.
 
 use crate::bench::{Run, drive};
-use palimpsest_core::config::Resolved;
-use palimpsest_core::metrics::snapshots::BlockSeries;
-use palimpsest_core::run::{Detail, Fidelity, Outcome};
+use palimpsest_lab::config::Resolved;
+use palimpsest_lab::metrics::snapshots::BlockSeries;
+use palimpsest_lab::run::{Detail, Fidelity, Outcome};
 
 const SETS: &str = "ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.over_provisioning=60%";
 

@@ -4,8 +4,8 @@
 //! link shows only where it is the slower of the two.
 
 use crate::bench::{Run, drive};
-use palimpsest_core::config::{Drive, Resolved, ssd_presets};
-use palimpsest_core::units::Nanos;
+use palimpsest_lab::config::{Drive, Resolved, ssd_presets};
+use palimpsest_lab::units::Nanos;
 use serde_json::Value;
 
 const LAYERS: [&str; 2] = ["page", "subpage"];

@@ -1,10 +1,10 @@
 //! A device in memory that refuses what flash would refuse, forgets what it may forget, and loses power when it is told to.
 
-use palimpsest_core::host::fs::device::{Device, Purpose, Shape};
-use palimpsest_core::nand::data::Data;
-use palimpsest_core::nand::{Flash, Halt};
-use palimpsest_core::plan::inner::Life;
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
+use palimpsest_lab::nand::data::Data;
+use palimpsest_lab::nand::{Flash, Halt};
+use palimpsest_lab::plan::inner::Life;
+use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
 /// What a page holds.

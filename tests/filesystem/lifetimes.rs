@@ -1,12 +1,12 @@
 //! What the device is told of how long pages will live, and which stream a layer gives them then.
 
 use crate::device::Memory;
-use palimpsest_core::config::resolve;
-use palimpsest_core::geometry::Extent;
-use palimpsest_core::host::fs::device::Shape;
-use palimpsest_core::host::fs::{FileSystem, Kind, ROOT, Thresholds, schemes};
-use palimpsest_core::parts::hot_cold::StreamChooser;
-use palimpsest_core::plan::inner::Life;
+use palimpsest_lab::config::resolve;
+use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::host::fs::device::Shape;
+use palimpsest_lab::host::fs::{FileSystem, Kind, ROOT, Thresholds, schemes};
+use palimpsest_lab::log::streams::StreamChooser;
+use palimpsest_lab::plan::inner::Life;
 
 const SHAPE: Shape = Shape {
     channels: 2,

@@ -1,8 +1,8 @@
 //! What a file system must hold: a tree of files in memory, driven by the same operations, with the same refusals.
 
 use crate::device::Memory;
-use palimpsest_core::host::fs::{Done, Fault, FileSystem, Kind, ROOT};
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::host::fs::{Done, Fault, FileSystem, Kind, ROOT};
+use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
 /// A tree, by path.

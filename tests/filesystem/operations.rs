@@ -2,11 +2,11 @@
 
 use crate::device::Memory;
 use crate::model::{Draw, Operation, Tree, apply, refusal};
-use palimpsest_core::host::fs::device::Shape;
-use palimpsest_core::host::fs::schemes::{self, SCHEMES};
-use palimpsest_core::host::fs::{Fault, FileSystem, Thresholds};
-use palimpsest_core::nand::Halt;
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::host::fs::device::Shape;
+use palimpsest_lab::host::fs::schemes::{self, SCHEMES};
+use palimpsest_lab::host::fs::{Fault, FileSystem, Thresholds};
+use palimpsest_lab::nand::Halt;
+use palimpsest_lab::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `case` with seeds 0 to `seeds`; returns what it counted, all together.
@@ -22,7 +22,7 @@ fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
             let what = panic.downcast_ref::<String>().map(String::as_str);
             let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
             panic!(
-                "{what}\nrepeat with: MODEL_SEED={seed} cargo test -p palimpsest-core --test filesystem -- --exact {test}"
+                "{what}\nrepeat with: MODEL_SEED={seed} cargo test -p palimpsest-lab --test filesystem -- --exact {test}"
             )
         });
     }
@@ -95,7 +95,7 @@ impl Case {
 }
 
 fn check(filesystem: &FileSystem, device: &Memory) {
-    use palimpsest_core::host::fs::device::Device;
+    use palimpsest_lab::host::fs::device::Device;
     filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
 }
 

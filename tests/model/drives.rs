@@ -1,10 +1,10 @@
 //! Small drives of every shape, drawn from a seed and built through the configuration, so that only what a user can ask for
 //! is tested.
 
-use palimpsest_core::config::{Drive, resolve};
-use palimpsest_core::ftl::HOT_AND_COLD;
-use palimpsest_core::geometry::Geometry;
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::config::{Drive, resolve};
+use palimpsest_lab::ftl::HOT_AND_COLD;
+use palimpsest_lab::geometry::Geometry;
+use palimpsest_lab::rng::Rng;
 
 /// A drive and the settings that make it, for messages.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         let blocks = format!("ssd.blocks_per_plane={}", blocks + more);
         with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
     };
-    let entry = palimpsest_core::ftl::find(ftl).expect("a layer of the registry");
+    let entry = palimpsest_lab::ftl::find(ftl).expect("a layer of the registry");
     let drive = build("page", &sized(0))?.drive;
     let mut more = 0;
     loop {

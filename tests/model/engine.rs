@@ -2,18 +2,18 @@
 //! under random load.
 
 use crate::drives::{build, pick, plain, with};
-use palimpsest_core::config::Drive;
-use palimpsest_core::error::Result;
-use palimpsest_core::ftl::{self, Ftl, Report};
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::nand::data::{Data, Payload};
-use palimpsest_core::nand::{Flash, Nand};
-use palimpsest_core::observe::Observer;
-use palimpsest_core::plan::{self, Cause, Gate, Io};
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::{Command, Device, Verifier};
-use palimpsest_core::sim::engine::Engine;
-use palimpsest_core::units::Nanos;
+use palimpsest_lab::config::Drive;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::ftl::{self, Ftl, Report};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::data::{Data, Payload};
+use palimpsest_lab::nand::{Flash, Nand};
+use palimpsest_lab::observe::Observer;
+use palimpsest_lab::plan::{self, Cause, Gate, Io};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::{Command, Device, Verifier};
+use palimpsest_lab::sim::engine::Engine;
+use palimpsest_lab::units::Nanos;
 use std::sync::{Arc, Mutex};
 
 /// One operation of a plan.

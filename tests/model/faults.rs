@@ -3,10 +3,10 @@
 use crate::drives::{Limits, build, draw};
 use crate::harness::{Model, for_each_seed, note};
 use crate::workload::Mix;
-use palimpsest_core::error::Error;
-use palimpsest_core::ftl::Entry;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::error::Error;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
 
 fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate::drives::Shape> {
     let mut rng = Rng::new(seed, 0xfa01);

@@ -5,11 +5,11 @@ use crate::drives::{Shape, build, pick, plain, with};
 use crate::harness::{Model, for_each_seed_of, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::sequences::requests;
-use palimpsest_core::error::Error;
-use palimpsest_core::ftl::Entry;
-use palimpsest_core::host::fs::layers::ENTRIES;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
+use palimpsest_lab::error::Error;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
 
 /// A drive for a file system: about `blocks` blocks, of which the host sees the smaller part.
 fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {

@@ -1,20 +1,20 @@
 //! A drive with a shadow that verifies every read, and the loop over seeds.
 
 use crate::drives::Shape;
-use palimpsest_core::config::Drive;
-use palimpsest_core::error::Result;
-use palimpsest_core::ftl::{Blueprint, Entry, REGISTRY};
-use palimpsest_core::geometry::RequestKind;
-use palimpsest_core::host::settings::Acknowledge;
-use palimpsest_core::host::shadow::Shadow;
-use palimpsest_core::nand::Nand;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::nand::faults::Faults;
-use palimpsest_core::observe::Observer;
-use palimpsest_core::plan::Io;
-use palimpsest_core::sim::device::{Command, Device, Verifier};
-use palimpsest_core::sim::engine::Engine;
-use palimpsest_core::units::Nanos;
+use palimpsest_lab::config::Drive;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::ftl::{Blueprint, Entry, REGISTRY};
+use palimpsest_lab::geometry::RequestKind;
+use palimpsest_lab::host::settings::Acknowledge;
+use palimpsest_lab::host::shadow::Shadow;
+use palimpsest_lab::nand::Nand;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::nand::faults::Faults;
+use palimpsest_lab::observe::Observer;
+use palimpsest_lab::plan::Io;
+use palimpsest_lab::sim::device::{Command, Device, Verifier};
+use palimpsest_lab::sim::engine::Engine;
+use palimpsest_lab::units::Nanos;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -197,7 +197,7 @@ pub fn for_each_seed_of(entries: &'static [Entry], test: &str, seeds: u64, case:
                     let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
                     let settings = SETTINGS.with(|noted| noted.borrow().join(" --set "));
                     panic!(
-                        "{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-core --test model -- \
+                        "{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-lab --test model -- \
                          --exact {test}\nits drive: --set {settings}",
                         entry.name,
                     );

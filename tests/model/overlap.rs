@@ -3,14 +3,14 @@
 
 use crate::drives::pick;
 use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, device, drive, first};
-use palimpsest_core::config::Drive;
-use palimpsest_core::ftl::{Ftl, Report};
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::nand::Flash;
-use palimpsest_core::plan::{Cause, Gate, Io};
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::Command;
-use palimpsest_core::units::Nanos;
+use palimpsest_lab::config::Drive;
+use palimpsest_lab::ftl::{Ftl, Report};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::Flash;
+use palimpsest_lab::plan::{Cause, Gate, Io};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::units::Nanos;
 
 use Op::{Erase, Program, Read};
 

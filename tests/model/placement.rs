@@ -2,10 +2,10 @@
 
 use crate::drives::{build_with_spare, plain, reusable, with};
 use crate::harness::{Model, for_each_seed, note};
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::Command;
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::Command;
 
 /// Every `stride`-th write is new and never written again, the others go round a few hot pages: with as many planes as
 /// `stride`, one plane gets the cold writes only.

@@ -6,20 +6,20 @@
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, reusable, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
-use palimpsest_core::config::resolve;
-use palimpsest_core::error::Result;
-use palimpsest_core::ftl::Entry;
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::host::fs::layers::is_file_system;
-use palimpsest_core::host::request::{Arrivals, NO_FILE, Request, Source};
-use palimpsest_core::host::settings::Acknowledge;
-use palimpsest_core::nand::data::{Buffers, Data, Payload};
-use palimpsest_core::nand::{Flash, Halt};
-use palimpsest_core::plan::port::pieces;
-use palimpsest_core::rng::Rng;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Warmup, run};
-use palimpsest_core::sim::device::{Command, Device};
+use palimpsest_lab::config::resolve;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::fs::layers::is_file_system;
+use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::settings::Acknowledge;
+use palimpsest_lab::nand::data::{Buffers, Data, Payload};
+use palimpsest_lab::nand::{Flash, Halt};
+use palimpsest_lab::plan::port::pieces;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
+use palimpsest_lab::sim::device::{Command, Device};
 use std::ops::ControlFlow;
 
 /// What the host knows of one subpage.
@@ -203,7 +203,7 @@ impl Powered {
         self.device.ftl.recover(&mut self.device.io)
     }
 
-    fn read_all(&mut self, drive: &palimpsest_core::config::Drive, after_cut: bool) -> Flash<()> {
+    fn read_all(&mut self, drive: &palimpsest_lab::config::Drive, after_cut: bool) -> Flash<()> {
         for command in sweep(drive, RequestKind::Read, u64::from(self.per_subpage) * 8) {
             self.serve(command)?;
             self.verify(command.extent, after_cut);
@@ -279,7 +279,7 @@ pub fn cut_everywhere(
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let tight = spare < u64::from(palimpsest_core::ftl::frontiers(&shape.drive.ftl.name, shape.drive.ftl.streams)) + 3;
+    let tight = spare < u64::from(palimpsest_lab::ftl::frontiers(&shape.drive.ftl.name, shape.drive.ftl.streams)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
     let mut whole = Powered::new(shape, entry, seed);

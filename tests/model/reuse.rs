@@ -2,13 +2,13 @@
 
 use crate::drives::{build, plain, with};
 use crate::harness::Model;
-use palimpsest_core::ftl::{Figure, find};
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::nand::data::{Data, Payload};
-use palimpsest_core::nand::part::ReadCommand;
-use palimpsest_core::nand::{Nand, Outcome};
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::Command;
+use palimpsest_lab::ftl::{Figure, find};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::data::{Data, Payload};
+use palimpsest_lab::nand::part::ReadCommand;
+use palimpsest_lab::nand::{Nand, Outcome};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::Command;
 
 const SUBPAGE_SECTORS: u64 = 8;
 

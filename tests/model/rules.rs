@@ -1,11 +1,11 @@
 //! The rules of flash really refuse: illegal operations by hand, each with its rule and what happened before.
 
 use crate::drives::{build, plain, with};
-use palimpsest_core::nand::data::{Data, Payload};
-use palimpsest_core::nand::faults::{FaultSettings, Faults};
-use palimpsest_core::nand::part::ReadCommand;
-use palimpsest_core::nand::rules::{Refusal, Rule};
-use palimpsest_core::nand::{Flash, Halt, Nand, Outcome, PADDING};
+use palimpsest_lab::nand::data::{Data, Payload};
+use palimpsest_lab::nand::faults::{FaultSettings, Faults};
+use palimpsest_lab::nand::part::ReadCommand;
+use palimpsest_lab::nand::rules::{Refusal, Rule};
+use palimpsest_lab::nand::{Flash, Halt, Nand, Outcome, PADDING};
 
 /// One plane of 8 blocks, 4 pages a block, 4 subpages a page.
 fn flash(changes: &[&str], faults: Option<FaultSettings>) -> Nand {

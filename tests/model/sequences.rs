@@ -3,10 +3,10 @@
 use crate::drives::{Limits, Shape, draw, pick};
 use crate::harness::{Model, for_each_seed, note};
 use crate::workload::{Mix, fill};
-use palimpsest_core::ftl::Entry;
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::Command;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::Command;
 
 const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
 const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
@@ -26,7 +26,7 @@ pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let mut written = 0;
     while written < target {
         let command = mix.next();
-        if command.kind == palimpsest_core::geometry::RequestKind::Write {
+        if command.kind == palimpsest_lab::geometry::RequestKind::Write {
             written += u64::from(command.extent.sectors);
         }
         commands.push(command);
@@ -66,7 +66,7 @@ fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));
     model.check();
-    let sweep = crate::workload::sweep(&model.drive.clone(), palimpsest_core::geometry::RequestKind::Read, 24);
+    let sweep = crate::workload::sweep(&model.drive.clone(), palimpsest_lab::geometry::RequestKind::Read, 24);
     model.run_timed(sweep, depth).unwrap_or_else(|error| panic!("read back: {error}"));
     model.check();
     true

@@ -1,9 +1,9 @@
 //! What a host might ask: unaligned extents, hot spots, sequential runs, trims, flushes.
 
-use palimpsest_core::config::Drive;
-use palimpsest_core::geometry::{Extent, RequestKind};
-use palimpsest_core::rng::Rng;
-use palimpsest_core::sim::device::Command;
+use palimpsest_lab::config::Drive;
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::device::Command;
 
 /// A mixture of requests over a drive.
 pub struct Mix {

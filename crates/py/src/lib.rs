@@ -9,18 +9,18 @@ mod wear;
 mod wom;
 mod workload;
 
-use palimpsest_core::config::schema::{KEYS, Key};
-use palimpsest_core::config::value::Kind;
-use palimpsest_core::config::{self, Resolved};
-use palimpsest_core::error::Error as CoreError;
-use palimpsest_core::host;
-use palimpsest_core::host::fs::layers::is_file_system;
-use palimpsest_core::host::fs::schemes;
-use palimpsest_core::host::trace::{self, TraceOptions};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::parts::victim;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, check_options, run as run_core};
+use palimpsest_lab::config::schema::{KEYS, Key};
+use palimpsest_lab::config::value::Kind;
+use palimpsest_lab::config::{self, Resolved};
+use palimpsest_lab::error::Error as CoreError;
+use palimpsest_lab::host;
+use palimpsest_lab::host::fs::layers::is_file_system;
+use palimpsest_lab::host::fs::schemes;
+use palimpsest_lab::host::trace::{self, TraceOptions};
+use palimpsest_lab::log::victim;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, check_options, run as run_core};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -79,7 +79,7 @@ struct RunOptions {
     series: bool,
 }
 
-fn read_file(path: &str) -> palimpsest_core::error::Result<String> {
+fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
     let mut bytes = Vec::new();
     let read = files::Waiting::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.map_err(|error| CoreError::input(path, describe_io(&error)))?;
@@ -278,7 +278,7 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
         "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
-        "codes" => palimpsest_core::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        "codes" => palimpsest_lab::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         _ => {
             let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));

@@ -2,12 +2,12 @@
 
 use crate::workload::{Opening, open, open_file};
 use crate::{InputError, TELL_EVERY, raise, resolve};
-use palimpsest_core::error::{Error as CoreError, Result};
-use palimpsest_core::host::file_names::FileNames;
-use palimpsest_core::host::request::{Arrivals, Request, Source};
-use palimpsest_core::host::trace::TraceOptions;
-use palimpsest_core::host::trace::output::{Losses, Recorder, Target};
-use palimpsest_core::metrics::profile::Profile;
+use palimpsest_lab::error::{Error as CoreError, Result};
+use palimpsest_lab::host::file_names::FileNames;
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
+use palimpsest_lab::host::trace::TraceOptions;
+use palimpsest_lab::host::trace::output::{Losses, Recorder, Target};
+use palimpsest_lab::metrics::profile::Profile;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

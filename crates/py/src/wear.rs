@@ -1,8 +1,8 @@
 //! Bit error rates and lives of the blocks of a part.
 
 use crate::{named, resolve};
-use palimpsest_core::nand::part::Part;
-use palimpsest_core::nand::wear::{Bias, Wear};
+use palimpsest_lab::nand::part::Part;
+use palimpsest_lab::nand::wear::{Bias, Wear};
 use pyo3::prelude::*;
 
 fn part(name: &str, overrides: &[String]) -> PyResult<Part> {

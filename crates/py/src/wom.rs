@@ -1,7 +1,7 @@
 //! Write-once-memory codes for Python: bytes in and out, batches shared among threads.
 
 use crate::{InputError, raise};
-use palimpsest_core::wom::{CODES, Code, Effort, Entry, Failed, Measured, Shape, find, measure};
+use palimpsest_lab::wom::{CODES, Code, Effort, Entry, Failed, Measured, Shape, find, measure};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;

@@ -1,11 +1,11 @@
 //! Workloads by what the user calls them: a preset, a trace, a job file of fio, or a specification; and files to write.
 
 use crate::files::Waiting;
-use palimpsest_core::config;
-use palimpsest_core::error::{Error, Result};
-use palimpsest_core::host::fio::{self, FioSpec, JobFile, is_job_file};
-use palimpsest_core::host::request::Source;
-use palimpsest_core::host::trace::{self, TraceOptions};
+use palimpsest_lab::config;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::host::fio::{self, FioSpec, JobFile, is_job_file};
+use palimpsest_lab::host::request::Source;
+use palimpsest_lab::host::trace::{self, TraceOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 

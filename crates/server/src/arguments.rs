@@ -1,9 +1,9 @@
 //! The command line.
 
-use palimpsest_core::error::{Error, Result};
-use palimpsest_core::nand::data::Payload;
-use palimpsest_core::run::precondition::Precondition;
-use palimpsest_core::run::{Fidelity, Options, Warmup};
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup};
 
 /// What `--help` prints.
 pub const HELP: &str = "\

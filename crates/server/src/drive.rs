@@ -6,10 +6,10 @@
 //! must be durable is a write and a flush.
 
 use crate::transmission::{Refusal, Request};
-use palimpsest_core::error::{Error, Result};
-use palimpsest_core::geometry::Extent;
-use palimpsest_core::run::served::Served;
-use palimpsest_core::units::SECTOR_BYTES;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::run::served::Served;
+use palimpsest_lab::units::SECTOR_BYTES;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 /// Requests that wait for the drive before their connections are held up.

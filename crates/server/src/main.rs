@@ -1,10 +1,10 @@
 //! The program `palimpsest-server`. Results go to standard output, messages to standard error. Exit status as of
 //! `palimpsest`: 0 done (a signal is how it is meant to end), 2 the user's mistake, 130 interrupted before it served, 1 else.
 
-use palimpsest_core::config::{self, Resolved};
-use palimpsest_core::error::{Error, Result};
-use palimpsest_core::metrics::report::Summary;
-use palimpsest_core::run::served::Served;
+use palimpsest_lab::config::{self, Resolved};
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::run::served::Served;
 use palimpsest_server::arguments::{self, Arguments, Wish};
 use palimpsest_server::drive::{self, Job};
 use palimpsest_server::handshake::{self, Export};

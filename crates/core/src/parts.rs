@@ -1,9 +1,0 @@
-//! Building blocks of translation layers: block bookkeeping, choice of planes, victim policies, hot and cold, and the log of
-//! mapped units.
-
-pub mod blocks;
-pub mod hot_cold;
-pub mod map_bytes;
-pub mod rotation;
-pub mod unit_log;
-pub mod victim;

@@ -1,0 +1,181 @@
+//! Shape of a drive and arithmetic on its addresses.
+//!
+//! A physical page number counts pages block by block, blocks plane by plane, so that a block is a contiguous range of pages
+//! and a plane a contiguous range of blocks. Planes are numbered so that consecutive planes lie on different channels:
+//! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that going
+//! round the planes visits channels first, then chips, dies and planes ("CWDP" of Hu et al. 2011).
+
+/// The group that a file is of, by its name: files of one directory, and of one suffix, tend to live alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileGroup {
+    /// Number of its directory; 0 where the name has none.
+    pub directory: u64,
+    /// Number of the suffix of its name; 0 where the name has none.
+    pub suffix: u64,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Return the data last written.
+    Read,
+    /// Replace the data.
+    Write,
+    /// Forget the data: a later read returns zeros.
+    Trim,
+    /// Make every write acknowledged so far durable.
+    Flush,
+}
+
+/// A run of 512-byte sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First sector.
+    pub sector: u64,
+    /// Sectors, at least one.
+    pub sectors: u32,
+}
+
+impl Extent {
+    /// The first sector behind the run.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.sectors)
+    }
+}
+
+/// How many of each there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Channels of the drive.
+    pub channels: u32,
+    /// Chips on each channel.
+    pub chips_per_channel: u32,
+    /// Dies in each chip.
+    pub dies_per_chip: u32,
+    /// Planes in each die.
+    pub planes_per_die: u32,
+    /// Blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Subpages in each page.
+    pub subpages_per_page: u32,
+    /// Bytes of a subpage.
+    pub subpage_bytes: u32,
+}
+
+impl Geometry {
+    /// Dies of the drive.
+    #[inline]
+    pub fn dies(&self) -> u32 {
+        self.channels * self.chips_per_channel * self.dies_per_chip
+    }
+
+    /// Planes of the drive.
+    #[inline]
+    pub fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die
+    }
+
+    /// Blocks of the drive.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        self.planes() * self.blocks_per_plane
+    }
+
+    /// Physical pages of the drive.
+    #[inline]
+    pub fn pages(&self) -> u64 {
+        u64::from(self.blocks()) * u64::from(self.pages_per_block)
+    }
+
+    /// Physical subpages of the drive.
+    #[inline]
+    pub fn subpages(&self) -> u64 {
+        self.pages() * u64::from(self.subpages_per_page)
+    }
+
+    /// Subpages of a block.
+    #[inline]
+    pub fn subpages_per_block(&self) -> u32 {
+        self.pages_per_block * self.subpages_per_page
+    }
+
+    /// Bytes of a page.
+    #[inline]
+    pub fn page_bytes(&self) -> u32 {
+        self.subpage_bytes * self.subpages_per_page
+    }
+
+    /// The plane that `block` lies in.
+    #[inline]
+    pub fn plane_of_block(&self, block: u32) -> u32 {
+        block / self.blocks_per_plane
+    }
+
+    /// The die that `plane` lies in. Die numbers run over channels first.
+    #[inline]
+    pub fn die_of_plane(&self, plane: u32) -> u32 {
+        plane % self.dies()
+    }
+
+    /// The channel that `die` hangs on.
+    #[inline]
+    pub fn channel_of_die(&self, die: u32) -> u32 {
+        die % self.channels
+    }
+}
+
+/// Division by a number that is known only at run time but never changes: a multiplication instead (Lemire, Kaser and Kurz
+/// 2019). Exact for all 32-bit dividends.
+#[derive(Debug, Clone, Copy)]
+pub struct Divisor {
+    value: u32,
+    /// ceil(2^64 / value); 0 stands for 2^64 (division by one).
+    magic: u64,
+}
+
+impl Divisor {
+    /// Division by `value` > 0.
+    pub fn new(value: u32) -> Self {
+        assert!(value > 0, "division by zero");
+        Divisor { value, magic: (u64::MAX / u64::from(value)).wrapping_add(1) }
+    }
+
+    /// The quotient.
+    #[inline]
+    pub fn divide(self, dividend: u32) -> u32 {
+        if self.magic == 0 {
+            return dividend;
+        }
+        ((u128::from(self.magic) * u128::from(dividend)) >> 64) as u32
+    }
+
+    /// The quotient and the remainder.
+    #[inline]
+    pub fn split(self, dividend: u32) -> (u32, u32) {
+        let quotient = self.divide(dividend);
+        (quotient, dividend - quotient * self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn division_is_exact(dividend: u32, value in 1u32..) {
+            prop_assert_eq!(Divisor::new(value).split(dividend), (dividend / value, dividend % value));
+        }
+
+        #[test]
+        fn division_by_small_numbers_is_exact(dividend: u32, value in 1u32..2000) {
+            for dividend in [dividend, u32::MAX, u32::MAX - dividend % value, dividend / value * value] {
+                prop_assert_eq!(Divisor::new(value).split(dividend), (dividend / value, dividend % value));
+            }
+        }
+    }
+}

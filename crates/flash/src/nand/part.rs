@@ -1,0 +1,287 @@
+//! A NAND part: its geometry below the block, its rules, its timings and its energies, as plain data.
+//!
+//! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here and are
+//! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored: retention, read disturb,
+//! temperature, variation between chips and between pages of a block other than low and high.
+
+use super::WordMask;
+use super::wear::WearTable;
+use crate::units::{Nanos, Picojoules, Rate};
+
+/// Bits a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CellKind {
+    /// One bit.
+    Slc,
+    /// Two bits; pages come in low and high pairs.
+    Mlc,
+    /// Three bits, one-shot programmed.
+    Tlc,
+    /// Four bits, one-shot programmed.
+    Qlc,
+}
+
+/// In which order the pages of a block may be programmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProgramOrder {
+    /// First programs in ascending page order; a page may be partially programmed again only while no later page of the
+    /// block was programmed. What datasheets of SLC parts since about 2006, and of all MLC and TLC parts, ask for.
+    Strict,
+    /// First programs in ascending page order; free subpages of earlier pages may be programmed at any time (the MGA paper).
+    Ascending,
+    /// Any order (small-block SLC).
+    Any,
+    /// The low-low-high order (LLH paper, Sec. 3.2): low pages ascending in a first round; then, pair by pair, the low page
+    /// may be re-programmed (1 to 0 only) and its high page programmed once. The standard order, low and high ascending as
+    /// page numbers run, remains allowed.
+    LowLowHigh,
+    /// As low-low-high, and a low page may be re-programmed after its high page: no part that the LLH paper measured can do
+    /// that (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
+    LowHighLow,
+}
+
+impl ProgramOrder {
+    /// Whether low and high pages each have an order of their own.
+    #[inline]
+    pub fn pairs(self) -> bool {
+        matches!(self, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow)
+    }
+}
+
+/// Read commands of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadMode {
+    /// Senses the whole page and transfers the whole page.
+    Page,
+    /// Senses the whole page and transfers the wanted code words only.
+    Dma,
+    /// Senses and transfers the wanted code words only (SPREAD paper, Sec. III).
+    Spread,
+}
+
+/// Sets of code words that one read in `spread` mode may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpreadReach {
+    /// Any set: the command carries a bitmap (SPREAD paper, Sec. III-A, Fig. 3b).
+    Any,
+    /// One run: the command carries an offset and a length (Fig. 3a).
+    Run,
+}
+
+/// A read command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadCommand {
+    /// Which.
+    pub mode: ReadMode,
+    /// Code words that are sensed in `spread` mode; the other modes sense the page.
+    pub words: WordMask,
+}
+
+impl ReadCommand {
+    /// A read of the whole page.
+    pub const PAGE: ReadCommand = ReadCommand { mode: ReadMode::Page, words: 0 };
+}
+
+/// Time of the array operations, and energy of all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Name of the preset.
+    pub name: String,
+    /// Bits a cell.
+    pub cell: CellKind,
+    /// Data bytes of a page.
+    pub page_bytes: u32,
+    /// Bytes of a subpage: the unit of partial programs, of fine maps and of the tag payload.
+    pub subpage_bytes: u32,
+    /// Spare bytes of a page.
+    pub spare_bytes: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Programs of a page between two erases (NOP), re-programs included.
+    pub nop: u32,
+    /// Order of programs within a block.
+    pub order: ProgramOrder,
+    /// Sensing time of a page (low page where pages are paired).
+    pub t_read: Nanos,
+    /// Sensing time of a high page.
+    pub t_read_high: Nanos,
+    /// Program time of a page (low page where pages are paired).
+    pub t_program: Nanos,
+    /// Program time of a high page.
+    pub t_program_high: Nanos,
+    /// Erase time of a block.
+    pub t_erase: Nanos,
+    /// Time on the bus of a command with its address, before any operation.
+    pub t_command: Nanos,
+    /// Transfer rate of the bus between controller and die.
+    pub bus_rate: Rate,
+    /// What a read of a page costs more when its first attempt cannot be corrected.
+    pub t_read_retry: Nanos,
+    /// From the suspend command until the die can read.
+    pub t_suspend: Nanos,
+    /// From the resume command until the suspended operation goes on.
+    pub t_resume: Nanos,
+    /// Bytes of an ECC code word, the grain of the `dma` and `spread` reads.
+    pub word_bytes: u32,
+    /// Sensing time of 1, 2, .. words in `spread` mode; empty where the part has no such command.
+    pub t_read_words: Vec<Nanos>,
+    /// Transfer time of 1, 2, .. words; empty means `bus_rate` decides.
+    pub t_dma_words: Vec<Nanos>,
+    /// Sets of words that one `spread` read may name.
+    pub spread_reach: SpreadReach,
+    /// Erases that a block is rated for.
+    pub endurance: u32,
+    /// How its bit error rate grows until then, and what programming low pages again costs of it.
+    pub wear: WearTable,
+    /// Energy of sensing a page (low page).
+    pub e_read: Picojoules,
+    /// Energy of sensing a high page.
+    pub e_read_high: Picojoules,
+    /// Energy of sensing 1, 2, .. words in `spread` mode; empty means that of sensing the page.
+    pub e_read_words: Vec<Picojoules>,
+    /// Energy of programming a page (low page).
+    pub e_program: Picojoules,
+    /// Energy of programming a high page.
+    pub e_program_high: Picojoules,
+    /// Energy of programming a low page again.
+    pub e_reprogram: Picojoules,
+    /// Energy of erasing a block.
+    pub e_erase: Picojoules,
+    /// Energy of the first program of a low page in a block whose low pages are programmed first (partially-used).
+    pub e_program_low_first: Picojoules,
+    /// Energy of programming a high page in such a block.
+    pub e_program_high_second: Picojoules,
+    /// Energy of erasing a block in which a low page was programmed again (reused).
+    pub e_erase_reused: Picojoules,
+}
+
+impl Part {
+    /// Subpages of a page.
+    #[inline]
+    pub fn subpages_per_page(&self) -> u32 {
+        self.page_bytes / self.subpage_bytes
+    }
+
+    /// Code words of a page.
+    #[inline]
+    pub fn words_per_page(&self) -> u32 {
+        self.page_bytes.div_ceil(self.word_bytes)
+    }
+
+    /// Energy of `command` on `page` of a block.
+    #[inline]
+    pub fn read_energy(&self, page: u32, command: ReadCommand) -> Picojoules {
+        let whole = if self.is_high(page) { self.e_read_high } else { self.e_read };
+        match command.mode {
+            ReadMode::Spread if !self.e_read_words.is_empty() => {
+                self.e_read_words[(command.words.count_ones() - 1) as usize]
+            }
+            _ => whole,
+        }
+    }
+
+    /// Whether pages come in low and high pairs.
+    #[inline]
+    pub fn paired(&self) -> bool {
+        self.cell == CellKind::Mlc
+    }
+
+    /// Whether low pages may be programmed again with a write-once-memory code.
+    #[inline]
+    pub fn reusable(&self) -> bool {
+        self.order.pairs() && self.paired() && self.nop >= 2
+    }
+
+    /// Whether `page` of a block is a high page. Pages are numbered as the standard order programs them: low 0, low 1,
+    /// high 0, low 2, high 1, ..., so that ascending numbers are the standard order.
+    #[inline]
+    pub fn is_high(&self, page: u32) -> bool {
+        self.paired() && ((page >= 2 && page.is_multiple_of(2)) || page + 1 == self.pages_per_block)
+    }
+
+    /// The other page of the pair that `page` belongs to; `page` itself where pages are not paired.
+    #[inline]
+    pub fn partner(&self, page: u32) -> u32 {
+        let last = self.pages_per_block - 1;
+        match (self.paired(), self.is_high(page), page) {
+            (false, _, _) => page,
+            (true, true, 1 | 2) => 0,
+            (true, true, _) if page == last => last - 2,
+            (true, true, _) => page - 3,
+            (true, false, 0) => last.min(2),
+            (true, false, _) => last.min(page + 3),
+        }
+    }
+}
+
+/// Parts of tests.
+#[doc(hidden)]
+pub mod samples {
+    use super::*;
+
+    /// An SLC part of tests: 4 KiB pages of one subpage, 8 pages a block.
+    pub fn slc() -> Part {
+        Part {
+            name: "test-slc".into(),
+            cell: CellKind::Slc,
+            page_bytes: 4096,
+            subpage_bytes: 4096,
+            spare_bytes: 128,
+            pages_per_block: 8,
+            nop: 1,
+            order: ProgramOrder::Strict,
+            t_read: 25_000,
+            t_read_high: 25_000,
+            t_program: 200_000,
+            t_program_high: 200_000,
+            t_erase: 1_500_000,
+            t_command: 100,
+            bus_rate: Rate(40_000_000),
+            t_read_retry: 50_000,
+            t_suspend: 5_000,
+            t_resume: 5_000,
+            word_bytes: 1024,
+            t_read_words: Vec::new(),
+            t_dma_words: Vec::new(),
+            spread_reach: SpreadReach::Any,
+            endurance: 100_000,
+            wear: WearTable::default(),
+            e_read: 2_000_000,
+            e_read_high: 2_000_000,
+            e_read_words: Vec::new(),
+            e_program: 16_000_000,
+            e_program_high: 16_000_000,
+            e_reprogram: 16_000_000,
+            e_erase: 120_000_000,
+            e_program_low_first: 16_000_000,
+            e_program_high_second: 16_000_000,
+            e_erase_reused: 120_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::slc;
+    use super::*;
+
+    #[test]
+    fn pairs_follow_the_standard_order() {
+        for pages in [2u32, 4, 8, 128, 256] {
+            let part = Part { cell: CellKind::Mlc, pages_per_block: pages, ..slc() };
+            // Low k is programmed before high k, and low k + 1 before high k; that fixes low 0, low 1, high 0, low 2, ...
+            let mut order = vec![(false, 0)];
+            for k in 0..pages / 2 {
+                if k + 1 < pages / 2 {
+                    order.push((false, k + 1));
+                }
+                order.push((true, k));
+            }
+            let number = |high, k| order.iter().position(|&page| page == (high, k)).unwrap() as u32;
+            for (page, &(high, k)) in order.iter().enumerate() {
+                assert_eq!(part.is_high(page as u32), high, "page {page} of {pages}");
+                assert_eq!(part.partner(page as u32), number(!high, k), "page {page} of {pages}");
+            }
+        }
+    }
+}

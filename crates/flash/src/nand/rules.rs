@@ -1,0 +1,305 @@
+//! The rules of flash, as a part states them: order of programs, programs between erases, pairs of pages.
+//!
+//! Pure functions of what flash knows of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
+//! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
+
+use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};
+use std::fmt;
+
+/// A rule that an operation breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A read wants a subpage that was not written since the erase.
+    ReadUnwritten,
+    /// A read wants a subpage whose program failed or was cut off.
+    ReadTorn,
+    /// A read in `spread` mode of a part that has no such command.
+    NoSpread,
+    /// A read in `spread` mode names several runs of code words, and the part's command carries one.
+    ScatteredWords,
+    /// The block is marked bad.
+    BadBlock,
+    /// The last erase of the block was cut off.
+    TornErase,
+    /// A page would be programmed before an earlier page of its block.
+    PageOrder,
+    /// A page would be programmed again although a later page of its block was programmed.
+    ReprogramOrder,
+    /// A page would be programmed more often than its part allows between two erases (NOP).
+    TooManyPrograms,
+    /// Cells that hold data would be programmed again without a write-once-memory code: 0 cannot become 1.
+    OneToZero,
+    /// A high page would be programmed before its low page.
+    HighBeforeLow,
+    /// A low page would be programmed again after its high page: the low-high-low scheme, of which two state transitions
+    /// fail on every chip that the LLH paper measured (Fig. 2a).
+    LowAfterHigh,
+    /// A high page would be programmed again: the low-high-high scheme, of which two state transitions fail (Fig. 2b).
+    HighTwice,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::ReadUnwritten => "a read of a subpage that was not written since the erase",
+            Rule::ReadTorn => "a read of a subpage whose program failed or was cut off",
+            Rule::NoSpread => "a spread read of a part without that command (part.t_read_words)",
+            Rule::ScatteredWords => {
+                "a spread read of several runs of code words, where the command carries one (part.spread_reach = \"run\")"
+            }
+            Rule::BadBlock => "a program or erase of a bad block",
+            Rule::TornErase => "a program in a block whose last erase was cut off",
+            Rule::PageOrder => "a first program of a page before an earlier page of its block (part.order)",
+            Rule::ReprogramOrder => {
+                "a second program of a page after a later page of its block (part.order = \"strict\")"
+            }
+            Rule::TooManyPrograms => "more programs of a page between two erases than part.nop",
+            Rule::OneToZero => "a program of cells that already hold data (0 cannot become 1 without an erase)",
+            Rule::HighBeforeLow => "a program of a high page before its low page",
+            Rule::LowAfterHigh => {
+                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 and P1 \
+                 does not reach P2, as the voltage of a low program is too low"
+            }
+            Rule::HighTwice => {
+                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
+                 fall, and P1 goes to P2 by itself, which corrupts the low page"
+            }
+        })
+    }
+}
+
+/// A refused operation, with what happened to its block before.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The rule.
+    pub rule: Rule,
+    /// The block.
+    pub block: u32,
+    /// The page within the block.
+    pub page: u32,
+    /// Number of the operation in the run.
+    pub operation: u64,
+    /// The last operations on the block, oldest first.
+    pub history: Vec<String>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "operation {} on block {}, page {}: {}", self.operation, self.block, self.page, self.rule)?;
+        write!(f, "; before it: {}", if self.history.is_empty() { "nothing".into() } else { self.history.join(", ") })
+    }
+}
+
+/// Whether the part has the read `command`.
+///
+/// # Errors
+/// The rule that it breaks.
+#[inline]
+pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
+    if command.mode != ReadMode::Spread {
+        return Ok(());
+    }
+    let fits = command.words != 0 && command.words >> (part.words_per_page() - 1) <= 1;
+    assert!(fits, "a spread read names words of the page");
+    if part.t_read_words.is_empty() {
+        return Err(Rule::NoSpread);
+    }
+    let run = command.words >> command.words.trailing_zeros();
+    if part.spread_reach == SpreadReach::Run && run & run.wrapping_add(1) != 0 {
+        return Err(Rule::ScatteredWords);
+    }
+    Ok(())
+}
+
+/// What a rule may look at.
+pub struct PageView<'a> {
+    /// The part.
+    pub part: &'a Part,
+    /// Whether the block is marked bad.
+    pub bad: bool,
+    /// Whether the last erase of the block was cut off.
+    pub torn: bool,
+    /// The page to program.
+    pub page: u32,
+    /// First page that no program has reached.
+    pub next_page: u32,
+    /// Programs of every page of the block since its erase.
+    pub programs: &'a [u8],
+    /// How far the pages of a pair have come, where pages are paired.
+    pub reached: Reached,
+}
+
+/// The first low page and the first high page of a block that no program has reached, low and high pages each counted among
+/// their page numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// No low page from this number on is programmed.
+    pub low: u32,
+    /// No high page from this number on is programmed.
+    pub high: u32,
+}
+
+impl Reached {
+    /// `page` is programmed.
+    #[inline]
+    pub fn note(&mut self, page: u32, high: bool) {
+        let reached = if high { &mut self.high } else { &mut self.low };
+        *reached = (page + 1).max(*reached);
+    }
+
+    /// Whether the low pages have run ahead of the high ones by more than the standard order lets them: the block is
+    /// programmed low pages first.
+    #[inline]
+    pub fn low_first(self) -> bool {
+        // Before high page number k (page 2k + 2), the standard order has programmed low pages up to k + 1 (page 2k + 1).
+        let standard = if self.high == 0 { 2 } else { self.high + 1 };
+        self.low > standard
+    }
+}
+
+/// Whether `view.page` may be programmed.
+///
+/// # Errors
+/// The first rule that this breaks.
+#[inline]
+pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
+    if view.bad {
+        return Err(Rule::BadBlock);
+    }
+    if view.torn {
+        return Err(Rule::TornErase);
+    }
+    let before = u32::from(view.programs[view.page as usize]);
+    if before >= view.part.nop {
+        return Err(if view.part.is_high(view.page) && before > 0 { Rule::HighTwice } else { Rule::TooManyPrograms });
+    }
+    match view.part.order {
+        ProgramOrder::Any => Ok(()),
+        ProgramOrder::Ascending if before > 0 || view.page >= view.next_page => Ok(()),
+        ProgramOrder::Strict if before > 0 && view.page + 1 < view.next_page => Err(Rule::ReprogramOrder),
+        ProgramOrder::Strict if before > 0 || view.page >= view.next_page => Ok(()),
+        ProgramOrder::Ascending | ProgramOrder::Strict => Err(Rule::PageOrder),
+        ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow => check_pairs(view, before),
+    }
+}
+
+/// The low-low-high order (LLH paper, Sec. 3.2): low pages ascend among themselves, so do high pages; a low page may be
+/// programmed again until its high page is, on an ideal part also after that; a high page follows its low page. The
+/// standard order is a special case.
+#[inline]
+fn check_pairs(view: &PageView<'_>, before: u32) -> Result<(), Rule> {
+    let part = view.part;
+    let programmed = |page: u32| view.programs[page as usize] > 0;
+    if part.is_high(view.page) {
+        return match () {
+            () if before > 0 => Err(Rule::HighTwice),
+            () if !programmed(part.partner(view.page)) => Err(Rule::HighBeforeLow),
+            () if view.page < view.reached.high => Err(Rule::PageOrder),
+            () => Ok(()),
+        };
+    }
+    match before {
+        0 if view.page < view.reached.low => Err(Rule::PageOrder),
+        0 => Ok(()),
+        _ if part.order == ProgramOrder::LowLowHigh && programmed(part.partner(view.page)) => Err(Rule::LowAfterHigh),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::samples::slc;
+    use super::super::part::{CellKind, ProgramOrder};
+    use super::*;
+
+    #[test]
+    fn spread_reads_need_the_command_and_its_reach() {
+        let spread = |words| ReadCommand { mode: ReadMode::Spread, words };
+        let plain = Part { page_bytes: 16_384, word_bytes: 2048, ..slc() };
+        assert_eq!(check_read(&plain, spread(1)), Err(Rule::NoSpread));
+        assert_eq!(check_read(&plain, ReadCommand { mode: ReadMode::Dma, words: 0b101 }), Ok(()));
+        let any = Part { t_read_words: vec![1; 8], ..plain };
+        let run = Part { spread_reach: SpreadReach::Run, ..any.clone() };
+        for words in 1..256 {
+            let runs = (0..8).filter(|&i| words >> i & 1 == 1 && (i == 0 || words >> (i - 1) & 1 == 0)).count();
+            assert_eq!(check_read(&any, spread(words)), Ok(()));
+            assert_eq!(check_read(&run, spread(words)).is_ok(), runs == 1, "{words:08b}");
+        }
+    }
+
+    fn check(part: &Part, programs: &[u8], page: u32) -> Result<(), Rule> {
+        let next_page = programs.iter().rposition(|&p| p > 0).map_or(0, |last| last as u32 + 1);
+        let mut reached = Reached::default();
+        (0..)
+            .zip(programs)
+            .filter(|(_, programs)| **programs > 0)
+            .for_each(|(page, _)| reached.note(page, part.is_high(page)));
+        check_program(&PageView { part, bad: false, torn: false, page, next_page, programs, reached })
+    }
+
+    #[test]
+    fn strict_order_allows_the_open_page_only() {
+        let part = Part { nop: 4, ..slc() };
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 2), Ok(()));
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 1), Ok(()));
+        assert_eq!(check(&part, &[1, 1, 0, 0, 0, 0, 0, 0], 0), Err(Rule::ReprogramOrder));
+        assert_eq!(check(&part, &[1, 0, 0, 1, 0, 0, 0, 0], 2), Err(Rule::PageOrder));
+    }
+
+    #[test]
+    fn ascending_order_allows_going_back_to_programmed_pages_up_to_nop() {
+        let part = Part { nop: 2, order: ProgramOrder::Ascending, ..slc() };
+        assert_eq!(check(&part, &[1, 1, 1, 0, 0, 0, 0, 0], 0), Ok(()));
+        assert_eq!(check(&part, &[2, 1, 1, 0, 0, 0, 0, 0], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1, 0, 1, 0, 0, 0, 0, 0], 1), Err(Rule::PageOrder));
+        let any = Part { order: ProgramOrder::Any, ..part };
+        assert_eq!(check(&any, &[1, 0, 1, 0, 0, 0, 0, 0], 1), Ok(()));
+    }
+
+    #[test]
+    fn low_low_high_scheme_is_allowed_and_lhl_and_lhh_are_not() {
+        let part = Part { cell: CellKind::Mlc, nop: 2, order: ProgramOrder::LowLowHigh, ..slc() };
+        // Pages: L0 L1 H0 L2 H1 L3 H2 H3.
+        let first_round = [1, 1, 0, 1, 0, 1, 0, 0];
+        assert_eq!(check(&part, &[1, 0, 0, 0, 0, 0, 0, 0], 2), Ok(()));
+        assert_eq!(check(&part, &first_round, 0), Ok(()), "a low page again");
+        assert_eq!(check(&part, &first_round, 2), Ok(()), "its high page");
+        assert_eq!(check(&part, &[2, 1, 1, 1, 0, 1, 0, 0], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1, 1, 1, 1, 0, 1, 0, 0], 0), Err(Rule::LowAfterHigh));
+        assert_eq!(check(&part, &[2, 1, 1, 1, 0, 1, 0, 0], 2), Err(Rule::HighTwice));
+        assert_eq!(check(&part, &[0, 0, 0, 0, 0, 0, 0, 0], 2), Err(Rule::HighBeforeLow));
+        assert_eq!(check(&part, &[1, 1, 0, 1, 1, 0, 0, 0], 2), Err(Rule::PageOrder), "high pages ascend");
+        assert_eq!(check(&part, &[1, 0, 0, 1, 0, 0, 0, 0], 1), Err(Rule::PageOrder), "low pages ascend");
+    }
+
+    #[test]
+    fn an_ideal_part_programs_low_pages_again_after_their_high_pages() {
+        let part = Part { cell: CellKind::Mlc, nop: 2, order: ProgramOrder::LowHighLow, ..slc() };
+        assert_eq!(check(&part, &[1; 8], 0), Ok(()));
+        assert_eq!(check(&part, &[2, 1, 1, 1, 1, 1, 1, 1], 0), Err(Rule::TooManyPrograms));
+        assert_eq!(check(&part, &[1; 8], 2), Err(Rule::HighTwice), "high pages are as on real parts");
+    }
+
+    #[test]
+    fn refusals_name_the_transitions_that_fail() {
+        let text = Rule::LowAfterHigh.to_string();
+        assert!(text.contains("ER does not reach P3") && text.contains("P1 does not reach P2"), "{text}");
+        let text = Rule::HighTwice.to_string();
+        assert!(text.contains("P3 cannot reach P2") && text.contains("P1 goes to P2"), "{text}");
+    }
+
+    #[test]
+    fn low_pages_that_run_ahead_are_told_from_the_standard_order() {
+        let part = Part { cell: CellKind::Mlc, ..slc() };
+        let mut reached = Reached::default();
+        for page in 0..8 {
+            reached.note(page, part.is_high(page));
+            assert!(!reached.low_first(), "standard order up to page {page}");
+        }
+        let mut reached = Reached::default();
+        for (page, first) in [(0, false), (1, false), (3, true), (5, true), (2, true), (4, false)] {
+            reached.note(page, part.is_high(page));
+            assert_eq!(reached.low_first(), first, "page {page}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Commits: everything that changed goes to new places, from the leaves of the tree to its top, and one checkpoint page makes it
+//! count.
+//!
+//! Order: pages of directories, then leaves and roots of inodes, then pages of the inode file, then its own leaves and root;
+//! a barrier; the checkpoint, with the inode of the inode file in it; a barrier; the trims. Checkpoints fill two blocks in turn:
+//! before the first is written into one, that is trimmed, while the other still holds the newest.
+
+use super::device::{Device, NO_PAGE, Purpose, Shape};
+use super::inode::{INODE_BYTES, Inode};
+use super::space::Part;
+use super::{Done, Fault, FileSystem, INODE_FILE};
+use palimpsest_flash::rng::mix;
+use std::collections::BTreeMap;
+
+/// First bytes of a checkpoint.
+const MAGIC: u64 = 0x7061_6c69_6d70_6673;
+/// Where the parts of a checkpoint stand.
+const AT_SEQUENCE: usize = 8;
+const AT_SHAPE: usize = 16;
+const AT_INODE: usize = 24;
+const AT_SUM: usize = AT_INODE + INODE_BYTES;
+
+/// A checkpoint that was read.
+pub(super) struct Checkpoint {
+    pub sequence: u64,
+    pub inode_file: Inode,
+    /// Where the single indirect leaf of the inode file stands.
+    pub single: u32,
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    words.fold(MAGIC, |sum, word| mix(sum.rotate_left(7) ^ word))
+}
+
+/// The shape as a number, by which a file system of another shape is refused.
+fn fingerprint(shape: Shape) -> u64 {
+    let Shape { channels, lanes, blocks_per_channel, pages_per_block, page_bytes, .. } = shape;
+    let parts = [channels, lanes, blocks_per_channel, pages_per_block, page_bytes];
+    parts.into_iter().fold(MAGIC, |all, part| mix(all.rotate_left(9) ^ u64::from(part)))
+}
+
+impl Checkpoint {
+    /// The checkpoint in `bytes`, if there is one for `shape`.
+    pub(super) fn decode(bytes: &[u8], shape: Shape) -> Option<Checkpoint> {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if word(0) != MAGIC || word(AT_SHAPE) != fingerprint(shape) || word(AT_SUM) != sum(&bytes[..AT_SUM]) {
+            return None;
+        }
+        let (inode_file, single) = Inode::decode(&bytes[AT_INODE..AT_SUM], shape.channels)?;
+        Some(Checkpoint { sequence: word(AT_SEQUENCE), inode_file, single })
+    }
+
+    fn encode(shape: Shape, sequence: u64, inode_file: &Inode) -> Vec<u8> {
+        let mut bytes = vec![0; shape.page_bytes as usize];
+        bytes[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[AT_SEQUENCE..AT_SHAPE].copy_from_slice(&sequence.to_le_bytes());
+        bytes[AT_SHAPE..AT_INODE].copy_from_slice(&fingerprint(shape).to_le_bytes());
+        inode_file.encode(&mut bytes[AT_INODE..AT_SUM]);
+        let check = sum(&bytes[..AT_SUM]);
+        bytes[AT_SUM..AT_SUM + 8].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+}
+
+/// A page of pointers.
+fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut bytes = vec![u8::MAX; shape.page_bytes as usize];
+    for (place, pointer) in bytes.chunks_exact_mut(4).zip(pointers) {
+        place.copy_from_slice(&pointer.to_le_bytes());
+    }
+    bytes
+}
+
+impl FileSystem {
+    /// Writes the page of metadata that `encode` makes; returns where.
+    fn write_metadata(&mut self, device: &mut dyn Device, encode: impl FnOnce(&Self) -> Vec<u8>) -> Done<u32> {
+        let to = self.space.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
+        self.metadata_turn = (self.metadata_turn + 1) % self.shape.channels;
+        let contents = match device.anything() {
+            Some(contents) => contents,
+            None => device.hold(&encode(self)),
+        };
+        device.write(to, &contents, Purpose::Metadata)?;
+        self.counters.metadata_pages += 1;
+        Ok(to)
+    }
+
+    /// Makes the tree as it is now the one that a mount finds, and trims what no longer belongs to it.
+    pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
+        if self.is_dirty() || self.sequence == 0 {
+            self.write_tree(device)?;
+            for (first, pages) in self.space.take_freed() {
+                device.discard(first, pages)?;
+            }
+        }
+        for block in self.space.take_empty() {
+            device.trim(block)?;
+            self.space.trimmed(block);
+            self.counters.trimmed += 1;
+        }
+        Ok(())
+    }
+
+    fn write_tree(&mut self, device: &mut dyn Device) -> Done<()> {
+        let dirty: Vec<u32> = self.dirty.iter().copied().filter(|&ino| ino != INODE_FILE).collect();
+        for ino in dirty {
+            self.write_entries(device, ino)?;
+            self.write_pointers(device, ino)?;
+        }
+        for page in std::mem::take(&mut self.dirty_inode_pages) {
+            if self.inodes_in(page).any(|(_, inode)| inode.is_some()) {
+                let to = self.write_metadata(device, |filesystem| filesystem.encode_inodes(page))?;
+                self.point(INODE_FILE, page, to);
+            } else if self.inode(INODE_FILE)?.pointer(page, self.width) != NO_PAGE {
+                self.point(INODE_FILE, page, NO_PAGE);
+            }
+        }
+        self.write_pointers(device, INODE_FILE)?;
+        self.write_checkpoint(device)?;
+        for ino in std::mem::take(&mut self.dirty) {
+            self.inode_mut(ino).dirty = false;
+        }
+        self.pending = 0;
+        self.uncommitted = 0;
+        self.counters.commits += 1;
+        Ok(())
+    }
+
+    /// Writes the pages of directory `ino` that changed.
+    fn write_entries(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
+        let page_bytes = self.shape.page_bytes as usize;
+        let Some(directory) = self.directories.get_mut(&ino) else { return Ok(()) };
+        let dirty = std::mem::take(&mut directory.dirty);
+        // Encoding goes over all names.
+        let mut encoded =
+            if device.anything().is_some() { BTreeMap::new() } else { directory.encode(&dirty, page_bytes) };
+        for page in dirty {
+            let to = self.write_metadata(device, |_| encoded.remove(&page).unwrap_or_default())?;
+            self.point(ino, page, to);
+        }
+        Ok(())
+    }
+
+    /// Writes the leaves and the root of `ino` that changed.
+    fn write_pointers(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
+        let shape = self.shape;
+        for index in 0..self.inode(ino)?.leaves.len() {
+            let Some(leaf) = &self.inode(ino)?.leaves[index] else { continue };
+            if !leaf.dirty {
+                continue;
+            }
+            let to = self.write_metadata(device, |filesystem| {
+                let inode = filesystem.inodes[ino as usize].as_ref();
+                let leaf = inode.and_then(|inode| inode.leaves[index].as_ref()).expect("the leaf that is written");
+                pointers(shape, leaf.pointers.iter().copied())
+            })?;
+            self.space.own(to, ino, Part::Leaf(index as u32));
+            let leaf = self.inode_mut(ino).leaves[index].as_mut().expect("the leaf that was written");
+            leaf.dirty = false;
+            let old = std::mem::replace(&mut leaf.home, to);
+            self.space.disown(old);
+        }
+        let inode = self.inode(ino)?;
+        if inode.root_dirty && inode.leaves.len() > 1 {
+            let to = self.write_metadata(device, |filesystem| {
+                let inode = filesystem.inodes[ino as usize].as_ref().expect("the inode that is written");
+                let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
+                pointers(shape, homes)
+            })?;
+            self.space.own(to, ino, Part::Root);
+            let inode = self.inode_mut(ino);
+            inode.root_dirty = false;
+            let old = std::mem::replace(&mut inode.root, to);
+            self.space.disown(old);
+        }
+        Ok(())
+    }
+
+    /// The inodes of page `page` of the inode file, without its own, which stands in the checkpoint; those that it has room for
+    /// in turn.
+    fn inodes_in(&self, page: u32) -> impl Iterator<Item = (usize, Option<&Inode>)> {
+        let first = (page * self.inodes_per_page()) as usize;
+        (0..self.inodes_per_page() as usize).map(move |index| {
+            let own = first + index == INODE_FILE as usize;
+            (index, self.inodes.get(first + index).and_then(Option::as_ref).filter(|_| !own))
+        })
+    }
+
+    /// The bytes of page `page` of the inode file.
+    fn encode_inodes(&self, page: u32) -> Vec<u8> {
+        let mut bytes = vec![0; self.shape.page_bytes as usize];
+        for (index, inode) in self.inodes_in(page) {
+            if let Some(inode) = inode {
+                inode.encode(&mut bytes[index * INODE_BYTES..][..INODE_BYTES]);
+            }
+        }
+        bytes
+    }
+
+    fn write_checkpoint(&mut self, device: &mut dyn Device) -> Done<()> {
+        let anchors = Self::anchors(self.shape);
+        if self.anchor_next == self.shape.pages_per_block {
+            self.anchor = 1 - self.anchor;
+            self.anchor_next = 0;
+            device.trim(anchors[self.anchor])?;
+        }
+        let bytes = Checkpoint::encode(self.shape, self.sequence + 1, self.inode(INODE_FILE)?);
+        let contents = device.hold(&bytes);
+        device.barrier()?;
+        device.write(
+            anchors[self.anchor] * self.shape.pages_per_block + self.anchor_next,
+            &contents,
+            Purpose::Metadata,
+        )?;
+        device.barrier()?;
+        self.anchor_next += 1;
+        self.sequence += 1;
+        self.counters.metadata_pages += 1;
+        Ok(())
+    }
+}

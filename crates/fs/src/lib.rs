@@ -1,0 +1,527 @@
+//! The co-designed file system: page-granular out-of-place update above a device that maps blocks, and channels chosen by
+//! what the file system knows.
+//!
+//! Files and directories; inodes with direct, single and double indirect pointers that hold logical page addresses (STLPA);
+//! the state of every logical page (FTLPA); allocation in the updating block of a channel, which a [scheme](schemes) chooses,
+//! strictly ascending; an overwrite invalidates the old page, allocates a new one, updates the pointer and writes it, one
+//! command a page; garbage collection when less than 5 % is free, until 10 % more is, by moving the valid pages of the logical
+//! block with the fewest and a TRIM of the block. Source: co-design paper (Qiu et al.), Sec. III; systems.md, "codesign".
+//!
+//! **Durability.** The paper is silent; this is a copy-on-write tree. Nothing that is in use is ever overwritten: pages of
+//! files, pages of pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that names
+//! the inode of the inode file, from which everything is reached. Blocks are trimmed only after a commit, when nothing
+//! reaches them any more. So a power cut at any operation leaves the tree of the last commit, whole; [`FileSystem::sync`] is a
+//! commit. A roll-forward log would save pages a sync, not change what it promises.
+//!
+//! Sans-I/O: a [`Device`] does the reading and writing. Trace replay drives it ([`replay`]), tests in memory, a mount later.
+//!
+//! Ignored: owners, permissions, times, hard links, files that are open while they are unlinked; the memory of the host, in
+//! which all metadata stays once it was read, is taken to suffice.
+
+mod bytes;
+mod candidates;
+mod collect;
+mod commit;
+pub mod device;
+mod directory;
+pub mod imbalance;
+mod inode;
+pub mod layers;
+mod lifetimes;
+mod link;
+mod mount;
+mod names;
+pub mod replay;
+pub mod schemes;
+mod space;
+mod store;
+mod verify;
+
+use device::{Device, NO_PAGE, Purpose, Shape};
+use directory::Directory;
+pub use directory::LONGEST_NAME;
+pub use inode::Kind;
+use inode::{Inode, Leaf, Place, most_pages, place};
+use lifetimes::Lifetimes;
+use palimpsest_flash::geometry::FileGroup;
+use palimpsest_flash::nand::Halt;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::units::Nanos;
+use schemes::{Scheme, View};
+pub use space::Status;
+use space::{Part, Space};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The inode file: its pages hold all other inodes.
+const INODE_FILE: u32 = 0;
+/// The root directory.
+pub const ROOT: u32 = 1;
+/// Pages written between two looks at the free space.
+const WRITE_STEP: usize = 32;
+
+/// Why the file system did not do something.
+#[derive(Debug)]
+pub enum Fault {
+    /// Flash stopped; after a power cut the file system must be mounted again.
+    Halt(Halt),
+    /// There is no room.
+    Full,
+    /// There is no such name, or no such inode.
+    NotFound,
+    /// The name is taken.
+    Exists,
+    /// A directory was expected.
+    NotDirectory,
+    /// A file was expected.
+    IsDirectory,
+    /// The directory has entries.
+    NotEmpty,
+    /// The file would be larger than pointers reach.
+    TooLarge,
+    /// The name is empty, longer than [`LONGEST_NAME`] bytes or a page, or holds a slash or a zero; or a directory would move
+    /// into itself.
+    Invalid,
+    /// There is no file system of this shape on the device.
+    NotFormatted,
+    /// What the device holds is no file system that this program wrote.
+    Corrupt(&'static str),
+}
+
+impl From<Halt> for Fault {
+    fn from(halt: Halt) -> Self {
+        Fault::Halt(halt)
+    }
+}
+
+/// Result of what the file system does.
+pub type Done<T> = Result<T, Fault>;
+
+/// When garbage is collected, in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Collection starts when fewer pages are free.
+    pub start: u64,
+    /// It stops when so many more are.
+    pub gain: u64,
+}
+
+/// What the file system counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Blocks cleaned.
+    pub collected: u64,
+    /// Blocks trimmed.
+    pub trimmed: u64,
+    /// Pages of files moved by collection.
+    pub moved_pages: u64,
+    /// Pages of files written.
+    pub data_pages: u64,
+    /// Pages of metadata written, checkpoints among them.
+    pub metadata_pages: u64,
+    /// Commits.
+    pub commits: u64,
+}
+
+/// A mounted file system.
+pub struct FileSystem {
+    shape: Shape,
+    /// Pointers of a page.
+    width: u32,
+    thresholds: Thresholds,
+    scheme: Box<dyn Scheme>,
+    /// The channel whose turn it is, for data and for metadata.
+    turn: u32,
+    metadata_turn: u32,
+    issued: Vec<u64>,
+    space: Space,
+    inodes: Vec<Option<Inode>>,
+    /// Inode numbers below the length of `inodes` that are free.
+    unused: BTreeSet<u32>,
+    directories: BTreeMap<u32, Directory>,
+    /// Inodes of which something differs from what the device holds.
+    dirty: BTreeSet<u32>,
+    /// Pages of the inode file that differ.
+    dirty_inode_pages: BTreeSet<u32>,
+    /// Pages that a commit would write now, at the most.
+    pending: u64,
+    /// Number of the last commit.
+    sequence: u64,
+    /// Which of the anchors holds it, and how many of its pages are written.
+    anchor: usize,
+    anchor_next: u32,
+    collecting: bool,
+    /// Blocks cleaned since the last commit.
+    uncommitted: u32,
+    counters: Counters,
+    /// How long pages of files live, where the layer below wants to know.
+    lifetimes: Option<Lifetimes>,
+}
+
+impl FileSystem {
+    fn new(shape: Shape, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Self {
+        assert!(shape.page_bytes >= 512 && shape.blocks_per_channel >= 2, "a shape that the file system can use");
+        let mut filesystem = FileSystem {
+            shape,
+            width: shape.page_bytes / 4,
+            thresholds,
+            scheme,
+            turn: 0,
+            metadata_turn: 0,
+            issued: vec![0; shape.channels as usize],
+            space: Space::new(shape, Self::anchors(shape)),
+            inodes: Vec::new(),
+            unused: BTreeSet::new(),
+            directories: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            dirty_inode_pages: BTreeSet::new(),
+            pending: 0,
+            sequence: 0,
+            anchor: 0,
+            anchor_next: 0,
+            collecting: false,
+            uncommitted: 0,
+            counters: Counters::default(),
+            lifetimes: None,
+        };
+        filesystem.inodes.push(Some(Inode::new(Kind::File, shape.channels)));
+        filesystem
+    }
+
+    /// The two blocks that checkpoints go to in turn, on different channels where there are several.
+    fn anchors(shape: Shape) -> [u32; 2] {
+        [0, if shape.channels > 1 { shape.blocks_per_channel } else { 1 }]
+    }
+
+    /// Pages that are never filled with files: an updating block a lane may be half empty, and a collection needs room for what
+    /// it moves and for the commit behind it.
+    fn reserve(shape: Shape) -> u64 {
+        u64::from(shape.channels * (shape.lanes + 1) + 12) * u64::from(shape.pages_per_block)
+    }
+
+    /// Pages that files and metadata may take on a device of `shape`; negative where it is too small.
+    pub fn capacity(shape: Shape) -> i64 {
+        i64::from(shape.pages()) - 2 * i64::from(shape.pages_per_block) - Self::reserve(shape) as i64
+    }
+
+    /// Pages that a collection may need at once: the valid pages of a block, a leaf, a root and two pages of the inode file for
+    /// each, and an updating block of metadata.
+    fn critical(&self) -> u64 {
+        7 * u64::from(self.shape.pages_per_block) + 4
+    }
+
+    /// From now on the device hears of pages that are free once a commit has freed them, not only of whole blocks. What a power
+    /// cut kept from it goes with its block.
+    pub fn discards_pages(&mut self) {
+        self.space.note_freed();
+    }
+
+    /// From now on the device hears how long what is written will live.
+    pub fn foretells(&mut self) {
+        let mut lifetimes = Lifetimes::default();
+        for (ino, inode) in self.inodes.iter().enumerate().skip(ROOT as usize) {
+            if let Some(inode) = inode.as_ref().filter(|inode| inode.kind == Kind::File) {
+                inode.pages(self.width).for_each(|_| lifetimes.born(ino as u32));
+            }
+        }
+        self.lifetimes = Some(lifetimes);
+    }
+
+    /// The file `ino`, which is new, is likely to share the fate of its kin.
+    pub fn set_kin(&mut self, ino: u32, kin: FileGroup) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.begin(ino, kin);
+        }
+    }
+
+    /// The device's shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// What was counted since the mount.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Number of the last commit.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether a commit would change anything.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty() || !self.dirty_inode_pages.is_empty()
+    }
+
+    /// Status of logical page `page`.
+    pub fn status(&self, page: u32) -> Status {
+        self.space.status(page)
+    }
+
+    /// Free pages of `channel`.
+    pub fn free_in(&self, channel: u32) -> u64 {
+        self.space.free_in(channel)
+    }
+
+    /// Bytes that the table of page states takes, at two bits a page.
+    pub fn status_bytes(&self) -> u64 {
+        u64::from(self.shape.pages()).div_ceil(4)
+    }
+
+    /// Every file, as the logical pages that hold it.
+    pub fn files(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+        let inodes = self.inodes.iter().skip(ROOT as usize).flatten().filter(|inode| inode.kind == Kind::File);
+        inodes.map(|inode| inode.pages(self.width).map(|(_, pointer)| pointer))
+    }
+
+    fn inode(&self, ino: u32) -> Done<&Inode> {
+        self.inodes.get(ino as usize).and_then(Option::as_ref).ok_or(Fault::NotFound)
+    }
+
+    fn inode_mut(&mut self, ino: u32) -> &mut Inode {
+        self.inodes[ino as usize].as_mut().expect("an inode that exists")
+    }
+
+    fn file(&self, ino: u32) -> Done<&Inode> {
+        let inode = self.inode(ino)?;
+        if inode.kind == Kind::File && ino != INODE_FILE { Ok(inode) } else { Err(Fault::IsDirectory) }
+    }
+
+    /// Kind and length in bytes of `ino`.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`].
+    pub fn stat(&self, ino: u32) -> Done<(Kind, u64)> {
+        self.inode(ino).map(|inode| (inode.kind, inode.size))
+    }
+
+    /// The logical page that holds page `page` of the file `ino`; `None` for a hole.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`].
+    pub fn locate(&self, ino: u32, page: u32) -> Done<Option<u32>> {
+        let pointer = self.file(ino)?.pointer(page, self.width);
+        Ok((pointer != NO_PAGE).then_some(pointer))
+    }
+
+    /// Pages of the largest file.
+    pub fn most_pages(&self) -> u32 {
+        most_pages(self.width)
+    }
+
+    /// Something in the record of `ino` changed.
+    fn touch(&mut self, ino: u32) {
+        // What was touched since the last commit needs no more.
+        if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
+            self.dirty.insert(ino);
+            self.pending += 2;
+            self.touch_record(ino);
+        }
+    }
+
+    /// The page of the inode file that holds `ino` must be written.
+    fn touch_record(&mut self, ino: u32) {
+        if ino != INODE_FILE && self.dirty_inode_pages.insert(ino / self.inodes_per_page()) {
+            self.pending += 3;
+        }
+    }
+
+    fn inodes_per_page(&self) -> u32 {
+        self.shape.page_bytes / inode::INODE_BYTES as u32
+    }
+
+    /// Sets the pointer of page `page` of `ino`, and drops what it pointed to.
+    fn point(&mut self, ino: u32, page: u32, to: u32) {
+        let width = self.width;
+        self.touch(ino);
+        let shape = self.shape;
+        let inode = self.inodes[ino as usize].as_mut().expect("an inode that exists");
+        let mut dirtied = 0;
+        let old = match place(page, width) {
+            Place::Direct(index) => std::mem::replace(&mut inode.direct[index], to),
+            Place::Leaf(leaf, index) => {
+                if inode.leaves.len() <= leaf {
+                    inode.leaves.resize(leaf + 1, None);
+                }
+                let entry = inode.leaves[leaf].get_or_insert_with(|| Leaf {
+                    pointers: vec![NO_PAGE; width as usize].into(),
+                    used: 0,
+                    home: NO_PAGE,
+                    dirty: false,
+                });
+                dirtied += u64::from(!std::mem::replace(&mut entry.dirty, true));
+                if leaf > 0 {
+                    dirtied += u64::from(!std::mem::replace(&mut inode.root_dirty, true));
+                }
+                let old = std::mem::replace(&mut entry.pointers[index], to);
+                entry.used = entry.used + u32::from(to != NO_PAGE) - u32::from(old != NO_PAGE);
+                old
+            }
+        };
+        if old != NO_PAGE {
+            inode.channels[shape.channel(old) as usize] -= 1;
+        }
+        let is_data = inode.kind == Kind::File && ino != INODE_FILE;
+        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, is_data && old != NO_PAGE, to) {
+            lifetimes.died(ino);
+        }
+        if to != NO_PAGE {
+            inode.channels[shape.channel(to) as usize] += 1;
+            self.space.own(to, ino, Part::Page(page));
+        }
+        self.pending += dirtied;
+        self.space.disown(old);
+        self.prune(ino, page);
+    }
+
+    /// Drops the leaf of `page` where all its pointers are holes, and the root where there is no leaf behind it.
+    fn prune(&mut self, ino: u32, page: u32) {
+        let Place::Leaf(leaf, _) = place(page, self.width) else { return };
+        let inode = self.inodes[ino as usize].as_mut().expect("an inode that exists");
+        if inode.leaves[leaf].as_ref().is_none_or(|leaf| leaf.used > 0) {
+            return;
+        }
+        let home = inode.leaves[leaf].take().map_or(NO_PAGE, |leaf| leaf.home);
+        while inode.leaves.last().is_some_and(Option::is_none) {
+            inode.leaves.pop();
+        }
+        let mut root = NO_PAGE;
+        if inode.leaves.len() <= 1 {
+            root = std::mem::replace(&mut inode.root, NO_PAGE);
+            inode.root_dirty = false;
+        }
+        self.space.disown(home);
+        self.space.disown(root);
+    }
+
+    /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
+    /// stays.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    pub fn write_pages(&mut self, device: &mut dyn Device, ino: u32, pages: &[u32], contents: &[Data]) -> Done<()> {
+        self.file(ino)?;
+        if pages.iter().any(|&page| page >= self.most_pages()) {
+            return Err(Fault::TooLarge);
+        }
+        let per_page = self.shape.subpages_per_page as usize;
+        assert_eq!(contents.len(), pages.len() * per_page, "contents of every page");
+        let holes = pages.iter().filter(|&&page| self.inode(ino).is_ok_and(|i| i.pointer(page, self.width) == NO_PAGE));
+        let holes = holes.count() as u64;
+        self.admit(device, holes + 4 + holes.min(2 + holes / u64::from(self.width)))?;
+        self.collect_in_turn(device)?;
+        let channels = self.place(device, ino, pages);
+        if let Some(lifetimes) = &self.lifetimes {
+            device.will_live(lifetimes.expect(ino));
+        }
+        let steps =
+            pages.chunks(WRITE_STEP).zip(channels.chunks(WRITE_STEP)).zip(contents.chunks(WRITE_STEP * per_page));
+        for ((pages, channels), contents) in steps {
+            // Of the pages each may lie in a leaf of its own.
+            self.make_room(device, 2 * pages.len() as u64 + 8)?;
+            for ((&page, &channel), contents) in pages.iter().zip(channels).zip(contents.chunks(per_page)) {
+                let to = self.space.allocate(channel).ok_or(Fault::Full)?;
+                device.write(to, contents, Purpose::Data)?;
+                self.counters.data_pages += 1;
+                let overwrites = self.inode(ino)?.pointer(page, self.width) != NO_PAGE;
+                if let Some(lifetimes) = &mut self.lifetimes {
+                    if overwrites {
+                        lifetimes.died(ino);
+                    }
+                    lifetimes.born(ino);
+                }
+                self.point(ino, page, to);
+            }
+        }
+        Ok(())
+    }
+
+    /// The channel of each of `pages`.
+    fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32]) -> Vec<u32> {
+        let channels = self.shape.channels;
+        let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
+        let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
+        let (write_time, read_time) = device.page_times();
+        let crowded = self.avoided(device);
+        let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
+        let mut file = inode.channels.clone();
+        for &page in pages {
+            // What is overwritten is invalid before its successor is placed.
+            match inode.pointer(page, self.width) {
+                NO_PAGE => {}
+                old => {
+                    let held = &mut file[self.shape.channel(old) as usize];
+                    *held = held.saturating_sub(1);
+                }
+            }
+        }
+        let count = pages.len() as u32;
+        let deep = self.scheme.goes_deep(count);
+        let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
+        while placed.len() < pages.len() {
+            let (issued, turn) = (&self.issued, self.turn);
+            let view = View {
+                pages: count,
+                file: &file,
+                given: &given,
+                issued,
+                reading: &reading,
+                work: &work,
+                read_time,
+                crowded: &crowded,
+                turn,
+            };
+            let channel = self.scheme.choose(&view);
+            let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
+            placed.extend((0..pages).map(|_| channel));
+            file[channel as usize] += pages;
+            given[channel as usize] += pages;
+            work[channel as usize] += Nanos::from(pages) * write_time;
+            self.issued[channel as usize] += u64::from(pages);
+            self.turn = (channel + 1) % channels;
+        }
+        placed
+    }
+
+    /// Whether a write of `pages` pages gives each channel all of its pages at once, in the order in which they are handed over.
+    pub fn goes_deep(&self, pages: u32) -> bool {
+        self.scheme.goes_deep(pages)
+    }
+
+    /// `pages` pages of files were read from `channel`: schemes count what is issued to a channel.
+    pub fn note_read(&mut self, channel: u32, pages: u32) {
+        self.issued[channel as usize] += u64::from(pages);
+    }
+
+    /// Makes the page `page` of the file `ino` a hole.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    pub fn punch(&mut self, device: &mut dyn Device, ino: u32, page: u32) -> Done<()> {
+        if self.file(ino)?.pointer(page, self.width) != NO_PAGE {
+            self.make_room(device, 8)?;
+            self.point(ino, page, NO_PAGE);
+        }
+        Ok(())
+    }
+
+    /// Makes the file `ino` at least `bytes` long.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`].
+    pub fn extend(&mut self, ino: u32, bytes: u64) -> Done<()> {
+        if self.file(ino)?.size < bytes {
+            self.inode_mut(ino).size = bytes;
+            self.touch(ino);
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable that was done so far.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn sync(&mut self, device: &mut dyn Device) -> Done<()> {
+        self.commit(device)
+    }
+}

@@ -1,0 +1,397 @@
+//! The device of the file system in a run: a layer that offers pages, over the flash of the run.
+//!
+//! Commands are timed: what a commit writes comes before its checkpoint, and that before the trims ([`Link::barrier`]). Each
+//! *command group*, the consecutive commands of a request to one channel, waits for the hand-over of the FTL's memory from one
+//! module to the next, which takes `fs.dispatch_overhead` and is one at a time for the whole device (co-design paper, Sec.
+//! III-C.3). Ignored: the link between host and device for what the file system itself reads and writes.
+//!
+//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command group of its
+//! own: they wait in [`Run`] until something else comes.
+//!
+//! Metadata are bytes. Where flash stores fingerprints, their bytes are remembered here under the fingerprint; where it stores
+//! nothing, nothing can be mounted.
+
+use super::device::{Device, Purpose, Shape};
+use super::store::Store;
+use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::data::{Data, Payload};
+use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::rng::mix;
+use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::plan::inner::{Inner, Life};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the link remembers between calls.
+pub(super) struct Link {
+    pub shape: Shape,
+    pub overhead: Nanos,
+    /// When the memory of the FTL is handed over next at the earliest.
+    free_at: Nanos,
+    /// The channel of the present group, and when its commands may start.
+    group: Option<(u32, Gate)>,
+    /// Command groups so far.
+    pub groups: u64,
+    /// Closes when everything written since the last barrier is durable.
+    epoch: Gate,
+    /// What comes now follows it.
+    before: Gate,
+    /// Contents of the host that are still being read, for each page of data to be written in turn.
+    pub arrived: VecDeque<Gate>,
+    /// Blocks trimmed in each channel, each of which the block map erases.
+    pub wear: Vec<u64>,
+    /// Time that a page takes on the bus, to be read, and to be programmed, low and high pages alike.
+    moving: Nanos,
+    reading: Nanos,
+    programming: Nanos,
+    /// Bytes by fingerprint, and the fingerprints in each page that was written.
+    held: BTreeMap<u64, Box<[u8]>>,
+    holders: BTreeMap<u32, Vec<u64>>,
+    fingerprints: u64,
+    /// What waits to be written as one command.
+    run: Option<Run>,
+    /// How long the pages of files that are written now will live.
+    life: Life,
+}
+
+/// Consecutive pages that are written, or moved, together.
+struct Run {
+    first: u32,
+    pages: u32,
+    contents: Vec<Data>,
+    /// Where they are moved from.
+    from: Option<u32>,
+    cause: Cause,
+    life: Life,
+    /// Their contents have arrived when these close.
+    arrived: Vec<Gate>,
+}
+
+/// Pages of a run at the most.
+const LONGEST_RUN: u32 = 256;
+
+impl Link {
+    /// A link to a device of `shape` made of `part`.
+    pub fn new(shape: Shape, part: &Part, overhead: Nanos) -> Self {
+        Link {
+            shape,
+            overhead,
+            free_at: 0,
+            group: None,
+            groups: 0,
+            epoch: Gate::NONE,
+            before: Gate::NONE,
+            arrived: VecDeque::new(),
+            wear: vec![0; shape.channels as usize],
+            moving: part.bus_rate.time_for(u64::from(part.page_bytes)),
+            reading: (part.t_read + part.t_read_high) / 2,
+            programming: (part.t_program + part.t_program_high) / 2,
+            held: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            fingerprints: 0,
+            run: None,
+            life: Life::Unknown,
+        }
+    }
+
+    /// A request of the host begins: its commands are a group of their own.
+    pub fn begin(&mut self) {
+        self.group = None;
+        self.run = None;
+        self.arrived.clear();
+    }
+
+    /// The power failed: nothing is under way.
+    pub fn restart(&mut self) {
+        self.begin();
+        (self.epoch, self.before) = (Gate::NONE, Gate::NONE);
+    }
+
+    /// The gate that commands to `channel` follow.
+    pub fn hand_over(&mut self, io: &mut Io, channel: u32) -> Gate {
+        match self.group {
+            Some((present, gate)) if present == channel => gate,
+            _ => {
+                self.groups += 1;
+                let mut gate = Gate::NONE;
+                if self.overhead > 0 {
+                    gate = io.gate();
+                }
+                if !gate.is_none() {
+                    self.free_at = self.free_at.max(io.now()) + self.overhead;
+                    io.delay(gate, self.free_at);
+                }
+                self.group = Some((channel, gate));
+                gate
+            }
+        }
+    }
+
+    /// A gate that closes with those of `gates` that are open; none where all have closed.
+    fn all_of(io: &mut Io, gates: &[Gate]) -> Gate {
+        let mut open = gates.iter().copied().filter(|&gate| io.is_open(gate));
+        match (open.next(), open.next()) {
+            (None, _) => Gate::NONE,
+            (Some(gate), None) => gate,
+            _ => {
+                let all = io.gate();
+                gates.iter().for_each(|&gate| io.link(gate, all));
+                all
+            }
+        }
+    }
+
+    /// The request that is served also waits for everything written since the last barrier, and for that.
+    pub fn wait_for_all(&mut self, io: &mut Io) {
+        let request = io.request();
+        io.link(self.epoch, request);
+        io.link(self.before, request);
+    }
+}
+
+/// The device for the time of a call.
+pub(super) struct Attached<'a> {
+    pub io: &'a mut Io,
+    pub store: &'a mut dyn Store,
+    pub link: &'a mut Link,
+}
+
+impl Attached<'_> {
+    /// Programs the pages from `page` on, after `after` and what every command follows.
+    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, life: Life, after: Gate) -> Flash<()> {
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
+        let after = Link::all_of(self.io, &[after, group, before]);
+        let done = self.io.gate();
+        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, life })?;
+        // Where nothing signals it, the layer's memory holds what was written, and keeps it.
+        let done = self.io.used(done);
+        self.wait_for(done);
+        if cause == Cause::Host {
+            let request = self.io.request();
+            self.io.link(if done.is_none() { after } else { done }, request);
+        }
+        Ok(())
+    }
+
+    /// The next barrier waits for `done`.
+    fn wait_for(&mut self, done: Gate) {
+        if done.is_none() {
+            return;
+        }
+        if !self.io.is_open(self.link.epoch) {
+            self.link.epoch = self.io.gate();
+        }
+        self.io.link(done, self.link.epoch);
+    }
+
+    /// Puts a page to be written, or moved, behind the run that waits, if it goes on there; else begins another one.
+    fn gather(&mut self, page: Run) -> Flash<()> {
+        let fits = self.link.run.as_ref().is_some_and(|run| {
+            let moves_on = match (run.from, page.from) {
+                (None, None) => true,
+                (Some(from), Some(next)) => from + run.pages == next,
+                _ => false,
+            };
+            let alike = (run.cause, run.life) == (page.cause, page.life);
+            moves_on && alike && run.first + run.pages == page.first && run.pages < LONGEST_RUN
+        });
+        if !fits {
+            self.submit()?;
+            self.link.run = Some(page);
+        } else if let Some(run) = &mut self.link.run {
+            run.pages += 1;
+            run.contents.extend(page.contents);
+            run.arrived.extend(page.arrived);
+        }
+        Ok(())
+    }
+
+    /// Gives the run that waits to the layer.
+    pub fn submit(&mut self) -> Flash<()> {
+        let Some(mut run) = self.link.run.take() else { return Ok(()) };
+        self.link.group = None;
+        if let Some(from) = run.from {
+            let sectors = run.pages * (self.link.shape.page_bytes / SECTOR_BYTES as u32);
+            run.arrived.push(self.fetch(from, sectors, Cause::Gc, &mut run.contents)?);
+        }
+        let after = Link::all_of(self.io, &run.arrived);
+        self.program(run.first, &run.contents, run.cause, run.life, after)
+    }
+
+    /// Reads pages to be written elsewhere; returns the gate that closes when they have arrived.
+    fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let (after, signal) = (Link::all_of(self.io, &[group]), self.io.gate());
+        self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, life: Life::Unknown })?;
+        Ok(self.io.used(signal))
+    }
+
+    /// The dies of `channel`: every so many, as [`palimpsest_flash::geometry::Geometry::channel_of_die`] says.
+    fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
+        let geometry = self.io.geometry();
+        (channel..geometry.dies()).step_by(geometry.channels as usize)
+    }
+}
+
+impl Device for Attached<'_> {
+    fn shape(&self) -> Shape {
+        self.link.shape
+    }
+
+    fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()> {
+        let (cause, life, arrived) = match purpose {
+            Purpose::Data => (Cause::Host, self.link.life, self.link.arrived.pop_front().unwrap_or(Gate::NONE)),
+            Purpose::Metadata => {
+                if self.io.nand().payload() == Payload::Tag {
+                    self.link.holders.insert(page, contents.iter().map(|data| data.0).collect());
+                }
+                (Cause::Metadata, Life::Metadata, Gate::NONE)
+            }
+        };
+        if !self.store.takes_runs() {
+            return self.program(page, contents, cause, life, arrived);
+        }
+        let (contents, arrived) = (contents.to_vec(), vec![arrived]);
+        self.gather(Run { first: page, pages: 1, contents, from: None, cause, life, arrived })
+    }
+
+    fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool> {
+        self.submit()?;
+        if !self.store.holds(page) {
+            return Ok(false);
+        }
+        let cause = if purpose == Purpose::Metadata { Cause::Metadata } else { Cause::Host };
+        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let after = Link::all_of(self.io, &[group]);
+        contents.clear();
+        let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
+        let inner = Inner { cause, after, signal: Gate::NONE, life: Life::Unknown };
+        self.store.read(self.io, page, 0, sectors, contents, inner)?;
+        Ok(true)
+    }
+
+    fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
+        if self.store.takes_runs() {
+            let (cause, life) = (Cause::Gc, Life::Moved);
+            let page =
+                Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, life, arrived: Vec::new() };
+            return self.gather(page);
+        }
+        let mut contents = Vec::new();
+        let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
+        let read = self.fetch(from, sectors, Cause::Gc, &mut contents)?;
+        self.program(to, &contents, Cause::Gc, Life::Moved, read)
+    }
+
+    fn barrier(&mut self) -> Flash<()> {
+        self.submit()?;
+        let signal = self.io.gate();
+        self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, life: Life::Unknown })?;
+        let signal = self.io.used(signal);
+        self.wait_for(signal);
+        self.link.before = Link::all_of(self.io, &[self.link.epoch, self.link.before]);
+        self.link.epoch = Gate::NONE;
+        Ok(())
+    }
+
+    fn trim(&mut self, block: u32) -> Flash<()> {
+        self.submit()?;
+        let pages = self.link.shape.pages_per_block;
+        let after = Link::all_of(self.io, &[self.link.before]);
+        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, life: Life::Unknown };
+        self.store.trim_block(self.io, block, inner)?;
+        self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
+        let holders = &mut self.link.holders;
+        for page in block * pages..(block + 1) * pages {
+            for fingerprint in holders.remove(&page).unwrap_or_default() {
+                self.link.held.remove(&fingerprint);
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, page: u32, pages: u32) -> Flash<()> {
+        self.submit()?;
+        self.store.discard(self.io, page, pages)
+    }
+
+    fn will_live(&mut self, life: Life) {
+        self.link.life = life;
+    }
+
+    fn written(&self, block: u32) -> u32 {
+        self.store.written(self.io, block)
+    }
+
+    fn anything(&self) -> Option<Vec<Data>> {
+        let none = self.io.nand().payload() == Payload::None;
+        none.then(|| vec![Data::ZERO; self.link.shape.subpages_per_page as usize])
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Vec<Data> {
+        let width = bytes.len() / self.link.shape.subpages_per_page as usize;
+        let payload = self.io.nand().payload();
+        let subpages = bytes.chunks_exact(width);
+        subpages
+            .map(|subpage| match payload {
+                Payload::None => Data::ZERO,
+                Payload::Bytes => self.io.keep(subpage),
+                Payload::Tag => {
+                    self.link.fingerprints += 1;
+                    // Those of the host's data come from the same space by chance only.
+                    let fingerprint = mix(self.link.fingerprints ^ u64::MAX << 40).max(1);
+                    self.link.held.insert(fingerprint, subpage.into());
+                    Data(fingerprint)
+                }
+            })
+            .collect()
+    }
+
+    fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(self.link.shape.page_bytes as usize);
+        for data in contents {
+            match self.io.nand().payload() {
+                Payload::None => return None,
+                Payload::Tag => bytes.extend_from_slice(self.link.held.get(&data.0)?),
+                Payload::Bytes => match self.io.nand().buffered(*data) {
+                    Some(subpage) => bytes.extend_from_slice(subpage),
+                    None => {
+                        let width = self.link.shape.page_bytes / self.link.shape.subpages_per_page;
+                        bytes.extend(std::iter::repeat_n(0, width as usize));
+                    }
+                },
+            }
+        }
+        Some(bytes)
+    }
+
+    fn reading(&self, channel: u32) -> bool {
+        self.dies_of(channel).any(|die| self.io.reading(die) > 0)
+    }
+
+    /// Channels move data while their dies work: whichever has more to do.
+    fn queued(&self, channel: u32) -> Nanos {
+        let (mut bus, mut array, mut dies) = (0, 0, 0);
+        for die in self.dies_of(channel) {
+            let reads = Nanos::from(self.io.reading(die));
+            let others = Nanos::from(self.io.load(die)) - reads;
+            bus += (reads + others) * self.link.moving;
+            array += reads * self.link.reading + others * self.link.programming;
+            dies += 1;
+        }
+        bus.max(array / dies)
+    }
+
+    fn page_times(&self) -> (Nanos, Nanos) {
+        let geometry = self.io.geometry();
+        let dies = Nanos::from(geometry.dies() / geometry.channels);
+        let moving = self.link.moving;
+        (moving.max(self.link.programming / dies), moving.max(self.link.reading / dies))
+    }
+
+    fn wear(&self, channel: u32) -> u64 {
+        self.link.wear[channel as usize]
+    }
+}

@@ -1,0 +1,202 @@
+//! Names: directories, and what is done by name.
+
+use super::device::Device;
+use super::directory::{Directory, LONGEST_NAME};
+use super::inode::{Inode, Kind};
+use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
+use palimpsest_flash::geometry::FileGroup;
+
+/// Pages that one change of a directory may make a commit write more, the inode's own apart.
+const ENTRY_PAGES: u64 = 8;
+
+impl FileSystem {
+    fn directory(&self, ino: u32) -> Done<&Directory> {
+        match self.directories.get(&ino) {
+            Some(directory) => Ok(directory),
+            None => Err(self.inode(ino).map_or_else(|fault| fault, |_| Fault::NotDirectory)),
+        }
+    }
+
+    /// The inode called `name` in directory `parent`.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
+    pub fn lookup(&self, parent: u32, name: &str) -> Done<u32> {
+        self.directory(parent)?.get(name).ok_or(Fault::NotFound)
+    }
+
+    /// Names and inodes of directory `ino`, in order.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
+    pub fn list(&self, ino: u32) -> Done<impl Iterator<Item = (&str, u32)>> {
+        Ok(self.directory(ino)?.iter())
+    }
+
+    /// The inode at `path`: names with slashes between, from the root.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
+    pub fn resolve(&self, path: &str) -> Done<u32> {
+        path.split('/').filter(|name| !name.is_empty()).try_fold(ROOT, |ino, name| self.lookup(ino, name))
+    }
+
+    /// Creates an empty file or directory called `name` in `parent`; returns its inode.
+    ///
+    /// # Errors
+    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and what flash says.
+    pub fn create(&mut self, device: &mut dyn Device, parent: u32, name: &str, kind: Kind) -> Done<u32> {
+        self.check_name(name)?;
+        if self.directory(parent)?.get(name).is_some() {
+            return Err(Fault::Exists);
+        }
+        self.admit(device, ENTRY_PAGES)?;
+        let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
+        if next / self.inodes_per_page() >= self.most_pages() {
+            return Err(Fault::Full);
+        }
+        self.admit_entry(parent)?;
+        self.make_room(device, ENTRY_PAGES)?;
+        self.insert_inode(next, Inode::new(kind, self.shape.channels));
+        self.touch(next);
+        self.insert_entry(parent, name, next);
+        Ok(next)
+    }
+
+    fn check_name(&self, name: &str) -> Done<()> {
+        let most = LONGEST_NAME.min(self.shape.page_bytes as usize - 16);
+        let wrong = name.is_empty() || name.len() > most || name.contains(['/', '\0']) || name == "." || name == "..";
+        if wrong { Err(Fault::Invalid) } else { Ok(()) }
+    }
+
+    /// Whether the directory `ino` may take one page more.
+    fn admit_entry(&self, ino: u32) -> Done<()> {
+        if self.directory(ino)?.pages() < self.most_pages() { Ok(()) } else { Err(Fault::Full) }
+    }
+
+    /// `ino` exists from now on.
+    pub(super) fn insert_inode(&mut self, ino: u32, inode: Inode) {
+        while self.inodes.len() <= ino as usize {
+            self.unused.insert(self.inodes.len() as u32);
+            self.inodes.push(None);
+        }
+        self.unused.remove(&ino);
+        if inode.kind == Kind::Directory {
+            self.directories.insert(ino, Directory::default());
+        }
+        self.inodes[ino as usize] = Some(inode);
+    }
+
+    fn change_entries(&mut self, ino: u32, change: impl FnOnce(&mut Directory)) {
+        let directory = self.directories.get_mut(&ino).expect("a directory");
+        let before = directory.dirty.len();
+        change(directory);
+        let dirtied = directory.dirty.len() - before;
+        let bytes = u64::from(directory.pages()) * u64::from(self.shape.page_bytes);
+        self.inode_mut(ino).size = bytes;
+        // The page, and the leaf and root that it may need.
+        self.pending += 3 * dirtied as u64;
+        self.touch(ino);
+    }
+
+    fn insert_entry(&mut self, parent: u32, name: &str, ino: u32) {
+        let page_bytes = self.shape.page_bytes as usize;
+        self.change_entries(parent, |directory| directory.insert(name, ino, page_bytes));
+    }
+
+    /// Removes the file called `name` from `parent`, with its contents.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and what flash says.
+    pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
+        let ino = self.lookup(parent, name)?;
+        self.file(ino)?;
+        self.make_room(device, ENTRY_PAGES)?;
+        self.change_entries(parent, |directory| directory.remove(name));
+        self.discard(ino);
+        Ok(())
+    }
+
+    /// Removes the empty directory called `name` from `parent`.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and what flash says.
+    pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
+        let ino = self.lookup(parent, name)?;
+        if !self.directory(ino)?.is_empty() {
+            return Err(Fault::NotEmpty);
+        }
+        self.make_room(device, ENTRY_PAGES)?;
+        self.change_entries(parent, |directory| directory.remove(name));
+        self.discard(ino);
+        Ok(())
+    }
+
+    /// Frees `ino` and everything that it points to.
+    fn discard(&mut self, ino: u32) {
+        self.cut(ino, 0);
+        self.directories.remove(&ino);
+        self.touch_record(ino);
+        self.dirty.remove(&ino);
+        self.inodes[ino as usize] = None;
+        self.unused.insert(ino);
+        self.set_kin(ino, FileGroup::default());
+    }
+
+    /// Makes all pages of `ino` from `page` on holes.
+    pub(super) fn cut(&mut self, ino: u32, page: u32) {
+        let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
+        let rest: Vec<u32> = inode.pages(self.width).map(|(page, _)| page).filter(|&at| at >= page).collect();
+        // From the end, so that leaves go one after the other.
+        for &page in rest.iter().rev() {
+            self.point(ino, page, NO_PAGE);
+        }
+    }
+
+    /// Renames `name` of `parent` to `new_name` of `new_parent`. A file replaces a file, a directory an empty directory.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], [`Fault::NotEmpty`], [`Fault::Full`];
+    /// [`Fault::Invalid`] for a wrong name, and where a directory would move into itself.
+    pub fn rename(
+        &mut self,
+        device: &mut dyn Device,
+        parent: u32,
+        name: &str,
+        new_parent: u32,
+        new_name: &str,
+    ) -> Done<()> {
+        self.check_name(new_name)?;
+        let ino = self.lookup(parent, name)?;
+        let kind = self.inode(ino)?.kind;
+        let replaced = self.directory(new_parent)?.get(new_name);
+        if replaced == Some(ino) {
+            return Ok(());
+        }
+        if kind == Kind::Directory && self.is_below(new_parent, ino) {
+            return Err(Fault::Invalid);
+        }
+        self.admit(device, 2 * ENTRY_PAGES)?;
+        self.admit_entry(new_parent)?;
+        self.make_room(device, 2 * ENTRY_PAGES)?;
+        match (kind, replaced.map(|ino| self.inode(ino).map(|inode| inode.kind))) {
+            (Kind::File, Some(Ok(Kind::Directory))) => return Err(Fault::IsDirectory),
+            (Kind::Directory, Some(Ok(Kind::File))) => return Err(Fault::NotDirectory),
+            (Kind::File, Some(_)) => self.unlink(device, new_parent, new_name)?,
+            (Kind::Directory, Some(_)) => self.remove_directory(device, new_parent, new_name)?,
+            (_, None) => {}
+        }
+        self.change_entries(parent, |directory| directory.remove(name));
+        self.insert_entry(new_parent, new_name, ino);
+        Ok(())
+    }
+
+    /// Whether `ino` is `above`, or lies below it.
+    fn is_below(&self, ino: u32, above: u32) -> bool {
+        if ino == above {
+            return true;
+        }
+        let Some(directory) = self.directories.get(&above) else { return false };
+        directory.iter().any(|(_, child)| self.is_below(ino, child))
+    }
+}

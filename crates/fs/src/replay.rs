@@ -1,0 +1,555 @@
+//! Requests of a workload as operations on files: what `--ftl codesign` and `--ftl fs-page` run.
+//!
+//! A workload addresses sectors of a disk; a file system is asked for files. A request that names a file (the stream of a
+//! trace that knows them) writes to the file of that name: the page of the disk becomes the next page of the file when the
+//! file writes it first, and stays that page; whoever wrote a page of the disk last has it, as it would be after the file
+//! that had it before was deleted or shortened. A request that names nothing belongs to who has the page, else to the file
+//! of its range: files of `fs.file_size`, one behind the other, each as its range (`fs.files = "addresses"` treats all
+//! requests so). Reads go to the file that has the page. A flush is a sync; there is a commit `fs.commit_interval` after the
+//! first change that it makes durable, and at the latest after 65536 pages.
+//!
+//! Which layers there are is in [`super::layers`]. The file system's page is the unit of addresses here: of flash, or, above
+//! layers that map subpages, a subpage. What the layer does when nothing is asked (timers, background collection) goes on
+//! below the file system.
+
+use super::device::NO_PAGE;
+use super::imbalance::{Imbalance, POINTS};
+use super::layers::{self, Below};
+use super::link::{Attached, Link};
+use super::store::Store;
+use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
+use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl::layers::page::{overlay, pages};
+use palimpsest_ftl_api::file_system::{DepthPages, Discard, FileSystemSettings, Files};
+use palimpsest_ftl_api::plan::inner::{Inner, Life};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::settings::Classifier;
+use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Report};
+use std::collections::BTreeMap;
+
+/// Pages written after which a commit comes at the latest.
+const COMMIT_PAGES: u64 = 1 << 16;
+/// A page of the disk that no file has.
+const NOBODY: (u32, u32) = (NO_PAGE, 0);
+
+/// The file system as a layer.
+pub(super) struct Replay {
+    settings: FileSystemSettings,
+    geometry: Geometry,
+    store: Box<dyn Store>,
+    link: Link,
+    thresholds: Thresholds,
+    /// Whether the layer hears of single pages that are free, and how long pages will live.
+    discards: bool,
+    foretells: bool,
+    /// None before the first request.
+    mounted: Option<FileSystem>,
+    /// File, and page in it, of each page of the disk. The workload's knowledge, not the file system's.
+    owners: Vec<(u32, u32)>,
+    /// Who had a page of the disk before a change, and the number of the last commit then.
+    undo: Vec<(u64, u32, (u32, u32))>,
+    /// The file that each stream writes to, and how many it filled before.
+    files: BTreeMap<u64, (u32, u32)>,
+    /// Pages of each file that other files have taken over: they are used again first. Forgotten when the power fails.
+    holes: BTreeMap<u32, Vec<u32>>,
+    /// The stream of each file, by its inode; [`NO_STREAM`] where it is none.
+    streams: Vec<u64>,
+    sectors_per_page: u64,
+    /// Pages of the file of a range.
+    range: u32,
+    dirty_since: Option<Nanos>,
+    committed_at: u64,
+}
+
+/// A page of a read that was written.
+#[derive(Clone, Copy)]
+struct Wanted {
+    page: u32,
+    logical: u32,
+    first: u32,
+    sectors: u32,
+}
+
+/// A page of a request.
+#[derive(Clone, Copy)]
+struct Target {
+    page: u32,
+    ino: u32,
+    index: u32,
+    first: u32,
+    sectors: u32,
+}
+
+/// Streams from here on are ranges of the disk.
+const RANGES: u64 = 1 << 32;
+/// No stream.
+const NO_STREAM: u64 = u64::MAX;
+
+impl Replay {
+    pub fn new(io: &Io, blueprint: &Blueprint, below: Below) -> Self {
+        let geometry = *io.geometry();
+        let mut settings = blueprint.settings.fs.clone();
+        if !matches!(below, Below::Blocks) {
+            // The layer does not ask: every page is a command of its own, as in turn.
+            settings.scheme = "rr".into();
+        }
+        let shape = layers::shape(&geometry, &blueprint.settings, blueprint.logical_pages);
+        let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
+        let most_pages = inode::most_pages(shape.page_bytes / 4);
+        Replay {
+            thresholds: layers::thresholds(shape, offered, &settings),
+            discards: match settings.discard {
+                Discard::Auto => matches!(below, Below::Units(_)),
+                Discard::Blocks => false,
+                Discard::Pages => true,
+            },
+            foretells: blueprint.settings.classifier == Classifier::Hint,
+            link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
+            store: layers::store(io, blueprint, below, shape),
+            mounted: None,
+            owners: vec![NOBODY; offered as usize],
+            undo: Vec::new(),
+            files: BTreeMap::new(),
+            holes: BTreeMap::new(),
+            streams: Vec::new(),
+            sectors_per_page: u64::from(shape.page_bytes) / SECTOR_BYTES,
+            range: (settings.file_bytes / u64::from(shape.page_bytes)).clamp(1, u64::from(most_pages)) as u32,
+            dirty_since: None,
+            committed_at: 0,
+            geometry,
+            settings,
+        }
+    }
+
+    /// Tells a file system that was made or mounted what the layer wants to hear.
+    fn prepare(&self, mut filesystem: FileSystem) -> FileSystem {
+        if self.discards {
+            filesystem.discards_pages();
+        }
+        if self.foretells {
+            filesystem.foretells();
+        }
+        filesystem
+    }
+
+    /// Does `act` with the file system and its device.
+    fn with<T>(
+        &mut self,
+        io: &mut Io,
+        act: impl FnOnce(&mut FileSystem, &mut Attached<'_>) -> Result<T, Fault>,
+    ) -> Flash<T> {
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        if self.mounted.is_none() {
+            let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
+            let fresh = FileSystem::format(&mut device, self.thresholds, scheme).map_err(halt)?;
+            self.mounted = Some(self.prepare(fresh));
+        }
+        let filesystem = self.mounted.as_mut().expect("it was mounted or made");
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        let done = act(filesystem, &mut device).map_err(halt)?;
+        device.submit()?;
+        Ok(done)
+    }
+
+    /// The file that a stream writes to, which has room for page `index` or, where there is none, for one more; made if need be.
+    fn file_of(&mut self, io: &mut Io, stream: u64, more: u32) -> Flash<(u32, u32)> {
+        let most = inode::most_pages(self.link.shape.page_bytes / 4);
+        let width = u64::from(self.link.shape.page_bytes);
+        loop {
+            let (ino, part) = self.files.get(&stream).copied().unwrap_or((NO_PAGE, 0));
+            let part = if ino == NO_PAGE {
+                0
+            } else {
+                let size = self.with(io, |filesystem, _| filesystem.stat(ino))?.1;
+                let next = size.div_ceil(width) as u32;
+                if stream >= RANGES || next + more < most {
+                    return Ok((ino, next));
+                }
+                part + 1
+            };
+            let name = format!("{stream:x}.{part:x}");
+            let kin = io.kin();
+            let made = self.with(io, |filesystem, device| {
+                let made = filesystem.create(device, ROOT, &name, Kind::File)?;
+                filesystem.set_kin(made, kin);
+                Ok(made)
+            })?;
+            self.files.insert(stream, (made, part));
+            note_stream(&mut self.streams, made, stream);
+        }
+    }
+
+    /// The stream of the file `ino`.
+    fn stream_of(&self, ino: u32) -> u64 {
+        self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
+    }
+
+    /// Which page of which file each page of `extent` is, when a write is over.
+    fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
+        let named = self.settings.files == Files::Names && io.stream() != 0;
+        let mut targets = Vec::new();
+        let mut more = 0;
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let owner = self.owners[page as usize];
+            let has = match self.stream_of(owner.0) {
+                NO_STREAM => false,
+                stream => !named || stream == u64::from(io.stream()),
+            };
+            let (ino, index) = if has {
+                owner
+            } else if named {
+                let (ino, next) = self.file_of(io, u64::from(io.stream()), more)?;
+                match self.holes.get_mut(&ino).and_then(Vec::pop) {
+                    Some(hole) => (ino, hole),
+                    None => {
+                        more += 1;
+                        (ino, next + more - 1)
+                    }
+                }
+            } else {
+                let (ino, _) = self.file_of(io, RANGES + u64::from(page / self.range), 0)?;
+                (ino, page % self.range)
+            };
+            targets.push(Target { page, ino, index, first, sectors });
+        }
+        Ok(targets)
+    }
+
+    /// The page of the device that holds page `page` of the disk.
+    fn locate(&self, page: u32) -> Option<u32> {
+        let (ino, index) = self.owners[page as usize];
+        if ino == NO_PAGE {
+            return None;
+        }
+        let logical = self.mounted.as_ref()?.locate(ino, index).ok()??;
+        self.store.holds(logical).then_some(logical)
+    }
+
+    /// What the page of `target` holds after the present write, appended to `contents`, and when it has been read.
+    fn merge(&mut self, io: &mut Io, target: &Target, contents: &mut Vec<Data>) -> Flash<Gate> {
+        let width = self.link.shape.subpages_per_page;
+        let from = contents.len();
+        let mut arrived = Gate::NONE;
+        if u64::from(target.sectors) < self.sectors_per_page
+            && let Some(logical) = self.locate(target.page)
+        {
+            let after = self.link.hand_over(io, self.link.shape.channel(logical));
+            let signal = io.gate();
+            let inner = Inner { cause: Cause::Rmw, after, signal, life: Life::Unknown };
+            self.store.read(io, logical, 0, self.sectors_per_page as u32, contents, inner)?;
+            arrived = io.used(signal);
+        }
+        contents.resize(from + width as usize, Data::ZERO);
+        overlay(io, target.page, target.first, target.sectors, &mut contents[from..]);
+        Ok(arrived)
+    }
+
+    /// Reads a run of pages of the disk that stand one behind the other on the device, for the host.
+    fn read_run(&mut self, io: &mut Io, run: &[Wanted]) -> Flash<()> {
+        let (Some(begin), width) = (run.first(), self.link.shape.subpages_per_page) else { return Ok(()) };
+        let per_subpage = self.sectors_per_page as u32 / width;
+        let channel = self.link.shape.channel(begin.logical);
+        let after = self.link.hand_over(io, channel);
+        let inner = Inner { cause: Cause::Host, after, signal: io.request(), life: Life::Unknown };
+        let sectors = run.iter().map(|wanted| wanted.sectors).sum();
+        let mut contents = Vec::new();
+        self.store.read(io, begin.logical, begin.first, sectors, &mut contents, inner)?;
+        if let Some(filesystem) = &mut self.mounted {
+            filesystem.note_read(channel, run.len() as u32);
+        }
+        let subpages = run.iter().flat_map(|wanted| {
+            let (begin, end) = (wanted.first / per_subpage, (wanted.first + wanted.sectors).div_ceil(per_subpage));
+            (begin..end).map(|subpage| wanted.page * width + subpage)
+        });
+        for (lsn, data) in subpages.zip(contents) {
+            io.deliver(lsn, data);
+        }
+        Ok(())
+    }
+
+    /// Writes the pages of `targets`, which are of one file.
+    fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let (count, channels) = (targets.len(), self.link.shape.channels as usize);
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.goes_deep(count as u32));
+        if deep && self.settings.depth_pages == DepthPages::Apart {
+            // Those that come on one channel, one behind the other.
+            let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
+            return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
+        }
+        self.write_in_order(io, targets)
+    }
+
+    /// Writes the pages of `targets`, which are of one file, in this order.
+    fn write_in_order(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
+        let mut contents = Vec::new();
+        self.link.arrived.clear();
+        for target in targets {
+            let arrived = self.merge(io, target, &mut contents)?;
+            self.link.arrived.push_back(arrived);
+        }
+        let ino = targets[0].ino;
+        let indexes: Vec<u32> = targets.iter().map(|target| target.index).collect();
+        let last = indexes.iter().max().map_or(0, |&last| u64::from(last) + 1);
+        let bytes = last * u64::from(self.link.shape.page_bytes);
+        let sequence = self.with(io, |filesystem, device| {
+            filesystem.write_pages(device, ino, &indexes, &contents)?;
+            filesystem.extend(ino, bytes)?;
+            Ok(filesystem.sequence())
+        })?;
+        for target in targets {
+            let now = (target.ino, target.index);
+            let before = std::mem::replace(&mut self.owners[target.page as usize], now);
+            if before == now {
+                continue;
+            }
+            self.undo.push((sequence, target.page, before));
+            if before != NOBODY {
+                // Only now: until the new page is durable, the old one must be there.
+                self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
+                if self.stream_of(before.0) < RANGES {
+                    self.holes.entry(before.0).or_default().push(before.1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After every request: commits that are due, and changes that no power cut can undo any more.
+    fn settle(&mut self, io: &mut Io) -> Flash<()> {
+        let Some(filesystem) = &self.mounted else { return Ok(()) };
+        if filesystem.counters().data_pages >= self.committed_at + COMMIT_PAGES {
+            self.with(io, |filesystem, device| filesystem.sync(device))?;
+        }
+        let Some(filesystem) = &self.mounted else { return Ok(()) };
+        let sequence = filesystem.sequence();
+        if self.undo.first().is_some_and(|change| change.0 < sequence) {
+            self.undo.retain(|change| change.0 >= sequence);
+        }
+        if filesystem.is_dirty() {
+            self.dirty_since.get_or_insert(io.now());
+        } else {
+            self.dirty_since = None;
+            self.committed_at = filesystem.counters().data_pages;
+        }
+        Ok(())
+    }
+
+    /// When the next commit is due.
+    fn commit_at(&self) -> Option<Nanos> {
+        self.dirty_since.map(|since| since + self.settings.commit_interval)
+    }
+
+    fn sync(&mut self, io: &mut Io) -> Flash<()> {
+        self.link.begin();
+        if self.mounted.is_some() {
+            self.with(io, |filesystem, device| filesystem.sync(device))?;
+        }
+        self.link.wait_for_all(io);
+        self.settle(io)
+    }
+
+    /// How many of the logical pages `pages` stand in each channel of the drive, wherever the layer below put them.
+    fn per_channel(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut channels = vec![0; self.geometry.channels as usize];
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            let plane = self.geometry.plane_of_block(ppn / self.geometry.pages_per_block);
+            let channel = self.geometry.channel_of_die(self.geometry.die_of_plane(plane));
+            channels[channel as usize] += 1;
+        }
+        channels
+    }
+
+    /// Finds the files of the streams by their names.
+    fn find_files(&mut self) {
+        self.files.clear();
+        self.holes.clear();
+        self.streams.clear();
+        let Some(filesystem) = &self.mounted else { return };
+        for (name, ino) in filesystem.list(ROOT).into_iter().flatten() {
+            let Some((stream, part)) = name.split_once('.') else { continue };
+            let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
+                continue;
+            };
+            note_stream(&mut self.streams, ino, stream);
+            let entry = self.files.entry(stream).or_insert((ino, part));
+            if part >= entry.1 {
+                *entry = (ino, part);
+            }
+        }
+    }
+}
+
+/// The file `ino` is that of `stream`.
+fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
+    if streams.len() <= ino as usize {
+        streams.resize(ino as usize + 1, NO_STREAM);
+    }
+    streams[ino as usize] = stream;
+}
+
+/// What a fault of the file system is to the drive. Names are ours: that one is missing or wrong is our bug.
+fn halt(fault: Fault) -> Halt {
+    match fault {
+        Fault::Halt(halt) => halt,
+        Fault::Full => Halt::FileSystemFull,
+        other => panic!("the file system of the run: {other:?}"),
+    }
+}
+
+impl Ftl for Replay {
+    fn unit_subpages(&self) -> u32 {
+        self.link.shape.subpages_per_page
+    }
+
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        let targets = self.targets(io, extent)?;
+        let mut rest = targets.as_slice();
+        while let Some(first) = rest.first() {
+            // Almost always all of them. The others keep their order.
+            let of_one = |target: &&Target| target.ino == first.ino;
+            if rest.iter().all(|target| target.ino == first.ino) {
+                self.write_file(io, rest)?;
+                break;
+            }
+            let count = rest.iter().take_while(of_one).count();
+            let (now, later) = rest.split_at(count);
+            self.write_file(io, now)?;
+            rest = later;
+        }
+        self.settle(io)
+    }
+
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        let width = self.link.shape.subpages_per_page;
+        let per_subpage = self.sectors_per_page as u32 / width;
+        let mut run: Vec<Wanted> = Vec::new();
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let Some(logical) = self.locate(page) else {
+                let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+                io.count_unwritten(end - begin);
+                (begin..end).for_each(|subpage| io.deliver(page * width + subpage, Data::ZERO));
+                continue;
+            };
+            // All pages between the first and the last of a request are read whole.
+            let goes_on = run.last().is_some_and(|last| last.logical + 1 == logical && last.page + 1 == page);
+            if !(goes_on && self.store.takes_runs()) {
+                self.read_run(io, &run)?;
+                run.clear();
+            }
+            run.push(Wanted { page, logical, first, sectors });
+        }
+        self.read_run(io, &run)
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.link.begin();
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
+            let (ino, index) = self.owners[page as usize];
+            if ino != NO_PAGE {
+                self.with(io, |filesystem, device| filesystem.punch(device, ino, index))?;
+            }
+        }
+        self.settle(io)
+    }
+
+    fn flush(&mut self, io: &mut Io) -> Flash<()> {
+        self.sync(io)?;
+        self.store.layer().flush(io)
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        let own = self.commit_at();
+        self.store.seen().deadline().map_or(own, |layer| Some(own.map_or(layer, |own| own.min(layer))))
+    }
+
+    fn timer(&mut self, io: &mut Io) -> Flash<()> {
+        if self.store.seen().deadline().is_some_and(|deadline| deadline <= io.now()) {
+            self.store.layer().timer(io)?;
+        }
+        if self.commit_at().is_some_and(|deadline| deadline <= io.now()) {
+            self.sync(io)?;
+        }
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.store.layer().background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.link.restart();
+        self.store.layer().recover(io)?;
+        let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
+        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
+        self.mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
+            Ok(filesystem) => Some(self.prepare(filesystem)),
+            Err(Fault::NotFormatted) => None,
+            Err(fault) => return Err(halt(fault)),
+        };
+        let sequence = self.mounted.as_ref().map_or(0, FileSystem::sequence);
+        for (at, page, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+            if at >= sequence {
+                self.owners[page as usize] = before;
+            }
+        }
+        (self.dirty_since, self.committed_at) = (None, 0);
+        self.find_files();
+        Ok(())
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.store.layer().check(io)?;
+        match &self.mounted {
+            Some(filesystem) => filesystem.check(|block| self.store.written(io, block)),
+            None => Ok(()),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.store.seen().report();
+        let Some(filesystem) = &self.mounted else { return report };
+        let counters = filesystem.counters();
+        let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
+        report.gc_runs += counters.collected;
+        report.gc_erased += counters.trimmed;
+        report.gc_moved_subpages += counters.moved_pages * u64::from(self.link.shape.subpages_per_page);
+        let free = (0..self.link.shape.channels).map(|channel| filesystem.free_in(channel));
+        let wear = self.link.wear.iter().copied();
+        report.own.extend([
+            ("fs_channel_free_least", Figure::Level(free.clone().min().unwrap_or(0))),
+            ("fs_channel_free_most", Figure::Level(free.max().unwrap_or(0))),
+            ("fs_channel_trims_least", Figure::Level(wear.clone().min().unwrap_or(0))),
+            ("fs_channel_trims_most", Figure::Level(wear.max().unwrap_or(0))),
+            ("fs_metadata_pages", Figure::Count(counters.metadata_pages)),
+            ("fs_commits", Figure::Count(counters.commits)),
+            ("fs_moved_pages", Figure::Count(counters.moved_pages)),
+            ("fs_trimmed_blocks", Figure::Count(counters.trimmed)),
+            ("fs_command_groups", Figure::Count(self.link.groups)),
+            ("fs_page_state_bytes", Figure::Level(filesystem.status_bytes())),
+            ("imbalance_files", Figure::Level(imbalance.files)),
+            ("imbalance_uneven", Figure::Part(imbalance.uneven(), imbalance.files)),
+            ("imbalance_above_1", Figure::Part(imbalance.above_one(), imbalance.files)),
+        ]);
+        let points = POINTS.iter().zip(imbalance.at_most);
+        report.own.extend(points.map(|(&(_, name), files)| (name, Figure::Part(files, imbalance.files))));
+        report
+    }
+
+    /// What the file system points to, where the layer tells where that is: it also keeps what it was not yet told to forget.
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        let Some(filesystem) = self.mounted.as_ref().filter(|_| !self.store.takes_runs()) else {
+            return self.store.seen().count_valid(valid);
+        };
+        let (shape, per_block) = (&self.link.shape, self.geometry.pages_per_block);
+        let pages = (0..shape.pages()).filter(|&page| filesystem.status(page) == Status::Valid);
+        for ppn in pages.filter_map(|page| self.store.locate(page)) {
+            valid[(ppn / per_block) as usize] += shape.subpages_per_page;
+        }
+        true
+    }
+}

@@ -1,0 +1,210 @@
+//! What stands below the file system in a run: a layer with pages and contents of its own ([`Paged`]), or any layer that maps
+//! subpages, which is given inner requests ([`Mapped`]).
+
+use super::device::Shape;
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl::layers::pages::{Pages, Units};
+use palimpsest_ftl_api::Ftl;
+use palimpsest_ftl_api::plan::inner::Inner;
+use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::plan::{Io, Read};
+
+/// The layer below. Pages are those of the file system's [`Shape`]; `inner` says why, after what, and whom to tell.
+pub(super) trait Store: Send {
+    /// The layer.
+    fn layer(&mut self) -> &mut dyn Ftl;
+
+    /// The layer, to look at.
+    fn seen(&self) -> &dyn Ftl;
+
+    /// Writes the pages from `page` on, one after the other; `contents` has an entry a subpage.
+    fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()>;
+
+    /// Reads `sectors` sectors from sector `first` of `page` on; adds an entry for each subpage that they touch to `contents`.
+    /// The page was written; where several are read, all were.
+    fn read(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        first: u32,
+        sectors: u32,
+        contents: &mut Vec<Data>,
+        inner: Inner,
+    ) -> Flash<()>;
+
+    /// Whether the layer holds `page`.
+    fn holds(&self, page: u32) -> bool;
+
+    /// The physical page that holds `page`, where the layer tells.
+    fn locate(&self, page: u32) -> Option<u32>;
+
+    /// How many pages of logical block `block`, from its first on, may have been written.
+    fn written(&self, io: &Io, block: u32) -> u32;
+
+    /// Forgets the pages of logical block `block`.
+    fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()>;
+
+    /// Forgets `pages` pages from `page` on.
+    fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()>;
+
+    /// Whether runs of consecutive pages are one command each.
+    fn takes_runs(&self) -> bool;
+
+    /// Makes durable what was written, as far as the layer holds it in memory that does not survive a power cut.
+    fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()>;
+}
+
+/// A layer that is handed pages one by one.
+pub(super) struct Paged<L: Pages> {
+    pub layer: L,
+    pub shape: Shape,
+    pub read: ReadPolicy,
+}
+
+impl<L: Pages> Store for Paged<L> {
+    fn layer(&mut self) -> &mut dyn Ftl {
+        &mut self.layer
+    }
+
+    fn seen(&self) -> &dyn Ftl {
+        &self.layer
+    }
+
+    fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
+        self.layer.write_page(io, page, contents, inner.cause, inner.after, inner.signal)
+    }
+
+    fn read(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        first: u32,
+        sectors: u32,
+        contents: &mut Vec<Data>,
+        inner: Inner,
+    ) -> Flash<()> {
+        let width = self.shape.subpages_per_page;
+        let per_subpage = self.shape.page_bytes / SECTOR_BYTES as u32 / width;
+        let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+        let ppn = self.layer.locate(page).expect("a page that was written");
+        let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+        let Inner { cause, after, signal, .. } = inner;
+        io.read(Read { words, policy: self.read, after, signal, ..Read::new(ppn, wanted, cause) })?;
+        contents.extend((begin..end).map(|subpage| io.load_subpage(ppn * width + subpage)));
+        Ok(())
+    }
+
+    fn holds(&self, page: u32) -> bool {
+        self.layer.locate(page).is_some()
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        self.layer.locate(page)
+    }
+
+    fn written(&self, io: &Io, block: u32) -> u32 {
+        self.layer.written(io, block)
+    }
+
+    fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()> {
+        self.layer.trim_block(io, block, inner.after)
+    }
+
+    fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
+        self.layer.trim(io, extent(self.shape, page, pages))
+    }
+
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    fn settle(&mut self, _io: &mut Io, _inner: Inner) -> Flash<()> {
+        Ok(())
+    }
+}
+
+/// A layer that maps subpages, each of which is a page of the file system.
+pub(super) struct Mapped {
+    pub layer: Box<dyn Units>,
+    pub shape: Shape,
+    /// Whether what it holds in memory is lost with the power.
+    pub forgets: bool,
+}
+
+/// The pages of the device from `page` on as sectors.
+fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
+    let per_page = shape.page_bytes / SECTOR_BYTES as u32;
+    Extent { sector: u64::from(page) * u64::from(per_page), sectors: pages * per_page }
+}
+
+impl Store for Mapped {
+    fn layer(&mut self) -> &mut dyn Ftl {
+        &mut *self.layer
+    }
+
+    fn seen(&self) -> &dyn Ftl {
+        &*self.layer
+    }
+
+    fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
+        let (layer, extent) = (&mut self.layer, extent(self.shape, page, contents.len() as u32));
+        io.hand_down_write(inner, page, contents, |io| layer.write(io, extent))
+    }
+
+    fn read(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        first: u32,
+        sectors: u32,
+        contents: &mut Vec<Data>,
+        inner: Inner,
+    ) -> Flash<()> {
+        let (layer, begin) = (&mut self.layer, extent(self.shape, page, 1).sector + u64::from(first));
+        let from = contents.len();
+        io.hand_down_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
+        let per_page = u64::from(self.shape.page_bytes) / SECTOR_BYTES;
+        let pages = (begin + u64::from(sectors)).div_ceil(per_page) - begin / per_page;
+        // Nothing is delivered where contents do not matter.
+        contents.resize(from + pages as usize, Data::ZERO);
+        Ok(())
+    }
+
+    fn holds(&self, page: u32) -> bool {
+        self.layer.holds(page)
+    }
+
+    fn locate(&self, _page: u32) -> Option<u32> {
+        None
+    }
+
+    fn written(&self, _io: &Io, block: u32) -> u32 {
+        let pages = self.shape.pages_per_block;
+        (0..pages).rfind(|page| self.layer.holds(block * pages + page)).map_or(0, |last| last + 1)
+    }
+
+    /// At once: the layer changes its map, and flash hears nothing of it before the next collection.
+    fn trim_block(&mut self, io: &mut Io, block: u32, _inner: Inner) -> Flash<()> {
+        let pages = self.shape.pages_per_block;
+        self.layer.trim(io, extent(self.shape, block * pages, pages))
+    }
+
+    fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
+        self.layer.trim(io, extent(self.shape, page, pages))
+    }
+
+    fn takes_runs(&self) -> bool {
+        true
+    }
+
+    fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()> {
+        if !self.forgets {
+            return Ok(());
+        }
+        let layer = &mut self.layer;
+        io.hand_down(inner, |io| layer.flush(io))
+    }
+}

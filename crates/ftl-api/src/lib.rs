@@ -1,0 +1,182 @@
+//! What a flash translation layer is: the trait, its entry in a registry, and the flash that it is handed.
+//!
+//! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
+//! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
+//! with a complete layer.
+
+pub mod file_system;
+pub mod plan;
+pub mod settings;
+
+use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::units::Nanos;
+use plan::Io;
+use settings::FtlSettings;
+
+/// What a layer is built from.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    /// Its settings.
+    pub settings: FtlSettings,
+    /// Logical pages that the drive exports.
+    pub logical_pages: u32,
+    /// For buffered layers: whether a write is acknowledged when it is programmed (its request's gate is signalled by the
+    /// program, and what is buffered is lost with the power) rather than when it is buffered (and then survives).
+    pub acknowledge_programs: bool,
+    /// How long a partly filled page may wait.
+    pub buffer_timeout: Nanos,
+    /// For policies that draw at random.
+    pub seed: u64,
+}
+
+/// DRAM that a layer's tables take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping {
+    /// Bytes of each table now.
+    pub tables: Vec<(&'static str, u64)>,
+    /// The most that all tables took together.
+    pub peak_bytes: u64,
+}
+
+/// A figure of a layer's own. The run takes off what was there before the measurement, as the kind of figure asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Figure {
+    /// Something counted since the drive was new.
+    Count(u64),
+    /// How much there is of something, now or at its peak.
+    Level(u64),
+    /// A count as a share of another.
+    Share(u64, u64),
+    /// A level as a share of another.
+    Part(u64, u64),
+}
+
+/// What a layer reports beside what flash and engine count.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Its tables.
+    pub mapping: Mapping,
+    /// Collections of garbage.
+    pub gc_runs: u64,
+    /// Blocks erased by them.
+    pub gc_erased: u64,
+    /// Subpages moved by them.
+    pub gc_moved_subpages: u64,
+    /// Merges of scattered subpages.
+    pub merges: u64,
+    /// Subpages moved by merges.
+    pub merge_moved_subpages: u64,
+    /// Blocks retired.
+    pub retired_blocks: u64,
+    /// Figures of its own, by name.
+    pub own: Vec<(&'static str, Figure)>,
+}
+
+/// A flash translation layer.
+///
+/// Extents lie within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
+/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::report`].
+pub trait Ftl: Send {
+    /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
+    fn unit_subpages(&self) -> u32;
+
+    /// Subpages of the smallest run that crosses the host link.
+    fn transfer_subpages(&self) -> u32 {
+        self.unit_subpages()
+    }
+
+    /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
+    fn expect(&self, _extent: Extent, _soon: bool) {}
+
+    /// Serves a write: [`Io::written`] says what each piece of the extent becomes over its old content. The request completes
+    /// when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at once if none does.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only [`palimpsest_flash::nand::Halt::NoSpace`].
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as zeros
+    /// (which [`Io::count_unwritten`] counts).
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Forgets the units of `extent`, which are whole: they read as zeros. They may come back after a power cut.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
+
+    /// Programs what waits in memory; the request completes when that is done (its gate as for [`Self::write`]).
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn flush(&mut self, io: &mut Io) -> Flash<()>;
+
+    /// When [`Self::timer`] wants to be called, if nothing happens before.
+    fn deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The deadline has come.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn timer(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    /// One step of work for an idle drive. False where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn background(&mut self, _io: &mut Io) -> Flash<bool> {
+        Ok(false)
+    }
+
+    /// The power is back: rebuilds every table from flash, as nothing else survived but what a protected buffer holds. The
+    /// power may fail again meanwhile. Called only where the payload keeps program numbers ([`palimpsest_flash::nand::Nand::sequence`]).
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn recover(&mut self, io: &mut Io) -> Flash<()>;
+
+    /// Checks every table against itself and against flash. Slow.
+    ///
+    /// # Errors
+    /// What does not agree.
+    fn check(&mut self, io: &Io) -> Result<(), String>;
+
+    /// Figures for the results.
+    fn report(&self) -> Report;
+
+    /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its erase.
+    /// False where the layer does not tell. For pictures: called some hundred times in a run.
+    fn count_valid(&self, _valid: &mut [u32]) -> bool {
+        false
+    }
+}
+
+/// One line of the registry.
+pub struct Entry {
+    /// Name in the configuration.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// The read command that the name stands for; `None` where `ftl.read` says it.
+    pub read: Option<ReadMode>,
+    /// Whether its writes go through the write buffer.
+    pub buffered: bool,
+    /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
+    pub apart: fn(&FtlSettings, &Geometry) -> u32,
+    /// Builds one over erased flash.
+    pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
+}
+
+impl Entry {
+    /// [`Self::apart`] of a layer that keeps nothing apart.
+    pub const NONE_APART: fn(&FtlSettings, &Geometry) -> u32 = |_, _| 0;
+}

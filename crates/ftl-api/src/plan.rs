@@ -1,0 +1,283 @@
+//! The flash that a translation layer is handed: it acts on cells at once and writes down what the engine has to time.
+//!
+//! Each call changes flash (through [`Nand`], which refuses what the part forbids) and, in timed runs, appends one
+//! operation to the plan of the present call. The layer says what an operation must follow ([`Gate`]); operations on one block
+//! keep their order in any case. There is no clock, queue or source of random numbers here; `now` and the load of the dies
+//! are values that the device sets before each call.
+
+mod commands;
+pub mod counters;
+mod flash;
+mod gates;
+pub mod inner;
+mod operations;
+pub mod port;
+mod reuse;
+pub mod select;
+
+pub use commands::{Erase, Program, Read};
+pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
+pub use gates::Gates;
+pub use gates::NO_WAITER;
+use inner::Inner;
+pub use operations::{Operation, OperationKind, Plan};
+use palimpsest_flash::geometry::{FileGroup, Geometry};
+use palimpsest_flash::nand::Nand;
+use palimpsest_flash::nand::data::{Buffers, Data};
+use palimpsest_flash::units::Nanos;
+use port::{HostPort, Piece};
+
+/// Something that closes when the operations that signal it have ended. Stale gates count as closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+impl Gate {
+    /// No gate: nothing to wait for.
+    pub const NONE: Gate = Gate { slot: u32::MAX, generation: 0 };
+
+    /// Whether this is no gate.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.slot == u32::MAX
+    }
+}
+
+/// The request that is served, and when.
+pub struct Present {
+    pub now: Nanos,
+    /// Closes when the request completes.
+    pub gate: Gate,
+    /// File or stream that the workload names with the request; 0 where it names none.
+    pub stream: u32,
+    /// The inner request that is served.
+    inner: Inner,
+    /// Subpages of the write buffer that the request takes.
+    pub buffer_taken: u32,
+}
+
+/// Operations that wait or run at a die.
+#[derive(Clone, Copy, Default)]
+pub struct DieLoad {
+    pub operations: u32,
+    /// Reads among them.
+    pub reads: u32,
+}
+
+/// What a layer is handed with each call: flash, the plan, the host's end of the request, and a view of the dies.
+pub struct Io {
+    /// Flash. Layers look at it ([`Io::nand`]); only the commands change it.
+    pub nand: Nand,
+    pub plan: Plan,
+    pub present: Present,
+    pub host: HostPort,
+    /// One entry a die.
+    pub dies: Vec<DieLoad>,
+    pub counters: IoCounters,
+    /// What names say of the files that `stream` may name, by that number; empty where the workload has no names.
+    pub kin: Vec<FileGroup>,
+}
+
+impl Io {
+    /// Flash `nand` for a run that is timed, or only counted.
+    pub fn new(nand: Nand, timed: bool) -> Self {
+        let dies = nand.geometry().dies() as usize;
+        Io {
+            host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
+            nand,
+            plan: Plan { timed, ..Plan::default() },
+            present: Present { now: 0, gate: Gate::NONE, stream: 0, inner: Inner::NONE, buffer_taken: 0 },
+            dies: vec![DieLoad::default(); dies],
+            counters: IoCounters::default(),
+            kin: Vec::new(),
+        }
+    }
+
+    /// Flash, to look at.
+    #[inline]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// What was done for which cause, and what it moved.
+    pub fn counters(&self) -> &IoCounters {
+        &self.counters
+    }
+
+    /// Lets the power fail during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
+    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.nand.set_power_cut_at(operation);
+    }
+
+    /// Shape of the drive.
+    #[inline]
+    pub fn geometry(&self) -> &Geometry {
+        self.nand.geometry()
+    }
+
+    /// Simulated time of the present call.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.present.now
+    }
+
+    /// Operations that wait or run at `die`.
+    #[inline]
+    pub fn load(&self, die: u32) -> u32 {
+        self.dies[die as usize].operations
+    }
+
+    /// Reads that wait or run at `die`.
+    #[inline]
+    pub fn reading(&self, die: u32) -> u32 {
+        self.dies[die as usize].reads
+    }
+}
+
+/// The request that is served.
+impl Io {
+    /// The gate whose closing completes the present request; [`Gate::NONE`] in background work.
+    #[inline]
+    pub fn request(&self) -> Gate {
+        self.present.gate
+    }
+
+    /// The file or stream that the workload names with the present request; 0 where it names none.
+    #[inline]
+    pub fn stream(&self) -> u32 {
+        self.present.stream
+    }
+
+    /// What the name of that file says.
+    pub fn kin(&self) -> FileGroup {
+        self.kin.get(self.present.stream as usize).copied().unwrap_or_default()
+    }
+
+    /// The present request takes `subpages` of the write buffer, until programs say that they are free.
+    #[inline]
+    pub fn take_buffer(&mut self, subpages: u32) {
+        self.present.buffer_taken += subpages;
+    }
+
+    /// Whether contents matter at all. Without, [`Self::written`] and [`Self::deliver`] do nothing, and may be left out.
+    #[inline]
+    pub fn has_contents(&self) -> bool {
+        self.host.has_contents()
+    }
+
+    /// Sectors of a subpage.
+    #[inline]
+    pub fn sectors_per_subpage(&self) -> u32 {
+        self.host.sectors_per_subpage()
+    }
+
+    /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
+    /// written.
+    #[inline]
+    pub fn written(&mut self, piece: Piece, old: Data) -> Data {
+        self.host.written(self.nand.buffers(), piece, old)
+    }
+
+    /// Hands logical subpage `lsn` to the host.
+    #[inline]
+    pub fn deliver(&mut self, lsn: u32, data: Data) {
+        self.host.deliver(lsn, data);
+    }
+
+    /// The host reads `subpages` that it never wrote: they are zeros, and no flash is read.
+    #[inline]
+    pub fn count_unwritten(&mut self, subpages: u32) {
+        self.counters.unwritten_subpages += u64::from(subpages);
+    }
+
+    /// The host's end of the link, to look at.
+    pub fn host(&self) -> &HostPort {
+        &self.host
+    }
+
+    /// The host's end of the link, for whoever plays the host.
+    pub fn host_mut(&mut self) -> &mut HostPort {
+        &mut self.host
+    }
+}
+
+/// Memory of the controller.
+impl Io {
+    /// Content of physical subpage `psn` (its page times the subpages of a page, plus its place there), after
+    /// [`Self::read`]. Lives until the end of the request, unless pinned.
+    #[inline]
+    pub fn load_subpage(&mut self, psn: u32) -> Data {
+        self.nand.load(psn)
+    }
+
+    /// Keeps `data` in memory beyond the present request.
+    #[inline]
+    pub fn pin(&mut self, data: Data) {
+        self.nand.buffers().pin(data);
+    }
+
+    /// Takes back one [`Self::pin`].
+    #[inline]
+    pub fn unpin(&mut self, data: Data) {
+        self.nand.buffers().unpin(data);
+    }
+
+    /// Puts a copy of the bytes of one subpage into memory, where contents are bytes.
+    pub fn keep(&mut self, bytes: &[u8]) -> Data {
+        self.nand.buffers().keep(bytes)
+    }
+
+    /// The bytes of `data`; `None` for zeros.
+    pub fn bytes_of(&self, data: Data) -> Option<&[u8]> {
+        self.nand.buffered(data)
+    }
+
+    /// All of it, for whoever plays the host.
+    pub fn buffers(&mut self) -> &mut Buffers {
+        self.nand.buffers()
+    }
+}
+
+/// Gates.
+impl Io {
+    /// A new gate, to be given as `signal` to the operations that it stands for and as `after` to those that follow them. It
+    /// closes when all that signal it have ended; one that nothing ever signals stays open, and what follows it never starts:
+    /// make a gate only where something will signal it. [`Gate::NONE`] in counted runs.
+    #[inline]
+    pub fn gate(&mut self) -> Gate {
+        if self.plan.timed { self.plan.gates.open() } else { Gate::NONE }
+    }
+
+    /// Whether `gate` has not closed yet.
+    #[inline]
+    pub fn is_open(&self, gate: Gate) -> bool {
+        self.plan.gates.is_open(gate)
+    }
+
+    /// `later` also waits for `earlier`, unless that has closed already.
+    pub fn link(&mut self, earlier: Gate, later: Gate) {
+        if self.plan.timed && self.plan.gates.is_open(earlier) && !later.is_none() {
+            self.plan.gates.expect(later);
+            self.plan.links.push((earlier, later));
+        }
+    }
+
+    /// `gate`, which is open or none, also waits for the moment `at`.
+    pub fn delay(&mut self, gate: Gate, at: Nanos) {
+        if self.plan.timed && !gate.is_none() {
+            self.plan.gates.expect(gate);
+            self.plan.delays.push((gate, at));
+        }
+    }
+
+    /// `gate`, if something signals it by now; else none, and the gate is no more.
+    pub fn used(&mut self, gate: Gate) -> Gate {
+        if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot as usize].remaining > 0 {
+            return gate;
+        }
+        self.plan.gates.close(gate);
+        Gate::NONE
+    }
+}

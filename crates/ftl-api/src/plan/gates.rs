@@ -1,0 +1,58 @@
+//! The gates of a run: which are open, and how much each still waits for.
+
+use super::Gate;
+
+/// Gates made so far, open ones with how much they wait for.
+#[derive(Default)]
+pub struct Gates {
+    pub slots: Vec<GateSlot>,
+    free: Vec<u32>,
+}
+
+/// One gate.
+#[derive(Clone, Copy)]
+pub struct GateSlot {
+    pub generation: u32,
+    pub remaining: u32,
+    /// Head of the engine's list of what waits for it.
+    pub waiters: u32,
+}
+
+/// End of a list of waiters.
+pub const NO_WAITER: u32 = u32::MAX;
+
+impl Gates {
+    /// A new open gate that waits for nothing yet.
+    #[inline]
+    pub fn open(&mut self) -> Gate {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER });
+            self.slots.len() as u32 - 1
+        });
+        Gate { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// Whether `gate` is still open.
+    #[inline]
+    pub fn is_open(&self, gate: Gate) -> bool {
+        !gate.is_none() && self.slots[gate.slot as usize].generation == gate.generation
+    }
+
+    /// One more thing must end before `gate` closes.
+    #[inline]
+    pub fn expect(&mut self, gate: Gate) {
+        if !gate.is_none() {
+            debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
+            self.slots[gate.slot as usize].remaining += 1;
+        }
+    }
+
+    /// Makes the slot of a closed gate reusable.
+    #[inline]
+    pub fn close(&mut self, gate: Gate) {
+        let slot = &mut self.slots[gate.slot as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.waiters = NO_WAITER;
+        self.free.push(gate.slot);
+    }
+}

@@ -1,0 +1,161 @@
+//! The host's data at the controller: what a write brings, what a read delivers, and how a partial write is merged.
+//!
+//! With fingerprints, the content of a subpage is the fingerprint of (logical number, number of the write); a write of a
+//! part of a subpage mixes the old fingerprint in, so that a layer which forgets to read the old data is found out. With
+//! bytes, each 512-byte sector holds bytes that derive from the same two numbers, or what a server was sent.
+
+use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_flash::rng::{mix, split_mix};
+use palimpsest_flash::units::SECTOR_BYTES;
+
+/// A run of sectors within one subpage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Logical subpage.
+    pub lsn: u32,
+    /// First sector within the subpage.
+    pub first: u32,
+    /// Sectors.
+    pub sectors: u32,
+}
+
+/// The pieces of `extent`, one for each subpage of `per_subpage` sectors that it touches, in ascending order.
+#[inline]
+pub fn pieces(extent: palimpsest_flash::geometry::Extent, per_subpage: u32) -> impl Iterator<Item = Piece> {
+    let per_subpage = u64::from(per_subpage);
+    (extent.sector / per_subpage..extent.end().div_ceil(per_subpage)).map(move |lsn| {
+        let first = extent.sector.max(lsn * per_subpage) - lsn * per_subpage;
+        let end = extent.end().min((lsn + 1) * per_subpage) - lsn * per_subpage;
+        Piece { lsn: lsn as u32, first: first as u32, sectors: (end - first) as u32 }
+    })
+}
+
+/// One end of the host link, inside the drive.
+pub struct HostPort {
+    payload: Payload,
+    subpage_bytes: u32,
+    /// Number of the present write, unique in the run.
+    write_number: u64,
+    /// Bytes of the present write where a server brought them, from this sector on.
+    incoming: Option<(u64, Box<[u8]>)>,
+    /// What logical subpages hold from this one on, where a layer above says it.
+    subpages: (u32, Vec<Data>),
+    delivered: Vec<(u32, Data)>,
+    /// Subpages that cross the link at the least.
+    pub transfer_subpages: u32,
+}
+
+impl HostPort {
+    /// A port for subpages of `subpage_bytes`.
+    pub fn new(payload: Payload, subpage_bytes: u32) -> Self {
+        HostPort {
+            payload,
+            subpage_bytes,
+            write_number: 0,
+            incoming: None,
+            subpages: (0, Vec::new()),
+            delivered: Vec::new(),
+            transfer_subpages: 1,
+        }
+    }
+
+    /// Whether contents matter at all.
+    #[inline]
+    pub fn has_contents(&self) -> bool {
+        self.payload != Payload::None
+    }
+
+    /// Sectors of a subpage.
+    #[inline]
+    pub fn sectors_per_subpage(&self) -> u32 {
+        self.subpage_bytes / SECTOR_BYTES as u32
+    }
+
+    /// Begins a write.
+    pub fn begin_write(&mut self) {
+        self.write_number += 1;
+    }
+
+    /// Writes bring these bytes, from sector `.0` on, until the next call; with `None` the port makes them up. They stay
+    /// when a write is repeated after a power cut.
+    pub fn bring(&mut self, incoming: Option<(u64, Box<[u8]>)>) {
+        self.incoming = incoming;
+    }
+
+    /// Writes bring whole subpages with these contents, from logical subpage `first` on, until the next call; with none the
+    /// host writes.
+    pub(super) fn bring_subpages(&mut self, first: u32, contents: &[Data]) {
+        self.subpages.0 = first;
+        self.subpages.1.clear();
+        self.subpages.1.extend_from_slice(contents);
+    }
+
+    /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
+    /// written.
+    #[inline]
+    pub fn written(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
+        let (first, subpages) = &self.subpages;
+        match self.payload {
+            Payload::None => Data::ZERO,
+            _ if !subpages.is_empty() => subpages[(piece.lsn - first) as usize],
+            Payload::Tag => Data(self.tag(piece, old)),
+            Payload::Bytes => self.bytes(buffers, piece, old),
+        }
+    }
+
+    fn tag(&self, piece: Piece, old: Data) -> u64 {
+        let whole = piece.sectors == self.sectors_per_subpage();
+        let fresh = mix(u64::from(piece.lsn) ^ self.write_number.rotate_left(24));
+        let tag = if whole {
+            fresh
+        } else {
+            mix(old.0.rotate_left(1) ^ fresh ^ (u64::from(piece.first) << 32 | u64::from(piece.sectors)))
+        };
+        tag.max(1)
+    }
+
+    fn bytes(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
+        let mut content = match buffers.get(old) {
+            Some(bytes) => bytes.to_vec(),
+            None => vec![0; self.subpage_bytes as usize],
+        };
+        let per_sector = SECTOR_BYTES as usize;
+        for sector in piece.first..piece.first + piece.sectors {
+            let place = &mut content[sector as usize * per_sector..][..per_sector];
+            let number = u64::from(piece.lsn) * u64::from(self.sectors_per_subpage()) + u64::from(sector);
+            match &self.incoming {
+                Some((from, bytes)) => {
+                    place.copy_from_slice(&bytes[(number - from) as usize * per_sector..][..per_sector])
+                }
+                None => fill_sector(place, number, self.write_number),
+            }
+        }
+        buffers.keep(&content)
+    }
+
+    /// Hands subpage `lsn` to the host.
+    #[inline]
+    pub fn deliver(&mut self, lsn: u32, data: Data) {
+        if self.has_contents() {
+            self.delivered.push((lsn, data));
+        }
+    }
+
+    /// Puts back what [`Self::take_delivered`] took.
+    pub(super) fn redeliver(&mut self, delivered: Vec<(u32, Data)>) {
+        self.delivered = delivered;
+    }
+
+    /// What was delivered since the last call, in order of delivery.
+    pub fn take_delivered(&mut self) -> Vec<(u32, Data)> {
+        std::mem::take(&mut self.delivered)
+    }
+}
+
+/// Fills a sector with bytes that depend on its number and the number of the write.
+fn fill_sector(place: &mut [u8], number: u64, write: u64) {
+    let mut state = mix(number ^ write.rotate_left(32));
+    for chunk in place.chunks_exact_mut(8) {
+        chunk.copy_from_slice(&split_mix(&mut state).to_le_bytes());
+    }
+}

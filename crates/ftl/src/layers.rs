@@ -1,0 +1,12 @@
+//! The layers, one file or folder each.
+
+pub mod block;
+mod gather;
+pub mod hotcold;
+pub mod llh;
+pub mod mga;
+pub mod page;
+pub mod pages;
+pub mod sector_log;
+pub mod spread;
+pub mod subpage;

@@ -1,0 +1,462 @@
+//! `block`: the block map, with the channel in the address.
+//!
+//! One physical block per logical block; the pages of a block are written in order, and an overwrite copies the block: a new
+//! block takes what is still valid and what is new, then the old one is erased. A block whose pages are all trimmed is erased
+//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: systems.md, "block" and
+//! "codesign"; co-design paper, Sec. III-A and III-B.
+//!
+//! The high part of a logical address names the channel (its Channel Identifier; 3 bits where there are 8 channels and as many
+//! blocks as a power of two), and within a channel consecutive logical blocks lie on its chips, dies and planes in turn. Only
+//! where that plane has no free block left does one of another plane of the channel serve, or else of another channel.
+//! Of the free blocks the one with the fewest erases is taken (`ftl.wear_leveling` dynamic); with static levelling the block
+//! with the fewest erases of a plane moves when the spread exceeds the threshold. Free blocks of all channels are as even as
+//! the logical address space; how evenly channels wear is up to who chooses the addresses.
+//!
+//! After a power cut the oldest block of a logical block rules, as a copy counts only when its source is erased; a failed
+//! block cannot be erased, so its pages count where no newer copy of them exists. Ignored: where the map itself is stored.
+
+mod recover;
+
+use super::page::{overlay, pages};
+use super::pages::Pages;
+use crate::log::blocks::NO_BLOCK;
+use crate::log::map_bytes::map_bytes;
+use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::part::ProgramOrder;
+use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+
+pub const ENTRY: Entry = Entry {
+    name: "block",
+    about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    read: None,
+    buffered: false,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Block::new(io, blueprint)),
+};
+
+/// Pages to be written side by side in a logical block; their contents stand in the layer's scratch.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// The logical block.
+    block: u32,
+    /// First page within it.
+    first: u32,
+    count: u32,
+    cause: Cause,
+    signal: Gate,
+}
+
+#[derive(Default)]
+struct Counters {
+    copies: u64,
+    copied_pages: u64,
+    erased: u64,
+    wear_moves: u64,
+    retired: u64,
+    away: u64,
+}
+
+/// The layer.
+pub struct Block {
+    settings: FtlSettings,
+    geometry: Geometry,
+    sectors_per_page: u64,
+    /// Whether pages that are skipped must be programmed, since later ones depend on them.
+    fills_gaps: bool,
+    /// Logical blocks whose address names the same channel.
+    per_channel: u32,
+    map: Vec<u32>,
+    /// Validity of the pages of each logical block.
+    valid: Vec<bool>,
+    valid_count: Vec<u32>,
+    /// Free blocks of each plane, in order of their erase.
+    free: Vec<Vec<u32>>,
+    counters: Counters,
+    /// Contents of the pages of a [`Piece`], and the gates that close when they have arrived.
+    contents: Vec<Data>,
+    arrived: Vec<Gate>,
+}
+
+impl Block {
+    pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let geometry = *io.geometry();
+        let blocks = blueprint.logical_pages.div_ceil(geometry.pages_per_block);
+        let mut layer = Block {
+            settings: blueprint.settings.clone(),
+            geometry,
+            sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
+            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh,
+            per_channel: blocks.div_ceil(geometry.channels),
+            map: vec![NO_BLOCK; blocks as usize],
+            valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
+            valid_count: vec![0; blocks as usize],
+            free: vec![Vec::new(); geometry.planes() as usize],
+            counters: Counters::default(),
+            contents: Vec::new(),
+            arrived: Vec::new(),
+        };
+        for block in (0..geometry.blocks()).filter(|&block| !io.nand().is_bad(block)) {
+            layer.free[geometry.plane_of_block(block) as usize].push(block);
+        }
+        layer
+    }
+
+    /// The Channel Identifier: the channel that the address of logical block `block` names, and its plane there.
+    fn home(&self, block: u32) -> u32 {
+        let channel = block / self.per_channel;
+        let lanes = self.geometry.planes() / self.geometry.channels;
+        block % self.per_channel % lanes * self.geometry.channels + channel
+    }
+
+    fn index(&self, block: u32, page: u32) -> usize {
+        block as usize * self.geometry.pages_per_block as usize + page as usize
+    }
+
+    fn physical(&self, block: u32, page: u32) -> u32 {
+        self.map[block as usize] * self.geometry.pages_per_block + page
+    }
+
+    /// Takes a free block for logical block `block`: of its plane, or else of the plane of the channel, or of the drive, that
+    /// has most.
+    fn take(&mut self, io: &Io, block: u32) -> Flash<u32> {
+        let home = self.home(block);
+        let channels = self.geometry.channels;
+        let nearness = |plane: u32| if plane == home { 2 } else { u32::from(plane % channels == home % channels) };
+        let planes = (0..self.geometry.planes()).filter(|&plane| !self.free[plane as usize].is_empty());
+        let best = planes.max_by_key(|&plane| (nearness(plane), self.free[plane as usize].len(), u32::MAX - plane));
+        let plane = best.ok_or(Halt::NoSpace)?;
+        self.counters.away += u64::from(nearness(plane) == 0);
+        let free = &mut self.free[plane as usize];
+        let least = match self.settings.wear_leveling {
+            WearLeveling::None => 0,
+            _ => (0..free.len()).min_by_key(|&index| io.nand().erases(free[index])).unwrap_or(0),
+        };
+        Ok(free.remove(least))
+    }
+
+    /// Erases `block`, which holds nothing that is needed, once `after` has closed.
+    fn release(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
+        if io.nand().is_bad(block) {
+            self.counters.retired += 1;
+            return Ok(());
+        }
+        self.counters.erased += 1;
+        match io.erase(Erase { after, ..Erase::new(block, Cause::Merge) })? {
+            Outcome::Done => self.free[self.geometry.plane_of_block(block) as usize].push(block),
+            Outcome::Failed => self.counters.retired += 1,
+        }
+        Ok(())
+    }
+
+    /// Writes the pages of `piece`.
+    fn store(&mut self, io: &mut Io, piece: Piece) -> Flash<()> {
+        let Piece { block, first, count, .. } = piece;
+        if self.map[block as usize] == NO_BLOCK {
+            self.map[block as usize] = self.take(io, block)?;
+        }
+        let physical = self.map[block as usize];
+        let copies = first < io.nand().next_page(physical) || !self.append(io, piece, physical, first)?;
+        if copies {
+            self.copy(io, piece)?;
+        }
+        for page in first..first + count {
+            let index = self.index(block, page);
+            self.valid_count[block as usize] += u32::from(!std::mem::replace(&mut self.valid[index], true));
+        }
+        if copies { self.level_wear(io, physical) } else { Ok(()) }
+    }
+
+    /// Programs the pages of `piece` into `physical`, which has been written up to `first` at the most. False where a program
+    /// failed: the block is bad then.
+    fn append(&mut self, io: &mut Io, piece: Piece, physical: u32, first: u32) -> Flash<bool> {
+        if self.fills_gaps {
+            for page in io.nand().next_page(physical)..first {
+                if !self.program_padding(io, physical, page)? {
+                    return Ok(false);
+                }
+            }
+        }
+        for page in first..piece.first + piece.count {
+            if !self.program_new(io, piece, physical, page, piece.signal)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn program_new(&mut self, io: &mut Io, piece: Piece, physical: u32, page: u32, signal: Gate) -> Flash<bool> {
+        let width = self.geometry.subpages_per_page;
+        let place = page - piece.first;
+        let from = (place * width) as usize;
+        let logical = self.logical_numbers(piece.block, page);
+        let (ppn, after) = (physical * self.geometry.pages_per_block + page, self.arrived[place as usize]);
+        let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
+        Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
+    }
+
+    fn program_padding(&mut self, io: &mut Io, physical: u32, page: u32) -> Flash<bool> {
+        let width = self.geometry.subpages_per_page;
+        let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
+        let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
+        let ppn = physical * self.geometry.pages_per_block + page;
+        let padding = Program { padding: width, ..Program::new(ppn, logical, data, Cause::Merge) };
+        Ok(io.program(padding)? == Outcome::Done)
+    }
+
+    fn logical_numbers(&self, block: u32, page: u32) -> [u32; 64] {
+        let first = (block * self.geometry.pages_per_block + page) * self.geometry.subpages_per_page;
+        std::array::from_fn(|index| first.wrapping_add(index as u32))
+    }
+
+    /// Copies a logical block into another physical block, with the pages of `piece` in place of the old ones.
+    fn copy(&mut self, io: &mut Io, piece: Piece) -> Flash<()> {
+        let Piece { block, signal, .. } = piece;
+        let old = self.map[block as usize];
+        self.counters.copies += 1;
+        loop {
+            let target = self.take(io, block)?;
+            let done = io.gate();
+            if self.copy_into(io, block, Some(piece), target, done)? {
+                self.map[block as usize] = target;
+                io.link(done, signal);
+                return self.release(io, old, done);
+            }
+            self.counters.retired += 1;
+        }
+    }
+
+    /// Fills `target`; false where a program failed.
+    fn copy_into(&mut self, io: &mut Io, block: u32, piece: Option<Piece>, target: u32, done: Gate) -> Flash<bool> {
+        let width = self.geometry.subpages_per_page;
+        let mut old_data = [Data::ZERO; 64];
+        for page in 0..self.geometry.pages_per_block {
+            let new = piece.filter(|piece| (piece.first..piece.first + piece.count).contains(&page));
+            if new.is_none() && !self.valid[self.index(block, page)] {
+                continue;
+            }
+            if self.fills_gaps {
+                for gap in io.nand().next_page(target)..page {
+                    if !self.program_padding(io, target, gap)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            if let Some(piece) = new {
+                if !self.program_new(io, piece, target, page, done)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let source = self.physical(block, page);
+            let read = io.gate();
+            let (all, policy) = (first_subpages(width), self.settings.read);
+            io.read(Read { policy, signal: read, ..Read::new(source, all, Cause::Merge) })?;
+            for subpage in 0..width {
+                old_data[subpage as usize] = io.load_subpage(source * width + subpage);
+            }
+            let logical = self.logical_numbers(block, page);
+            let (logical, data) = (&logical[..width as usize], &old_data[..width as usize]);
+            let ppn = target * self.geometry.pages_per_block + page;
+            let copy = Program { after: read, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
+            if io.program(copy)? == Outcome::Failed {
+                return Ok(false);
+            }
+            self.counters.copied_pages += 1;
+        }
+        Ok(true)
+    }
+
+    /// Static wear levelling: where the spread of erases in the plane of `recent` is too large, the mapped block with the fewest
+    /// erases moves into a worn one.
+    fn level_wear(&mut self, io: &mut Io, recent: u32) -> Flash<()> {
+        if self.settings.wear_leveling != WearLeveling::Static {
+            return Ok(());
+        }
+        let plane = self.geometry.plane_of_block(recent);
+        let in_plane = |physical: u32| physical != NO_BLOCK && self.geometry.plane_of_block(physical) == plane;
+        let mapped = (0..self.map.len() as u32).filter(|&block| in_plane(self.map[block as usize]));
+        let Some(coldest) = mapped.min_by_key(|&block| io.nand().erases(self.map[block as usize])) else {
+            return Ok(());
+        };
+        let free = &mut self.free[plane as usize];
+        let most = (0..free.len()).max_by_key(|&index| io.nand().erases(free[index]));
+        let Some(most) = most else { return Ok(()) };
+        let old = self.map[coldest as usize];
+        if io.nand().erases(free[most]) < io.nand().erases(old) + self.settings.wear_threshold {
+            return Ok(());
+        }
+        let target = free.remove(most);
+        let done = io.gate();
+        self.counters.wear_moves += 1;
+        if self.copy_into(io, coldest, None, target, done)? {
+            self.map[coldest as usize] = target;
+            return self.release(io, old, done);
+        }
+        self.counters.retired += 1;
+        Ok(())
+    }
+
+    fn invalidate(&mut self, block: u32, page: u32) {
+        let index = self.index(block, page);
+        self.valid_count[block as usize] -= u32::from(std::mem::replace(&mut self.valid[index], false));
+    }
+
+    /// Erases what logical block `block` stands in, if none of its pages is valid.
+    fn erase_if_empty(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
+        if self.valid_count[block as usize] > 0 || self.map[block as usize] == NO_BLOCK {
+            return Ok(());
+        }
+        let physical = std::mem::replace(&mut self.map[block as usize], NO_BLOCK);
+        self.release(io, physical, after)?;
+        self.level_wear(io, physical)
+    }
+}
+
+impl Pages for Block {
+    fn write_page(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        contents: &[Data],
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        self.contents.clear();
+        self.contents.extend_from_slice(contents);
+        self.arrived.clear();
+        self.arrived.push(after);
+        let per_block = self.geometry.pages_per_block;
+        self.store(io, Piece { block: page / per_block, first: page % per_block, count: 1, cause, signal })
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        let (block, page) = (page / self.geometry.pages_per_block, page % self.geometry.pages_per_block);
+        self.valid[self.index(block, page)].then(|| self.physical(block, page))
+    }
+
+    fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
+        (0..self.geometry.pages_per_block).for_each(|page| self.invalidate(block, page));
+        self.erase_if_empty(io, block, after)
+    }
+
+    fn written(&self, io: &Io, block: u32) -> u32 {
+        match self.map[block as usize] {
+            NO_BLOCK => 0,
+            physical => io.nand().next_page(physical),
+        }
+    }
+}
+
+impl Ftl for Block {
+    fn unit_subpages(&self) -> u32 {
+        self.geometry.subpages_per_page
+    }
+
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let (width, per_block) = (self.geometry.subpages_per_page, self.geometry.pages_per_block);
+        let (first, end) = (extent.sector / self.sectors_per_page, extent.end().div_ceil(self.sectors_per_page));
+        let (mut page, end) = (first as u32, end as u32);
+        let mut touched = pages(extent, self.sectors_per_page);
+        while page < end {
+            let count = (end - page).min(per_block - page % per_block);
+            self.contents.clear();
+            self.contents.resize((count * width) as usize, Data::ZERO);
+            self.arrived.clear();
+            for (logical, begin, sectors) in touched.by_ref().take(count as usize) {
+                let from = ((logical - page) * width) as usize;
+                let mut after = Gate::NONE;
+                if u64::from(sectors) < self.sectors_per_page
+                    && let Some(ppn) = self.locate(logical)
+                {
+                    after = io.gate();
+                    let (all, policy) = (first_subpages(width), self.settings.read);
+                    io.read(Read { policy, signal: after, ..Read::new(ppn, all, Cause::Rmw) })?;
+                    for subpage in 0..width {
+                        self.contents[from + subpage as usize] = io.load_subpage(ppn * width + subpage);
+                    }
+                }
+                overlay(io, logical, begin, sectors, &mut self.contents[from..from + width as usize]);
+                self.arrived.push(after);
+            }
+            let signal = io.request();
+            let (block, first) = (page / per_block, page % per_block);
+            self.store(io, Piece { block, first, count, cause: Cause::Host, signal })?;
+            page += count;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let width = self.geometry.subpages_per_page;
+        let per_subpage = self.sectors_per_page as u32 / width;
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let location = self.locate(page);
+            match location {
+                Some(ppn) => {
+                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
+                    let (policy, signal) = (self.settings.read, io.request());
+                    io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+                }
+                None => io.count_unwritten(end - begin),
+            }
+            if io.has_contents() {
+                for subpage in begin..end {
+                    let data = location.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
+                    io.deliver(page * width + subpage, data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let per_block = self.geometry.pages_per_block;
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
+            self.invalidate(page / per_block, page % per_block);
+            self.erase_if_empty(io, page / per_block, Gate::NONE)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.recover_blocks(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_blocks(io)
+    }
+
+    fn report(&self) -> Report {
+        let counters = &self.counters;
+        let bytes = map_bytes(self.map.len() as u64);
+        Report {
+            mapping: Mapping { tables: vec![("block_map", bytes)], peak_bytes: bytes },
+            merges: counters.copies,
+            merge_moved_subpages: counters.copied_pages * u64::from(self.geometry.subpages_per_page),
+            retired_blocks: counters.retired,
+            own: vec![
+                ("erased_blocks", Figure::Count(counters.erased)),
+                ("wear_moves", Figure::Count(counters.wear_moves)),
+                ("blocks_off_channel", Figure::Count(counters.away)),
+            ],
+            ..Report::default()
+        }
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        for (&block, pages) in self.map.iter().zip(&self.valid_count).filter(|(block, _)| **block != NO_BLOCK) {
+            valid[block as usize] += pages * self.geometry.subpages_per_page;
+        }
+        true
+    }
+}

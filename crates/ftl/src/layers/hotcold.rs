@@ -1,0 +1,20 @@
+//! `hotcold`: the baseline of the LLH paper (Margaglia et al., FAST 2016, Sec. 5.2): first writes only.
+//!
+//! A fine-grained map in banks, hot and cold data in blocks of their own, greedy cleaning in each bank: [`super::llh`] without
+//! partially-used and reused blocks, so that the two differ in nothing else. It runs on every part.
+
+use super::llh::Llh;
+use super::pages::BuildUnits;
+use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::{Blueprint, Entry};
+
+pub const ENTRY: Entry = Entry {
+    name: "hotcold",
+    about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
+    buffered: true,
+    read: None,
+    apart: Entry::NONE_APART,
+    build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
+};
+
+pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, false));

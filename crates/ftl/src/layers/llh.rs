@@ -1,0 +1,414 @@
+//! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase (Margaglia
+//! et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and `hotcold`, its
+//! baseline, which is the same without reuse.
+//!
+//! A fine-grained map: one physical subpage per logical one. Logical subpage n belongs to bank n mod banks (a bank is a
+//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data (`buffers`), cleaning
+//! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
+//! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
+//!
+//! Where the paper is silent, systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
+//! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait
+//! partially used than leaves the streams and cleaning a block each; data whose encoding fails goes with moved data, the
+//! first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.
+
+mod bank;
+mod buffers;
+mod code;
+mod collect;
+mod recover;
+mod write;
+
+use super::gather::Gather;
+use super::pages::{BuildUnits, Units};
+use crate::log::blocks::Blocks;
+use crate::log::map_bytes::map_bytes;
+use crate::log::streams::StreamChooser;
+use crate::log::victim::{self, Victim};
+use bank::{Bank, Life, NOWHERE, Threshold, Transitions};
+use buffers::{Append, Buffer, NOBODY};
+use code::Coder;
+use palimpsest_flash::geometry::{Divisor, Extent};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::nand::{Flash, PADDING, SubpageMask};
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::plan::port::{Piece, pieces};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_wom::Unfit;
+
+pub const ENTRY: Entry = Entry {
+    name: "llh",
+    about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
+    buffered: true,
+    read: None,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
+};
+
+pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
+
+/// Refuses a code that the settings name and that low pages of the part cannot have.
+///
+/// # Errors
+/// Why not.
+pub fn check_code(part: &Part, settings: &FtlSettings) -> Result<(), Unfit> {
+    code::build(part, settings).map(|_| ())
+}
+
+/// The stream of hot data, its buffer and its block.
+const HOT: u32 = 0;
+/// The stream of cold data, its buffer and its block, which moved data shares.
+const COLD: u32 = 1;
+/// The buffer of moved data.
+const MOVED: u32 = 2;
+/// Buffers of a bank.
+const KINDS: u32 = 3;
+
+/// Map entry of a unit that was never written, or was trimmed.
+const UNMAPPED: u32 = u32::MAX;
+/// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the slot.
+const IN_BUFFER: u32 = u32::MAX - (1 << 16);
+/// More slots than a buffer ever has: a page, and what joins it when an encoding fails.
+const SLOTS: u32 = 128;
+
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    collections: u64,
+    erased: u64,
+    moved_units: u64,
+    wear_moves: u64,
+    retired: u64,
+    padded: u64,
+    /// Units of the host, hot and cold.
+    host_units: [u64; 2],
+    /// Low pages programmed again, and those left alone as they held valid data.
+    reused_low: u64,
+    skipped_low: u64,
+    second_units: u64,
+    wom_failures: u64,
+}
+
+pub(super) struct Llh {
+    settings: FtlSettings,
+    /// Whether low pages are reused at all.
+    reuse: bool,
+    subpages: u32,
+    pages_per_block: u32,
+    sectors_per_subpage: u32,
+    banks_by: Divisor,
+    per_page: Divisor,
+    per_block: Divisor,
+    blocks_by: Divisor,
+    map: Vec<u32>,
+    blocks: Blocks,
+    life: Vec<Life>,
+    banks: Vec<Bank>,
+    buffers: Vec<Buffer>,
+    /// For each buffer, when the oldest unit came that somebody waits for, or [`NOBODY`].
+    since: Vec<Nanos>,
+    oldest: Nanos,
+    streams: StreamChooser,
+    victim: Box<dyn Victim>,
+    rng: Rng,
+    coder: Coder,
+    /// Blocks with fewer erases than this may be partially used.
+    safe_erases: u32,
+    gc_start: u32,
+    gc_stop: u32,
+    /// Whether buffers survive a power cut.
+    protected: bool,
+    timeout: Nanos,
+    failed: Vec<u32>,
+    /// Victims whose last units wait in buffers, and the gates that close when those are programmed.
+    emptying: Vec<(u32, Gate)>,
+    wear_checks: u32,
+    counters: Counters,
+    transitions: Transitions,
+    /// Whether blocks changed in ways that are no transitions of theirs: a program failed, or the power.
+    disturbed: bool,
+    logical: Vec<u32>,
+    image: Vec<Data>,
+    wanted: Gather,
+    /// Coded pages that a read wants, with the subpages of each.
+    coded: Vec<(u32, SubpageMask)>,
+}
+
+impl Llh {
+    /// A layer over erased flash; `reuse`: whether it programs low pages twice.
+    pub(super) fn new(io: &Io, blueprint: &Blueprint, reuse: bool) -> Self {
+        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let subpages = geometry.subpages_per_page;
+        let units = blueprint.logical_pages * subpages;
+        let blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| io.nand().is_bad(block));
+        let sectors_per_subpage = geometry.subpage_bytes / SECTOR_BYTES as u32;
+        let mut layer = Llh {
+            reuse,
+            subpages,
+            pages_per_block: geometry.pages_per_block,
+            sectors_per_subpage,
+            banks_by: Divisor::new(geometry.planes()),
+            per_page: Divisor::new(subpages),
+            per_block: Divisor::new(geometry.subpages_per_block()),
+            blocks_by: Divisor::new(geometry.blocks_per_plane),
+            map: vec![UNMAPPED; units as usize],
+            life: vec![Life::Clean; geometry.blocks() as usize],
+            banks: Vec::new(),
+            buffers: (0..geometry.planes() * KINDS).map(|_| Buffer::default()).collect(),
+            since: vec![NOBODY; (geometry.planes() * KINDS) as usize],
+            oldest: NOBODY,
+            streams: StreamChooser::always(settings, units, sectors_per_subpage),
+            victim: victim::new(settings.victim),
+            rng: Rng::new(blueprint.seed, 0x71c7),
+            coder: Coder::new(io.nand(), settings, reuse, blueprint.seed),
+            safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
+            gc_start: settings.gc_start.of(geometry.blocks_per_plane),
+            gc_stop: settings.gc_stop.of(geometry.blocks_per_plane),
+            protected: !blueprint.acknowledge_programs,
+            timeout: blueprint.buffer_timeout,
+            failed: Vec::new(),
+            emptying: Vec::new(),
+            wear_checks: 0,
+            counters: Counters::default(),
+            transitions: Transitions::default(),
+            disturbed: false,
+            logical: vec![PADDING; subpages as usize],
+            image: vec![Data::ZERO; subpages as usize],
+            wanted: Gather::default(),
+            coded: Vec::new(),
+            blocks,
+            settings: settings.clone(),
+        };
+        for bank in 0..geometry.planes() {
+            let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
+                .slowed(settings.threshold_steps, settings.threshold_floor);
+            layer.banks.push(Bank { frontiers: [NOWHERE; 2], waiting: [Vec::new(), Vec::new()], threshold });
+        }
+        layer
+    }
+
+    #[inline]
+    fn bank_of(&self, unit: u32) -> u32 {
+        self.banks_by.split(unit).1
+    }
+
+    #[inline]
+    fn bank_of_block(&self, block: u32) -> u32 {
+        self.blocks_by.divide(block)
+    }
+
+    fn banks_count(&self) -> u32 {
+        self.buffers.len() as u32 / KINDS
+    }
+
+    #[inline]
+    fn write_piece(&mut self, io: &mut Io, stream: u32, piece: Piece) -> Flash<()> {
+        let (mut old, mut after) = (Data::ZERO, io.arrival());
+        if piece.sectors < self.sectors_per_subpage {
+            (old, after) = self.fetch_old(io, piece.lsn)?;
+        }
+        let data = io.written(piece, old);
+        let signal = if self.protected { Gate::NONE } else { io.request() };
+        let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
+        self.append(io, stream, what)
+    }
+
+    /// The present content of a subpage that is written in part, and the gate that closes when it has been read.
+    fn fetch_old(&mut self, io: &mut Io, unit: u32) -> Flash<(Data, Gate)> {
+        match self.map[unit as usize] {
+            UNMAPPED => Ok((Data::ZERO, Gate::NONE)),
+            entry if entry >= IN_BUFFER => {
+                let (buffer, slot) = self.slot_of(unit, entry);
+                Ok((self.buffers[buffer].slots[slot].data, Gate::NONE))
+            }
+            psn => {
+                let (ppn, index) = self.per_page.split(psn);
+                let arrived = io.gate();
+                let read =
+                    Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
+                if self.is_coded(io, ppn) {
+                    io.read_coded(read)?
+                } else {
+                    io.read(read)?
+                }
+                io.link(arrived, io.request());
+                Ok((self.content(io, psn), arrived))
+            }
+        }
+    }
+
+    /// Lists what a read of `piece` wants, and delivers it.
+    #[inline]
+    fn read_piece(&mut self, io: &mut Io, piece: Piece) {
+        let data = match self.map[piece.lsn as usize] {
+            UNMAPPED => {
+                io.count_unwritten(1);
+                Data::ZERO
+            }
+            entry if entry >= IN_BUFFER => {
+                let (buffer, slot) = self.slot_of(piece.lsn, entry);
+                self.buffers[buffer].slots[slot].data
+            }
+            psn => {
+                let (ppn, index) = self.per_page.split(psn);
+                if self.is_coded(io, ppn) {
+                    match self.coded.iter_mut().find(|(page, _)| *page == ppn) {
+                        Some((_, subpages)) => *subpages |= 1 << index,
+                        None => self.coded.push((ppn, 1 << index)),
+                    }
+                } else {
+                    let first = index * self.sectors_per_subpage + piece.first;
+                    self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
+                }
+                if io.has_contents() { self.content(io, psn) } else { Data::ZERO }
+            }
+        };
+        io.deliver(piece.lsn, data);
+    }
+
+    fn own_figures(&self) -> Vec<(&'static str, Figure)> {
+        let (counters, moves) = (&self.counters, &self.transitions);
+        let [hot, cold] = counters.host_units;
+        let mut own = vec![
+            ("hot_share", Figure::Share(hot, hot + cold)),
+            ("padded_pages", Figure::Count(counters.padded)),
+            ("wear_moves", Figure::Count(counters.wear_moves)),
+            ("transition_clean_used", Figure::Count(moves.clean_used)),
+            ("transition_used_clean", Figure::Count(moves.used_clean)),
+        ];
+        if !self.reuse {
+            return own;
+        }
+        let (low, tried) = (counters.reused_low, counters.reused_low + counters.wom_failures);
+        let thresholds = || self.banks.iter().map(|bank| &bank.threshold);
+        let waiting = self.banks.iter().flat_map(|bank| &bank.waiting).map(Vec::len).sum::<usize>();
+        own.extend([
+            ("transition_clean_partially_used", Figure::Count(moves.clean_partially_used)),
+            ("transition_partially_used_reused", Figure::Count(moves.partially_used_reused)),
+            ("transition_partially_used_used", Figure::Count(moves.partially_used_used)),
+            ("transition_used_reused", Figure::Count(moves.used_reused)),
+            ("transition_reused_clean", Figure::Count(moves.reused_clean)),
+            ("reused_low_pages", Figure::Count(low)),
+            ("skipped_low_pages", Figure::Count(counters.skipped_low)),
+            ("reusable_share", Figure::Share(tried, tried + counters.skipped_low)),
+            ("second_write_logical_pages", Figure::Count(counters.second_units)),
+            ("wom_failures", Figure::Count(counters.wom_failures)),
+            ("wom_failure_share", Figure::Share(counters.wom_failures, tried)),
+            ("partially_used_blocks", Figure::Level(waiting as u64)),
+            ("threshold_pu", Figure::Level(thresholds().map(|threshold| u64::from(threshold.now)).sum())),
+            (
+                "threshold_pu_least",
+                Figure::Level(thresholds().map(|threshold| threshold.least.into()).min().unwrap_or(0)),
+            ),
+            (
+                "threshold_pu_most",
+                Figure::Level(thresholds().map(|threshold| threshold.most.into()).max().unwrap_or(0)),
+            ),
+        ]);
+        own
+    }
+}
+
+impl Units for Llh {
+    fn holds(&self, unit: u32) -> bool {
+        self.map[unit as usize] != UNMAPPED
+    }
+}
+
+impl Ftl for Llh {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as usize;
+        if !soon {
+            return prefetch(&self.map, unit);
+        }
+        if let Some(&psn) = self.map.get(unit)
+            && psn < IN_BUFFER
+        {
+            let (block, index) = self.per_block.split(psn);
+            self.blocks.prefetch(block, index);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent, io.life());
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            self.write_piece(io, stream, piece)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.wanted.clear();
+        self.coded.clear();
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            self.read_piece(io, piece);
+        }
+        let request = io.request();
+        for &(ppn, subpages) in &self.coded {
+            let after = io.arrival();
+            io.read_coded(Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) })?;
+        }
+        self.wanted.read(io, self.settings.read, Cause::Host, request)
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            self.forget(io, piece.lsn);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, io: &mut Io) -> Flash<()> {
+        // All that anybody waits for.
+        self.flush_buffers(io, NOBODY - 1, io.request())
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        (self.timeout > 0 && self.oldest != NOBODY).then(|| self.oldest.saturating_add(self.timeout))
+    }
+
+    fn timer(&mut self, io: &mut Io) -> Flash<()> {
+        self.flush_buffers(io, io.now().saturating_sub(self.timeout), Gate::NONE)
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.rebuild(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_all(io)
+    }
+
+    fn report(&self) -> Report {
+        let (counters, bytes) = (&self.counters, map_bytes(self.map.len() as u64));
+        Report {
+            mapping: Mapping { tables: vec![("map", bytes)], peak_bytes: bytes },
+            gc_runs: counters.collections,
+            gc_erased: counters.erased,
+            gc_moved_subpages: counters.moved_units,
+            retired_blocks: counters.retired,
+            own: self.own_figures(),
+            ..Report::default()
+        }
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.blocks.add_valid(valid, 1);
+        true
+    }
+}

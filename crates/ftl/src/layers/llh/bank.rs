@@ -1,0 +1,428 @@
+//! Banks: the life cycle of blocks (LLH paper, Fig. 6), which page a stream programs next, and how many blocks wait partially
+//! used.
+//!
+//! A block is written in one of four rounds: all pages in the standard order (`write L1 H`), low pages only (`write L1`), low
+//! pages again where all that they held is invalid, each followed by its high page (`write L2 H`), or high pages only
+//! (`write H`). The last one the paper describes and does not use, nor do we but where a bank has no clean block left and
+//! cleaning gains none.
+
+use super::{COLD, HOT, Llh};
+use crate::log::blocks::NO_BLOCK;
+use palimpsest_flash::nand::TORN;
+use palimpsest_flash::nand::part::ProgramOrder;
+use palimpsest_flash::nand::{Flash, Halt, first_subpages};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::settings::{ThresholdPu, WearLeveling};
+
+/// Clean blocks of a bank that only cleaning may take.
+pub(super) const RESERVE: u32 = 1;
+
+/// Where a block is in Fig. 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    Clean,
+    PartiallyUsed,
+    Used,
+    Reused,
+}
+
+/// What is written into a block, from its first page to its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// `write L1 H`.
+    Whole,
+    /// `write L1`.
+    Low,
+    /// `write L2 H`.
+    Again,
+    /// `write H`.
+    High,
+}
+
+/// The block that a stream writes to, and its next page there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frontier {
+    pub block: u32,
+    pub round: Round,
+    /// Position of the next page in the order of the round.
+    pub step: u32,
+    /// The next page.
+    pub page: u32,
+    /// That is programmed for the second time.
+    pub again: bool,
+    /// What it holds is in memory when this gate closes.
+    pub arrived: Gate,
+    /// The block waits for its low pages to be invalid when the round is over.
+    pub kept: bool,
+    /// Low pages that were programmed again.
+    pub rewritten: u32,
+}
+
+pub(super) const NOWHERE: Frontier = Frontier {
+    block: NO_BLOCK,
+    round: Round::Whole,
+    step: 0,
+    page: 0,
+    again: false,
+    arrived: Gate::NONE,
+    kept: false,
+    rewritten: 0,
+};
+
+/// How many blocks may wait partially used, and the valid counts of the last victims, which move that number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Threshold {
+    pub now: u32,
+    pub least: u32,
+    pub most: u32,
+    recent: Vec<u32>,
+    next: usize,
+    /// Victims in a row that point the same way before the number moves.
+    steps: u32,
+    /// It falls to this at the lowest.
+    floor: u32,
+    /// How many of them have pointed up, or down where negative.
+    run: i64,
+}
+
+impl Threshold {
+    pub fn new(start: u32) -> Self {
+        Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
+    }
+
+    /// The same, which moves after `steps` victims in a row that point the same way, and does not fall below `floor`.
+    pub fn slowed(self, steps: u32, floor: u32) -> Self {
+        Threshold { steps: steps.max(1), floor, ..self }
+    }
+
+    /// A victim had `valid` valid units: fewer blocks wait if that is more than the mean of the last `window`, more of them
+    /// (`limit` at most) if it is less.
+    pub fn update(&mut self, valid: u32, window: usize, limit: u32) {
+        if window == 0 {
+            return;
+        }
+        let (sum, count) = (self.recent.iter().map(|&valid| u64::from(valid)).sum::<u64>(), self.recent.len() as u64);
+        match (u64::from(valid) * count).cmp(&sum) {
+            std::cmp::Ordering::Greater => self.run = self.run.min(0) - 1,
+            std::cmp::Ordering::Less => self.run = self.run.max(0) + 1,
+            std::cmp::Ordering::Equal => {}
+        }
+        if self.run.unsigned_abs() >= u64::from(self.steps) {
+            let up = self.run > 0;
+            self.run = 0;
+            if up {
+                self.now = (self.now + 1).min(limit.max(self.now));
+            } else if self.now > self.floor {
+                self.now -= 1;
+            }
+        }
+        (self.least, self.most) = (self.least.min(self.now), self.most.max(self.now));
+        if self.recent.len() < window {
+            self.recent.push(valid);
+        } else {
+            self.recent[self.next] = valid;
+            self.next = (self.next + 1) % window;
+        }
+    }
+}
+
+/// A bank.
+pub(super) struct Bank {
+    /// Of hot data, and of cold and moved data.
+    pub frontiers: [Frontier; 2],
+    /// Blocks that wait for their low pages to be reused, by stream.
+    pub waiting: [Vec<u32>; 2],
+    pub threshold: Threshold,
+}
+
+/// Transitions of Fig. 6, and two that only an ideal part has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Transitions {
+    pub clean_partially_used: u64,
+    pub clean_used: u64,
+    pub partially_used_reused: u64,
+    pub partially_used_used: u64,
+    pub used_reused: u64,
+    pub used_clean: u64,
+    pub reused_clean: u64,
+}
+
+impl Llh {
+    #[inline]
+    pub(super) fn frontier(&self, bank: u32, stream: u32) -> &Frontier {
+        &self.banks[bank as usize].frontiers[stream as usize]
+    }
+
+    /// Spare blocks of `bank` when the drive is full.
+    pub(super) fn spare_blocks(&self, bank: u32) -> u32 {
+        let units = self.map.len() as u32;
+        let own = units / self.banks_count() + u32::from(bank < units % self.banks_count());
+        self.blocks.usable(bank).saturating_sub(own.div_ceil(self.blocks.units_per_block()))
+    }
+
+    /// Blocks of `bank` that may wait at most: the streams need one each, and cleaning one.
+    pub(super) fn waiting_limit(&self, bank: u32) -> u32 {
+        self.spare_blocks(bank).saturating_sub(2 + RESERVE)
+    }
+
+    /// The threshold of `bank` at the start.
+    pub(super) fn first_threshold(&self, bank: u32) -> u32 {
+        let start = match self.settings.threshold_pu {
+            ThresholdPu::SpareOver(parts) => self.spare_blocks(bank) / parts,
+            ThresholdPu::Blocks(blocks) => blocks,
+        };
+        start.min(self.waiting_limit(bank))
+    }
+
+    /// Subpages that the next page of `stream` takes.
+    #[inline]
+    pub(super) fn capacity(&self, io: &Io, bank: u32, stream: u32) -> u32 {
+        let frontier = self.frontier(bank, stream);
+        match frontier {
+            Frontier { block: NO_BLOCK, .. } => self.subpages,
+            Frontier { again: true, .. } => self.coder.second,
+            Frontier { kept: true, page, .. } if !io.nand().part().is_high(*page) => self.coder.first,
+            _ => self.subpages,
+        }
+    }
+
+    /// Page number `step` in the order of `round`.
+    fn page_at(&self, io: &Io, round: Round, step: u32) -> u32 {
+        if matches!(round, Round::Whole | Round::Low) {
+            return step;
+        }
+        let low = (step / 2 * 2).saturating_sub(1);
+        if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
+    }
+
+    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid.
+    fn reusable(&self, io: &Io, block: u32, page: u32) -> bool {
+        let ppn = block * self.pages_per_block + page;
+        self.blocks.valid_bits(block, page * self.subpages, self.subpages) == 0
+            && io.nand().logical(ppn * self.subpages) != TORN
+    }
+
+    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and asks for what stands
+    /// there; the round is over where there is none.
+    pub(super) fn seek(&mut self, io: &mut Io, bank: u32, stream: u32, step: u32) -> Flash<()> {
+        let Frontier { block, round, .. } = *self.frontier(bank, stream);
+        let first = block * self.pages_per_block;
+        for step in step..self.pages_per_block {
+            let page = self.page_at(io, round, step);
+            let (high, programs) = (io.nand().part().is_high(page), io.nand().programs(first + page));
+            let mut again = false;
+            let possible = match (round, programs, high) {
+                (Round::Low, 0, high) => !high,
+                (_, 0, _) => true,
+                (Round::Again, 1, false) => {
+                    again = self.reusable(io, block, page);
+                    self.counters.skipped_low += u64::from(!again);
+                    again
+                }
+                _ => false,
+            };
+            if !possible {
+                continue;
+            }
+            let mut arrived = Gate::NONE;
+            if again {
+                // Ahead of the data that goes there (paper, Sec. 4), which does not cross the host link.
+                arrived = io.gate();
+                let all = first_subpages(self.subpages);
+                io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) })?;
+            }
+            let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
+            (frontier.step, frontier.page, frontier.again, frontier.arrived) = (step, page, again, arrived);
+            return Ok(());
+        }
+        self.finish_round(bank, stream);
+        Ok(())
+    }
+
+    /// The block of `stream` takes no more in this round.
+    fn finish_round(&mut self, bank: u32, stream: u32) {
+        let frontiers = &mut self.banks[bank as usize].frontiers;
+        let Frontier { block, round, kept, rewritten, .. } =
+            std::mem::replace(&mut frontiers[stream as usize], NOWHERE);
+        let life = &mut self.life[block as usize];
+        let next = match round {
+            Round::Low => Life::PartiallyUsed,
+            Round::Again if rewritten > 0 => Life::Reused,
+            _ => Life::Used,
+        };
+        let transitions = &mut self.transitions;
+        match (*life, next) {
+            (Life::Clean, Life::PartiallyUsed) => transitions.clean_partially_used += 1,
+            (Life::Clean, _) => transitions.clean_used += 1,
+            (Life::PartiallyUsed, Life::Reused) => transitions.partially_used_reused += 1,
+            (Life::PartiallyUsed, _) => transitions.partially_used_used += 1,
+            (Life::Used, Life::Reused) => transitions.used_reused += 1,
+            _ => {}
+        }
+        *life = next;
+        if kept {
+            self.banks[bank as usize].waiting[stream as usize].push(block);
+        } else {
+            self.blocks.close(block);
+        }
+    }
+
+    /// Makes sure that `stream` has a page to program, cleaning where that takes it.
+    #[inline]
+    pub(super) fn ensure_page(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
+        let opened = self.frontier(bank, stream).block != NO_BLOCK;
+        if opened && self.blocks.free_count(bank) >= RESERVE {
+            return Ok(());
+        }
+        self.ensure_page_slowly(io, bank, stream)
+    }
+
+    #[cold]
+    fn ensure_page_slowly(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
+        if self.frontier(bank, stream).block != NO_BLOCK {
+            // What cleaning needs is gone: a failed program, or a victim that is not empty yet.
+            self.make_space(io, bank, RESERVE)?;
+        }
+        while self.frontier(bank, stream).block == NO_BLOCK {
+            self.acquire(io, bank, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Finds a block for `stream` (paper, Sec. 4; the sentence in Sec. 5.2 has the two cases swapped).
+    fn acquire(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
+        if self.reuse_now(bank, stream) {
+            return self.begin_again(io, bank, stream);
+        }
+        if self.blocks.free_count(bank) <= self.gc_start {
+            self.collect_until(io, bank)?;
+        }
+        if self.blocks.free_count(bank) <= RESERVE {
+            self.make_space(io, bank, RESERVE + 1)?;
+        }
+        // Cleaning may have opened a block for what it moved, and it moves the threshold.
+        if self.frontier(bank, stream).block != NO_BLOCK {
+            return Ok(());
+        }
+        if self.reuse_now(bank, stream) {
+            return self.begin_again(io, bank, stream);
+        }
+        if self.blocks.free_count(bank) > RESERVE {
+            let keeps = self.reuse && (stream == HOT || self.settings.reuse_cold);
+            return self.open_clean(io, bank, stream, keeps && !self.enough_waiting(bank));
+        }
+        if !self.banks[bank as usize].waiting[stream as usize].is_empty() {
+            return self.begin_again(io, bank, stream);
+        }
+        if stream == COLD { self.use_waiting(io, bank) } else { Err(Halt::NoSpace) }
+    }
+
+    /// Whether as many blocks wait as the threshold allows.
+    fn enough_waiting(&self, bank: u32) -> bool {
+        let bank = &self.banks[bank as usize];
+        bank.waiting.iter().map(Vec::len).sum::<usize>() as u32 >= bank.threshold.now
+    }
+
+    fn reuse_now(&self, bank: u32, stream: u32) -> bool {
+        let waiting = &self.banks[bank as usize].waiting[stream as usize];
+        let empty = |&block: &u32| self.blocks.valid_count(block) == 0;
+        !waiting.is_empty() && (self.enough_waiting(bank) || self.settings.reuse_empty && waiting.iter().any(empty))
+    }
+
+    /// Opens a clean block of `bank` for `stream`, which there must be.
+    pub(super) fn open_clean(&mut self, io: &mut Io, bank: u32, stream: u32, keep: bool) -> Flash<()> {
+        let (nand, level) = (io.nand(), self.settings.wear_leveling != WearLeveling::None);
+        let opened = self.blocks.open(bank, |one, other| level && nand.erases(one) < nand.erases(other));
+        let Some(block) = opened else { return Err(Halt::NoSpace) };
+        let kept = keep && nand.erases(block) < self.safe_erases;
+        let ideal = nand.part().order == ProgramOrder::LowHighLow;
+        let round = if kept && !ideal { Round::Low } else { Round::Whole };
+        self.begin(io, bank, stream, Frontier { block, round, kept, ..NOWHERE })
+    }
+
+    fn begin(&mut self, io: &mut Io, bank: u32, stream: u32, frontier: Frontier) -> Flash<()> {
+        self.banks[bank as usize].frontiers[stream as usize] = frontier;
+        self.seek(io, bank, stream, frontier.step)
+    }
+
+    /// Reuses the block with the fewest valid units that waits for it.
+    fn begin_again(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
+        let block = self.take_waiting(bank, stream).expect("a block waits");
+        self.begin(io, bank, stream, Frontier { block, round: Round::Again, ..NOWHERE })
+    }
+
+    /// Gives cold and moved data the high pages of a block that waits: there is no clean block.
+    pub(super) fn use_waiting(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
+        while let Some(block) = self.take_waiting(bank, HOT).or_else(|| self.take_waiting(bank, COLD)) {
+            self.begin(io, bank, COLD, Frontier { block, round: Round::High, ..NOWHERE })?;
+            if self.frontier(bank, COLD).block != NO_BLOCK {
+                return Ok(());
+            }
+        }
+        Err(Halt::NoSpace)
+    }
+
+    fn take_waiting(&mut self, bank: u32, stream: u32) -> Option<u32> {
+        let waiting = &mut self.banks[bank as usize].waiting[stream as usize];
+        let fewest = (0..waiting.len()).min_by_key(|&index| self.blocks.valid_count(waiting[index]))?;
+        // The order of the others is that in which they were written.
+        Some(waiting.remove(fewest))
+    }
+
+    /// Whole pages that cold and moved data can take in the present block.
+    pub(super) fn pages_left(&self, io: &Io, bank: u32) -> u32 {
+        let frontier = self.frontier(bank, COLD);
+        if frontier.block == NO_BLOCK {
+            return 0;
+        }
+        let first = frontier.block * self.pages_per_block;
+        let whole = |step: u32| {
+            let page = self.page_at(io, frontier.round, step);
+            let wanted = match frontier.round {
+                Round::Whole => !frontier.kept || self.coder.first == self.subpages || io.nand().part().is_high(page),
+                Round::Low => self.coder.first == self.subpages && !io.nand().part().is_high(page),
+                Round::Again | Round::High => true,
+            };
+            wanted && io.nand().programs(first + page) == 0
+        };
+        (frontier.step..self.pages_per_block).filter(|&step| whole(step)).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_falls_when_victims_hold_more_and_rises_when_they_hold_less() {
+        let mut threshold = Threshold::new(4);
+        threshold.update(10, 2, 5);
+        assert_eq!(threshold.now, 4, "nothing to compare with");
+        threshold.update(12, 2, 5);
+        assert_eq!(threshold.now, 3);
+        threshold.update(11, 2, 5);
+        assert_eq!(threshold.now, 3, "the mean of 10 and 12");
+        threshold.update(11, 2, 5);
+        assert_eq!(threshold.now, 4, "11 against the mean of 12 and 11");
+        threshold.update(1, 2, 5);
+        threshold.update(1, 2, 5);
+        assert_eq!((threshold.now, threshold.least, threshold.most), (5, 3, 5), "no more than the limit");
+        threshold.update(9, 0, 5);
+        assert_eq!(threshold.now, 5, "a window of 0 fixes it");
+    }
+
+    #[test]
+    fn a_slowed_threshold_moves_after_steps_in_a_row_down_to_its_floor() {
+        let mut threshold = Threshold::new(3).slowed(2, 2);
+        let mut seen = Vec::new();
+        for valid in [10, 12, 9, 13, 14, 15, 16, 17, 18] {
+            threshold.update(valid, 1, 5);
+            seen.push(threshold.now);
+        }
+        assert_eq!(seen, [3, 3, 3, 3, 2, 2, 2, 2, 2]);
+        for valid in [17, 16, 15, 14] {
+            threshold.update(valid, 1, 5);
+        }
+        assert_eq!(threshold.now, 4);
+    }
+}

@@ -1,0 +1,213 @@
+//! Merge buffers: pages in the controller's memory, three a bank (hot, cold, moved), until they are programmed.
+//!
+//! A unit in a buffer remembers where its older copy stands, and that copy stays valid until the page is programmed. Where
+//! buffers do not survive a power cut, cleaning copies such an older copy, too: it is a *shadow* in the buffer of moved data,
+//! no newer than what it shadows.
+
+use super::{HOT, IN_BUFFER, KINDS, Llh, MOVED, SLOTS, UNMAPPED};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+
+/// Unit number of a slot whose unit was trimmed, or is not needed any more.
+pub(super) const HOLE: u32 = u32::MAX;
+/// A buffer that nobody waits for.
+pub(super) const NOBODY: Nanos = Nanos::MAX;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub unit: u32,
+    pub data: Data,
+    /// Physical unit of the older copy, or [`UNMAPPED`].
+    pub previous: u32,
+    /// Subpages of the host's write buffer that it holds.
+    pub holds: u32,
+    /// A copy of what a newer one in another buffer replaces.
+    pub shadow: bool,
+}
+
+/// A page that is being filled.
+#[derive(Default)]
+pub(super) struct Buffer {
+    pub slots: Vec<Slot>,
+    /// Closes when everything that was read for this page has arrived.
+    pub ready: Option<Gate>,
+    /// Closes when the page is programmed.
+    pub done: Option<Gate>,
+}
+
+/// What comes with a unit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Append {
+    pub unit: u32,
+    pub data: Data,
+    pub cause: Cause,
+    /// Its content has arrived when this gate closes.
+    pub after: Gate,
+    /// Wants to know when it is programmed.
+    pub signal: Gate,
+    pub holds: u32,
+}
+
+impl Llh {
+    #[inline]
+    pub(super) fn buffer_of(bank: u32, kind: u32) -> usize {
+        (bank * KINDS + kind) as usize
+    }
+
+    /// The buffer and slot that a map entry of `unit` names.
+    #[inline]
+    pub(super) fn slot_of(&self, unit: u32, entry: u32) -> (usize, usize) {
+        let place = entry - IN_BUFFER;
+        (Self::buffer_of(self.bank_of(unit), place / SLOTS), (place % SLOTS) as usize)
+    }
+
+    /// A unit that stands in a buffer already is replaced there.
+    #[inline]
+    pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: Append) -> bool {
+        let entry = self.map[what.unit as usize];
+        if entry == UNMAPPED || entry < IN_BUFFER {
+            return false;
+        }
+        let (buffer, slot) = self.slot_of(what.unit, entry);
+        io.pin(what.data);
+        let slot = &mut self.buffers[buffer].slots[slot];
+        io.unpin(slot.data);
+        slot.data = what.data;
+        self.attach(io, buffer, what);
+        true
+    }
+
+    /// Makes `buffer` wait for, and tell, the gates of `what`.
+    #[inline]
+    pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: Append) {
+        if what.cause == Cause::Host || !self.protected {
+            let since = &mut self.since[buffer];
+            *since = (*since).min(io.now());
+            self.oldest = self.oldest.min(*since);
+        }
+        let page = &mut self.buffers[buffer];
+        if !what.after.is_none() {
+            let ready = match page.ready {
+                Some(ready) if io.is_open(ready) => ready,
+                _ => io.gate(),
+            };
+            page.ready = Some(ready);
+            io.link(what.after, ready);
+        }
+        if !what.signal.is_none() {
+            let done = *page.done.get_or_insert_with(|| io.gate());
+            io.link(done, what.signal);
+        }
+    }
+
+    /// Puts a unit into the buffer `kind` of its bank; `previous` is where its older copy stands.
+    #[inline]
+    pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: Append, previous: u32) {
+        let bank = self.bank_of(what.unit);
+        let buffer = Self::buffer_of(bank, kind);
+        if kind == MOVED {
+            self.drop_shadow(io, what.unit);
+        }
+        self.attach(io, buffer, what);
+        let slots = &mut self.buffers[buffer].slots;
+        self.map[what.unit as usize] = IN_BUFFER + kind * SLOTS + slots.len() as u32;
+        slots.push(Slot { unit: what.unit, data: what.data, previous, holds: what.holds, shadow: false });
+        io.pin(what.data);
+    }
+
+    /// Puts a copy of the older version of a unit, at `previous`, into the buffer of moved data.
+    pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
+        let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
+        self.attach(io, buffer, what);
+        self.buffers[buffer].slots.push(Slot { unit: what.unit, data: what.data, previous, holds: 0, shadow: true });
+        io.pin(what.data);
+    }
+
+    /// The older version of `unit` need not be kept any more.
+    #[inline]
+    pub(super) fn drop_shadow(&mut self, io: &mut Io, unit: u32) {
+        if self.protected {
+            return;
+        }
+        let buffer = Self::buffer_of(self.bank_of(unit), MOVED);
+        for slot in self.buffers[buffer].slots.iter_mut().filter(|slot| slot.shadow && slot.unit == unit) {
+            io.unpin(slot.data);
+            *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, holds: 0, shadow: false };
+        }
+    }
+
+    /// Forgets `unit`.
+    pub(super) fn forget(&mut self, io: &mut Io, unit: u32) {
+        match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
+            UNMAPPED => {}
+            entry if entry >= IN_BUFFER => {
+                let (buffer, index) = self.slot_of(unit, entry);
+                let slot = self.buffers[buffer].slots[index];
+                io.unpin(slot.data);
+                let hole = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, shadow: false, ..slot };
+                self.buffers[buffer].slots[index] = hole;
+                if slot.previous != UNMAPPED {
+                    self.invalidate(slot.previous);
+                }
+                self.drop_shadow(io, unit);
+            }
+            physical => self.invalidate(physical),
+        }
+    }
+
+    /// Takes the first `count` slots out of `buffer`; those behind them move up.
+    pub(super) fn remove_slots(&mut self, io: &Io, buffer: usize, count: usize) {
+        let kind = buffer as u32 % KINDS;
+        let page = &mut self.buffers[buffer];
+        page.slots.drain(..count);
+        for (index, slot) in page.slots.iter().enumerate() {
+            if slot.unit != HOLE && !slot.shadow {
+                self.map[slot.unit as usize] = IN_BUFFER + kind * SLOTS + index as u32;
+            }
+        }
+        if page.slots.is_empty() {
+            (page.ready, page.done) = (None, None);
+            let since = std::mem::replace(&mut self.since[buffer], NOBODY);
+            // Without time all are equally old, and nobody asks.
+            if io.plan.timed && since == self.oldest && since != NOBODY {
+                self.find_oldest();
+            }
+        }
+    }
+
+    pub(super) fn find_oldest(&mut self) {
+        self.oldest = self.since.iter().copied().min().unwrap_or(NOBODY);
+    }
+
+    /// Moves the first `count` slots of the hot buffer of `bank`, which cannot be encoded, to the buffer of moved data.
+    pub(super) fn hand_over(&mut self, io: &mut Io, bank: u32, count: usize) {
+        let (from, to) = (Self::buffer_of(bank, HOT), Self::buffer_of(bank, MOVED));
+        let (ready, done) = (self.buffers[from].ready, self.buffers[from].done);
+        let since = self.since[from];
+        for index in 0..count {
+            let slot = self.buffers[from].slots[index];
+            let mut moved = slot;
+            if slot.unit != HOLE {
+                self.drop_shadow(io, slot.unit);
+                let place = self.buffers[to].slots.len() as u32;
+                self.map[slot.unit as usize] = IN_BUFFER + MOVED * SLOTS + place;
+            }
+            moved.shadow = false;
+            self.buffers[to].slots.push(moved);
+        }
+        self.remove_slots(io, from, count);
+        self.since[to] = self.since[to].min(since);
+        self.oldest = self.oldest.min(since);
+        if let Some(ready) = ready.filter(|&ready| io.is_open(ready)) {
+            let behind = *self.buffers[to].ready.get_or_insert_with(|| io.gate());
+            let behind = if io.is_open(behind) { behind } else { io.gate() };
+            self.buffers[to].ready = Some(behind);
+            io.link(ready, behind);
+        }
+        if let Some(done) = done {
+            let first = *self.buffers[to].done.get_or_insert_with(|| io.gate());
+            io.link(first, done);
+        }
+    }
+}

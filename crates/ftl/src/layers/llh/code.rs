@@ -1,0 +1,219 @@
+//! What low pages store: first writes as they are, second writes in a write-once-memory code that leaves room for half.
+//!
+//! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first writes
+//! are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first writes are coded,
+//! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, by which it is known
+//! later. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin of
+//! `ftl.wom_failure` (LLH paper, Sec. 5.2).
+
+use super::Llh;
+use palimpsest_flash::nand::data::{Data, Payload};
+use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::nand::{Nand, PADDING};
+use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_wom::{self as wom, Code, Shape, Unfit};
+
+/// The code of second writes.
+pub(super) struct Coder {
+    /// Subpages that a low page stores in its first write, where it is to be reused.
+    pub first: u32,
+    /// Subpages that a low page stores in its second write.
+    pub second: u32,
+    /// What the code stores in the spare area.
+    pub spare: Vec<u8>,
+    failure: f64,
+    rng: Rng,
+    /// Only where contents are bytes.
+    code: Option<Box<dyn Code>>,
+    page: Vec<u8>,
+    message: Vec<u8>,
+}
+
+/// Bytes of a page that is small, and yet one that each code can have.
+const SMALL: usize = 256;
+
+/// What a second write by the settings' code stores in a page of `part`.
+fn shape(part: &Part, settings: &FtlSettings) -> Shape {
+    Shape {
+        message_bytes: (part.subpages_per_page() / 2 * part.subpage_bytes) as usize,
+        cell_bytes: part.page_bytes as usize,
+        spare_bytes: (f64::from(part.spare_bytes) * settings.wom_spare) as usize,
+    }
+}
+
+/// The code that `settings` name, for low pages of `part`.
+///
+/// # Errors
+/// It cannot have that shape, or there is none of that name.
+pub(in crate::layers) fn build(part: &Part, settings: &FtlSettings) -> Result<Box<dyn Code>, Unfit> {
+    let Some(entry) = wom::find(&settings.wom) else {
+        let names: Vec<&str> = wom::CODES.iter().map(|entry| entry.name).collect();
+        return Err(Unfit(format!("there is no such code; expected one of {}", names.join(", "))));
+    };
+    (entry.build)(shape(part, settings))
+}
+
+/// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables of large
+/// pages take long to build.
+fn first_bytes(part: &Part, settings: &FtlSettings) -> usize {
+    let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
+    let code = wom::find(&settings.wom).and_then(|entry| (entry.build)(small).ok());
+    let code = code.map_or_else(|| build(part, settings), Ok).expect("the configuration was checked");
+    part.page_bytes as usize / code.shape().cell_bytes * code.first_bytes()
+}
+
+impl Coder {
+    /// For the pages of `nand`; `reuse`: whether they are programmed twice.
+    pub fn new(nand: &Nand, settings: &FtlSettings, reuse: bool, seed: u64) -> Self {
+        let (part, subpages) = (nand.part(), nand.geometry().subpages_per_page);
+        let bytes = reuse && nand.payload() == Payload::Bytes;
+        let code = bytes.then(|| build(part, settings).expect("the configuration was checked"));
+        let first_bytes = match &code {
+            Some(code) => code.first_bytes(),
+            None if reuse => first_bytes(part, settings),
+            None => part.page_bytes as usize,
+        };
+        let shape = shape(part, settings);
+        Coder {
+            first: (first_bytes as u32 / part.subpage_bytes).min(subpages),
+            second: subpages / 2,
+            spare: Vec::new(),
+            failure: settings.wom_failure,
+            rng: Rng::new(seed, 0x303),
+            page: vec![0; shape.page_bytes()],
+            message: vec![0; first_bytes.max(shape.message_bytes)],
+            code,
+        }
+    }
+}
+
+impl Llh {
+    /// Whether page `ppn` must be read whole and decoded.
+    #[inline]
+    pub(super) fn is_coded(&self, io: &Io, ppn: u32) -> bool {
+        self.reuse && (io.nand().programs(ppn) > 1 || self.first_is_coded(io, ppn))
+    }
+
+    /// Whether the first write of page `ppn` is coded: plain pages are filled from their first subpage on, coded ones to
+    /// their last.
+    #[inline]
+    fn first_is_coded(&self, io: &Io, ppn: u32) -> bool {
+        self.coder.first < self.subpages && io.nand().logical(ppn * self.subpages) == PADDING
+    }
+
+    /// Content of physical subpage `psn`.
+    #[inline]
+    pub(super) fn content(&mut self, io: &mut Io, psn: u32) -> Data {
+        if io.nand().payload() != Payload::Bytes { io.load_subpage(psn) } else { self.decoded(io, psn) }
+    }
+
+    /// Content of physical subpage `psn` in bytes.
+    fn decoded(&mut self, io: &mut Io, psn: u32) -> Data {
+        let (ppn, index) = self.per_page.split(psn);
+        let (size, twice) = (io.geometry().subpage_bytes as usize, io.nand().programs(ppn) > 1);
+        let coded = self.is_coded(io, ppn);
+        if !coded {
+            let cells = io.load_subpage(psn);
+            let mut bytes = copy(io, cells, size);
+            wom::scramble(&mut bytes, psn.into());
+            return io.keep(&bytes);
+        }
+        self.load_page(io, ppn);
+        let coder = &mut self.coder;
+        let code = coder.code.as_mut().expect("bytes are encoded");
+        let index = if twice {
+            let length = code.shape().message_bytes;
+            code.decode(&coder.page, &mut coder.message[..length]);
+            index
+        } else {
+            let length = code.first_bytes();
+            code.read_first(&coder.page, &mut coder.message[..length]);
+            index - (self.subpages - coder.first)
+        };
+        io.keep(&coder.message[index as usize * size..][..size])
+    }
+
+    /// Brings all cells of page `ppn`, those of the spare area behind the others, into the coder's memory.
+    fn load_page(&mut self, io: &mut Io, ppn: u32) {
+        let size = io.geometry().subpage_bytes as usize;
+        for index in 0..self.subpages {
+            let cells = io.load_subpage(ppn * self.subpages + index);
+            let bytes = copy(io, cells, size);
+            self.coder.page[index as usize * size..][..size].copy_from_slice(&bytes);
+        }
+        let spare = &mut self.coder.page[self.subpages as usize * size..];
+        spare.fill(0xff);
+        if let Some(stored) = io.nand().spare(ppn) {
+            spare[..stored.len()].copy_from_slice(stored);
+        }
+    }
+
+    /// Makes the image what a first write into page `ppn` programs; `coded`: into a low page that is to be reused.
+    pub(super) fn prepare(&mut self, io: &mut Io, ppn: u32, coded: bool) {
+        if io.nand().payload() != Payload::Bytes {
+            return;
+        }
+        let size = io.geometry().subpage_bytes as usize;
+        if !coded {
+            for (psn, data) in (ppn * self.subpages..).zip(&mut self.image) {
+                let mut bytes = copy(io, *data, size);
+                wom::scramble(&mut bytes, psn.into());
+                *data = io.keep(&bytes);
+            }
+            return;
+        }
+        let first = self.coder.first as usize;
+        let length = self.coder.code.as_ref().expect("bytes are encoded").first_bytes();
+        self.fill_message(io, self.subpages as usize - first, first, length);
+        let coder = &mut self.coder;
+        coder.page.fill(0xff);
+        let code = coder.code.as_mut().expect("bytes are encoded");
+        code.write_first(&mut coder.page, &coder.message[..length]);
+        self.image_from_page(io);
+    }
+
+    /// Encodes the image over what page `ppn` holds. False where that cannot be done.
+    pub(super) fn encode(&mut self, io: &mut Io, ppn: u32) -> bool {
+        if io.nand().payload() != Payload::Bytes {
+            return !self.coder.rng.chance(self.coder.failure);
+        }
+        self.load_page(io, ppn);
+        let length = self.coder.code.as_ref().expect("bytes are encoded").shape().message_bytes;
+        self.fill_message(io, 0, self.coder.second as usize, length);
+        let coder = &mut self.coder;
+        let (code, seed) = (coder.code.as_mut().expect("bytes are encoded"), coder.rng.next_u64());
+        if code.encode(&mut coder.page, &coder.message[..length], seed).is_err() {
+            return false;
+        }
+        self.image_from_page(io);
+        true
+    }
+
+    /// Puts `count` subpages of the image, from `first` on, into the message of `length` bytes.
+    fn fill_message(&mut self, io: &mut Io, first: usize, count: usize, length: usize) {
+        let size = io.geometry().subpage_bytes as usize;
+        self.coder.message[..length].fill(0);
+        for index in 0..count {
+            let bytes = copy(io, self.image[first + index], size);
+            self.coder.message[index * size..][..size].copy_from_slice(&bytes);
+        }
+    }
+
+    /// The coder's page becomes the image.
+    fn image_from_page(&mut self, io: &mut Io) {
+        let size = io.geometry().subpage_bytes as usize;
+        for (data, cells) in self.image.iter_mut().zip(self.coder.page.chunks_exact(size)) {
+            *data = io.keep(cells);
+        }
+        let cells = self.subpages as usize * size;
+        self.coder.spare.clear();
+        self.coder.spare.extend_from_slice(&self.coder.page[cells..]);
+    }
+}
+
+/// The bytes of `data`.
+fn copy(io: &Io, data: Data, size: usize) -> Vec<u8> {
+    io.bytes_of(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
+}

@@ -1,0 +1,272 @@
+//! Cleaning: greedy garbage collection in each bank, wear levelling, and moving data away from failing blocks.
+//!
+//! Victims are used and reused blocks; what is moved is cold. Cleaning needs somewhere to write before it can erase, so the
+//! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
+
+use super::bank::{Life, RESERVE};
+use super::buffers::Append;
+use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use palimpsest_flash::nand::part::ProgramOrder;
+use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
+use palimpsest_ftl_api::settings::WearLeveling;
+
+/// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
+const SLACK: u32 = 1;
+/// Static wear levelling looks at a bank after this many collections.
+const WEAR_CHECK_EVERY: u32 = 8;
+
+impl Llh {
+    /// Collects until `bank` has more clean blocks than the stop threshold, or nothing more can be gained.
+    pub(super) fn collect_until(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
+        let mut budget = 2 * self.blocks.closed(bank).len() + 2;
+        while self.blocks.free_count(bank) <= self.gc_stop && budget > 0 && self.collect(io, bank)? {
+            budget -= 1;
+        }
+        Ok(())
+    }
+
+    /// Cleans until `bank` has `wanted` clean blocks, whatever that takes, or nothing more can be gained.
+    #[cold]
+    pub(super) fn make_space(&mut self, io: &mut Io, bank: u32, wanted: u32) -> Flash<()> {
+        let closed = self.blocks.closed(bank).len();
+        for attempt in 0..2 * closed + 2 {
+            if self.blocks.free_count(bank) >= wanted {
+                return Ok(());
+            }
+            // What the policy prefers may gain little; in the end only space counts.
+            let victim = if attempt <= closed { self.choose(io, bank) } else { self.fewest_valid(io, bank) };
+            let Some(victim) = victim.or_else(|| self.give_back_waiting(io, bank)) else { break };
+            self.clean_victim(io, bank, victim)?;
+        }
+        if !self.emptying.is_empty() {
+            self.drain(io, bank, MOVED, true, true)?;
+        }
+        Ok(())
+    }
+
+    /// On an ideal part blocks that wait have no page left: they may be cleaned when nothing else gains.
+    fn give_back_waiting(&mut self, io: &Io, bank: u32) -> Option<u32> {
+        if io.nand().part().order != ProgramOrder::LowHighLow {
+            return None;
+        }
+        for stream in [HOT, COLD] {
+            for block in std::mem::take(&mut self.banks[bank as usize].waiting[stream as usize]) {
+                self.blocks.close(block);
+            }
+        }
+        self.fewest_valid(io, bank)
+    }
+
+    /// Cleans one block in the background, in the bank that is shortest of clean ones. False where none is.
+    pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
+        let banks = 0..self.banks_count();
+        let Some(bank) = banks.min_by_key(|&bank| self.blocks.free_count(bank)) else { return Ok(false) };
+        let done = self.blocks.free_count(bank) <= self.gc_stop && self.collect(io, bank)?;
+        self.evacuate_failed(io)?;
+        Ok(done)
+    }
+
+    /// Cleans one block of `bank`. False where no block is worth it.
+    fn collect(&mut self, io: &mut Io, bank: u32) -> Flash<bool> {
+        let Some(victim) = self.choose(io, bank) else { return Ok(false) };
+        self.clean_victim(io, bank, victim)?;
+        Ok(true)
+    }
+
+    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
+    fn choose(&mut self, io: &Io, bank: u32) -> Option<u32> {
+        let victim = self.victim.choose(&mut self.blocks, bank, &mut self.rng)?;
+        if self.fits(io, bank, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, bank) }
+    }
+
+    fn fewest_valid(&mut self, io: &Io, bank: u32) -> Option<u32> {
+        let victim = self.blocks.fewest_valid(bank)?;
+        let gains = self.blocks.valid_count(victim) < self.blocks.units_per_block();
+        (gains && self.fits(io, bank, victim, 0)).then_some(victim)
+    }
+
+    /// Whether the units of `victim`, and `slack` pages, fit into what is clean in `bank`, and into what the next program
+    /// frees.
+    fn fits(&self, io: &Io, bank: u32, victim: u32, slack: u32) -> bool {
+        if self.blocks.valid_count(victim) == 0 {
+            return true;
+        }
+        let waiting = self.buffers[Self::buffer_of(bank, MOVED)].slots.len() as u32;
+        // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
+        let rest = if slack > 0 && !self.protected { self.subpages - 1 } else { 0 };
+        let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.subpages + slack;
+        let clean = self.blocks.free_count(bank) * self.pages_per_block;
+        if needed <= clean {
+            return true;
+        }
+        let free = clean + self.pages_left(io, bank);
+        let emptying = self.emptying.iter().filter(|(block, _)| self.bank_of_block(*block) == bank).count() as u32;
+        needed <= free || (free > 0 && needed <= free + emptying * self.pages_per_block)
+    }
+
+    fn clean_victim(&mut self, io: &mut Io, bank: u32, victim: u32) -> Flash<()> {
+        self.counters.collections += 1;
+        let limit = self.waiting_limit(bank);
+        let valid = self.blocks.valid_count(victim);
+        self.banks[bank as usize].threshold.update(valid, self.settings.threshold_window as usize, limit);
+        self.clean(io, victim)?;
+        if self.settings.wear_leveling == WearLeveling::Static {
+            self.level_wear(io, bank)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
+    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
+        self.blocks.take_victim(victim);
+        let moved = self.move_valid(io, victim)?;
+        if self.blocks.valid_count(victim) > 0 {
+            self.emptying.push((victim, moved));
+            return Ok(());
+        }
+        self.erase(io, victim, moved)
+    }
+
+    /// Erases a victim after the gate `moved`.
+    fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
+        match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
+            Outcome::Done => {
+                self.counters.erased += 1;
+                match std::mem::replace(&mut self.life[victim as usize], Life::Clean) {
+                    Life::Reused => self.transitions.reused_clean += 1,
+                    _ => self.transitions.used_clean += 1,
+                }
+                self.blocks.release(victim);
+            }
+            Outcome::Failed => {
+                self.counters.retired += 1;
+                self.disturbed = true;
+                self.blocks.retire(victim);
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the victims whose last units have been programmed elsewhere.
+    #[cold]
+    pub(super) fn erase_emptied(&mut self, io: &mut Io) -> Flash<()> {
+        let mut index = 0;
+        while let Some(&(victim, moved)) = self.emptying.get(index) {
+            let page = Self::buffer_of(self.bank_of_block(victim), MOVED);
+            // A victim that trims emptied waits for the buffer, too: its gate does.
+            if self.blocks.valid_count(victim) == 0 && self.buffers[page].slots.is_empty() {
+                self.emptying.remove(index);
+                self.erase(io, victim, moved)?;
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves every valid unit of `victim`; returns the gate that closes when all copies are safe.
+    fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
+        let bank = self.bank_of_block(victim);
+        let safe = if self.blocks.valid_count(victim) > 0 && !self.protected { io.gate() } else { Gate::NONE };
+        for page in 0..self.pages_per_block {
+            let units = self.blocks.valid_bits(victim, page * self.subpages, self.subpages);
+            if units != 0 {
+                self.move_page(io, bank, victim * self.pages_per_block + page, units, safe)?;
+            }
+        }
+        Ok(safe)
+    }
+
+    /// Moves the units `units` (as bits) of page `ppn`.
+    fn move_page(&mut self, io: &mut Io, bank: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+        let arrived = io.gate();
+        let read = Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
+        if self.is_coded(io, ppn) {
+            io.read_coded(read)?
+        } else {
+            io.read(read)?
+        }
+        self.counters.moved_units += u64::from(units.count_ones());
+        let mut rest = units;
+        while rest != 0 {
+            let psn = ppn * self.subpages + rest.trailing_zeros();
+            rest &= rest - 1;
+            let what = Append {
+                unit: io.nand().logical(psn),
+                data: self.content(io, psn),
+                cause: Cause::Gc,
+                after: arrived,
+                signal: safe,
+                holds: 0,
+            };
+            self.move_unit(io, bank, what, psn)?;
+        }
+        Ok(())
+    }
+
+    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the older copy is not
+    /// needed any more if buffers are protected; else it moves as a shadow.
+    fn move_unit(&mut self, io: &mut Io, bank: u32, what: Append, psn: u32) -> Flash<()> {
+        let (block, index) = self.per_block.split(psn);
+        if !self.blocks.is_valid(block, index) {
+            // Programming a buffer on the way here has made this copy obsolete.
+            return Ok(());
+        }
+        let (buffer, entry) = (Self::buffer_of(bank, MOVED), self.map[what.unit as usize]);
+        if entry == psn {
+            let previous = if self.protected { UNMAPPED } else { psn };
+            self.push(io, MOVED, what, previous);
+            if self.protected {
+                self.invalidate(psn);
+            }
+        } else {
+            let (newer, slot) = self.slot_of(what.unit, entry);
+            if self.protected {
+                self.buffers[newer].slots[slot].previous = UNMAPPED;
+                self.invalidate(psn);
+                return Ok(());
+            }
+            if newer == buffer {
+                self.attach(io, buffer, what);
+                return Ok(());
+            }
+            self.push_shadow(io, what, psn);
+        }
+        if self.buffers[buffer].slots.len() as u32 >= self.subpages {
+            self.drain(io, bank, MOVED, false, true)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what is valid in failed blocks, and retires them.
+    pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
+        while let Some(block) = self.failed.pop() {
+            self.move_valid(io, block)?;
+            if self.blocks.valid_count(block) > 0 {
+                self.drain(io, self.bank_of_block(block), MOVED, true, true)?;
+            }
+            self.blocks.retire(block);
+        }
+        Ok(())
+    }
+
+    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold: what lies there is cold,
+    /// and the block will wear faster from now on.
+    fn level_wear(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
+        self.wear_checks += 1;
+        if !self.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) || self.blocks.free_count(bank) < RESERVE {
+            return Ok(());
+        }
+        let closed = self.blocks.closed(bank);
+        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
+        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
+        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
+        let worn = most - io.nand().erases(least) > self.settings.wear_threshold;
+        if worn && self.fits(io, bank, least, SLACK) {
+            self.counters.wear_moves += 1;
+            self.clean(io, least)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! After a power cut: the map from what is on flash, what became of each block, and the checks of the layer against flash.
+//!
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
+//! of a unit wins. How far a block has come is seen from its pages: blocks with low pages alone wait to be reused, others
+//! are written on pair by pair. What was trimmed since its last program may come back. Buffers come back where they are
+//! protected, and are lost where writes are acknowledged by programs.
+
+use super::bank::{Frontier, Life, NOWHERE, Round};
+use super::buffers::{Buffer, HOLE, NOBODY};
+use super::{COLD, HOT, IN_BUFFER, KINDS, Llh, MOVED, SLOTS, UNMAPPED};
+use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::part::ProgramOrder;
+use palimpsest_flash::nand::{Flash, Outcome, TORN};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+
+/// A block that has pages left.
+struct Begun {
+    block: u32,
+    round: Round,
+    step: u32,
+}
+
+impl Llh {
+    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
+        assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        let geometry = *io.geometry();
+        self.disturbed = true;
+        self.failed.clear();
+        self.emptying.clear();
+        self.map.fill(UNMAPPED);
+        self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |_| false);
+        for bank in &mut self.banks {
+            bank.frontiers = [NOWHERE; 2];
+            bank.waiting.iter_mut().for_each(Vec::clear);
+        }
+        for block in 0..geometry.blocks() {
+            self.find_newest(io, block);
+        }
+        // Before anything can fail: the power may be cut again.
+        self.restore_buffers(io);
+        let mut begun = Vec::new();
+        for block in 0..geometry.blocks() {
+            self.adopt(io, block, &mut begun)?;
+        }
+        self.resume(io, begun)?;
+        self.find_oldest();
+        self.evacuate_failed(io)
+    }
+
+    /// Lets the map point to the units of `block` that are newer than those it points to.
+    fn find_newest(&mut self, io: &Io, block: u32) {
+        let nand = io.nand();
+        if nand.is_torn(block) {
+            return;
+        }
+        let per_block = self.blocks.units_per_block();
+        for psn in block * per_block..(block + 1) * per_block {
+            let unit = nand.logical(psn);
+            if unit >= TORN {
+                continue;
+            }
+            let entry = &mut self.map[unit as usize];
+            if *entry == UNMAPPED || nand.sequence(psn) > nand.sequence(*entry) {
+                *entry = psn;
+            }
+        }
+    }
+
+    fn restore_buffers(&mut self, io: &mut Io) {
+        for buffer in 0..self.buffers.len() {
+            let (old, kind) = (std::mem::take(&mut self.buffers[buffer]), buffer as u32 % KINDS);
+            if !self.protected {
+                old.slots.iter().filter(|slot| slot.unit != HOLE).for_each(|slot| io.unpin(slot.data));
+                self.since[buffer] = NOBODY;
+                continue;
+            }
+            let mut restored = Buffer::default();
+            for mut slot in old.slots {
+                if slot.unit != HOLE {
+                    let entry = IN_BUFFER + kind * SLOTS + restored.slots.len() as u32;
+                    slot.previous = std::mem::replace(&mut self.map[slot.unit as usize], entry);
+                }
+                restored.slots.push(slot);
+            }
+            self.buffers[buffer] = restored;
+        }
+    }
+
+    /// Decides what becomes of `block`: clean, closed, to be retired, waiting, or, with pages left, one of `begun`.
+    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<Begun>) -> Flash<()> {
+        let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
+        if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
+            self.counters.retired += 1;
+        }
+        let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));
+        self.life[block as usize] = Life::Clean;
+        if used == 0 && !bad {
+            return Ok(());
+        }
+        self.blocks.open_this(block);
+        self.mark_valid(io, block);
+        if bad {
+            self.blocks.abandon(block);
+            self.failed.push(block);
+            return Ok(());
+        }
+        let first = block * self.pages_per_block;
+        let part = io.nand().part();
+        let programs = |page: u32| io.nand().programs(first + page);
+        let pages = |high: bool| (0..self.pages_per_block).filter(move |&page| part.is_high(page) == high);
+        let highs = if part.paired() { pages(true).filter(|&page| programs(page) > 0).count() } else { 0 };
+        let reused = pages(false).any(|page| programs(page) > 1);
+        let in_order = (0..used).all(|page| programs(page) > 0);
+        let lows_left = pages(false).any(|page| programs(page) == 0);
+        self.life[block as usize] = if reused { Life::Reused } else { Life::Used };
+        if in_order && !reused {
+            // Blocks of two pairs look the same after a round of low pages and in the standard order.
+            self.begin_or_close(begun, block, Round::Whole, used);
+        } else if self.reuse && part.paired() && highs == 0 && !lows_left {
+            self.wait_again(block);
+        } else if highs == 0 && lows_left {
+            self.life[block as usize] = Life::Clean;
+            begun.push(Begun { block, round: Round::Low, step: used });
+        } else {
+            let last_high = pages(true).rev().find(|&page| programs(page) > 0);
+            let step = last_high.map_or(0, |page| self.step_behind(io, page));
+            let round = if part.order == ProgramOrder::LowLowHigh { Round::Again } else { Round::High };
+            self.begin_or_close(begun, block, round, step);
+        }
+        Ok(())
+    }
+
+    fn begin_or_close(&mut self, begun: &mut Vec<Begun>, block: u32, round: Round, step: u32) {
+        if step < self.pages_per_block {
+            begun.push(Begun { block, round, step });
+        } else {
+            self.blocks.close(block);
+        }
+    }
+
+    /// Position behind high page `page` in the order by pairs.
+    fn step_behind(&self, io: &Io, page: u32) -> u32 {
+        let low = io.nand().part().partner(page);
+        low.div_ceil(2) * 2 + 2
+    }
+
+    fn mark_valid(&mut self, io: &Io, block: u32) {
+        let per_block = self.blocks.units_per_block();
+        for index in 0..per_block {
+            let psn = block * per_block + index;
+            let unit = io.nand().logical(psn);
+            if unit >= TORN {
+                continue;
+            }
+            let entry = self.map[unit as usize];
+            let on_flash = if entry == UNMAPPED || entry < IN_BUFFER {
+                entry
+            } else {
+                let (buffer, slot) = self.slot_of(unit, entry);
+                self.buffers[buffer].slots[slot].previous
+            };
+            if on_flash == psn {
+                self.blocks.validate(block, index);
+            }
+        }
+    }
+
+    /// Blocks that were not written to their end are frontiers again: first those in the standard order, the emptiest
+    /// first, for cold and moved data; the others for hot data.
+    fn resume(&mut self, io: &mut Io, mut begun: Vec<Begun>) -> Flash<()> {
+        begun.sort_by_key(|begun| (begun.round != Round::Whole, begun.step, begun.block));
+        for Begun { block, round, step } in begun {
+            let bank = self.bank_of_block(block);
+            let order = if round == Round::Whole { [COLD, HOT] } else { [HOT, COLD] };
+            let vacant = order.into_iter().find(|&stream| self.frontier(bank, stream).block == NO_BLOCK);
+            match (vacant, round) {
+                (Some(COLD) | None, Round::Low) => self.wait_again(block),
+                (None, Round::Whole) if self.has_low_pages_alone(io, block) => self.wait_again(block),
+                (Some(stream), _) => {
+                    // What is written with cold data stores whole pages.
+                    let round = if stream == COLD && round == Round::Again { Round::High } else { round };
+                    let kept = round == Round::Low;
+                    let frontier = Frontier { block, round, step, kept, ..NOWHERE };
+                    self.banks[bank as usize].frontiers[stream as usize] = frontier;
+                    self.seek(io, bank, stream, step)?;
+                }
+                (None, _) => self.blocks.close(block),
+            }
+        }
+        Ok(())
+    }
+
+    /// `block` waits for its low pages to be reused. The threshold decides when its turn comes.
+    fn wait_again(&mut self, block: u32) {
+        self.life[block as usize] = Life::PartiallyUsed;
+        let bank = self.bank_of_block(block) as usize;
+        self.banks[bank].waiting[HOT as usize].push(block);
+    }
+
+    /// Whether `block`, if low pages are reused at all, has no high page that was programmed.
+    fn has_low_pages_alone(&self, io: &Io, block: u32) -> bool {
+        let (first, part) = (block * self.pages_per_block, io.nand().part());
+        let mut pages = 0..self.pages_per_block;
+        self.reuse && pages.all(|page| !part.is_high(page) || io.nand().programs(first + page) == 0)
+    }
+
+    /// Checks every table against itself and against flash.
+    pub(super) fn check_all(&mut self, io: &Io) -> Result<(), String> {
+        self.blocks.check()?;
+        self.check_mapped(io)?;
+        self.check_life(io)
+    }
+
+    /// Every mapped unit is valid, holds what the map says, and nothing else is valid.
+    fn check_mapped(&self, io: &Io) -> Result<(), String> {
+        let mut copies = 0u64;
+        for unit in 0..self.map.len() as u32 {
+            let psn = match self.map[unit as usize] {
+                entry if entry != UNMAPPED && entry >= IN_BUFFER => {
+                    let (buffer, slot) = self.slot_of(unit, entry);
+                    let slot = self.buffers[buffer].slots[slot];
+                    if slot.unit != unit || slot.shadow {
+                        return Err(format!("unit {unit} is said to stand in a buffer that holds {}", slot.unit));
+                    }
+                    slot.previous
+                }
+                entry => entry,
+            };
+            if psn == UNMAPPED {
+                continue;
+            }
+            copies += 1;
+            let (block, index) = self.per_block.split(psn);
+            if !self.blocks.is_valid(block, index) {
+                return Err(format!("unit {unit} is mapped to {psn}, which is not valid"));
+            }
+            let found = io.nand().logical(psn);
+            if found != unit {
+                return Err(format!("unit {unit} is mapped to {psn}, which holds {found}"));
+            }
+            if self.bank_of_block(block) != self.bank_of(unit) {
+                return Err(format!("unit {unit} stands in block {block}, which is not of its bank"));
+            }
+        }
+        let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.blocks.valid_count(block))).sum();
+        if valid != copies {
+            return Err(format!("{copies} units are mapped to flash but {valid} are valid"));
+        }
+        Ok(())
+    }
+
+    /// Blocks are where their states, and the transitions so far, say.
+    fn check_life(&self, io: &Io) -> Result<(), String> {
+        let mut counts = [0u64; 3];
+        for (block, &life) in (0..).zip(&self.life) {
+            let state = self.blocks.state(block);
+            let waits =
+                self.banks[self.bank_of_block(block) as usize].waiting.iter().flatten().any(|&one| one == block);
+            if waits && state != BlockState::Open || state == BlockState::Free && life != Life::Clean {
+                return Err(format!("block {block} is {life:?} and {state:?}, which cannot be"));
+            }
+            let again =
+                (0..self.pages_per_block).any(|page| io.nand().programs(block * self.pages_per_block + page) > 1);
+            let writes = self.banks[self.bank_of_block(block) as usize].frontiers.iter().any(|one| one.block == block);
+            if !self.disturbed && !writes && again != (life == Life::Reused) {
+                return Err(format!("block {block} is {life:?}, but flash says otherwise of its low pages"));
+            }
+            match life {
+                Life::PartiallyUsed => counts[0] += 1,
+                Life::Used => counts[1] += 1,
+                Life::Reused => counts[2] += 1,
+                Life::Clean => {}
+            }
+        }
+        let moves = &self.transitions;
+        let expected = [
+            moves.clean_partially_used.wrapping_sub(moves.partially_used_reused + moves.partially_used_used),
+            (moves.clean_used + moves.partially_used_used).wrapping_sub(moves.used_clean + moves.used_reused),
+            (moves.partially_used_reused + moves.used_reused).wrapping_sub(moves.reused_clean),
+        ];
+        if !self.disturbed && counts != expected {
+            return Err(format!(
+                "{counts:?} blocks are partially used, used and reused; transitions make it {expected:?}"
+            ));
+        }
+        let moved = &self.buffers[Self::buffer_of(0, MOVED)];
+        if self.protected && moved.slots.iter().any(|slot| slot.shadow) {
+            return Err("a protected buffer holds an older copy".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Programs: a buffer goes to the next page of its stream, as a first or as a second write.
+//!
+//! Padding is what a page has room for and does not store; the redundancy of a second write counts as padding.
+
+use super::bank::NOWHERE;
+use super::buffers::{Append, HOLE};
+use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use crate::log::blocks::NO_BLOCK;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Outcome, PADDING};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
+
+impl Llh {
+    /// Takes a unit that the host wrote.
+    #[inline]
+    pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.replace_in_buffer(io, what) {
+            return Ok(());
+        }
+        let bank = self.bank_of(what.unit);
+        let buffer = Self::buffer_of(bank, stream);
+        // A power cut may have left the buffer full.
+        if self.buffers[buffer].slots.len() as u32 >= self.capacity(io, bank, stream) {
+            self.drain(io, bank, stream, false, false)?;
+        }
+        if self.buffers[buffer].slots.is_empty() {
+            self.ensure_page(io, bank, stream)?;
+        }
+        // Cleaning may have moved the older copy into a buffer.
+        if self.replace_in_buffer(io, what) {
+            return Ok(());
+        }
+        io.take_buffer(what.holds);
+        self.counters.host_units[stream as usize] += 1;
+        let previous = self.map[what.unit as usize];
+        self.push(io, stream, what, previous);
+        if self.buffers[buffer].slots.len() as u32 >= self.capacity(io, bank, stream) {
+            self.drain(io, bank, stream, false, false)?;
+        }
+        if self.failed.is_empty() { Ok(()) } else { self.evacuate_failed(io) }
+    }
+
+    /// Programs what the buffer `kind` of `bank` holds as long as that fills pages, or, with `all`, to its last unit.
+    /// `collecting`: for cleaning, which finds a page without cleaning.
+    pub(super) fn drain(&mut self, io: &mut Io, bank: u32, kind: u32, all: bool, collecting: bool) -> Flash<()> {
+        let (buffer, stream, mut all) = (Self::buffer_of(bank, kind), kind.min(COLD), all);
+        while !self.buffers[buffer].slots.is_empty() {
+            if !collecting {
+                self.ensure_page(io, bank, stream)?;
+            } else if self.frontier(bank, COLD).block == NO_BLOCK {
+                self.page_for_cleaning(io, bank)?;
+            }
+            let (held, room) = (self.buffers[buffer].slots.len() as u32, self.capacity(io, bank, stream));
+            if held < room && !all {
+                break;
+            }
+            // Units of one buffer share gates: they are programmed together, and again together where a program failed.
+            all |= held > room;
+            all |= !self.program_page(io, bank, kind, held.min(room) as usize)?;
+        }
+        if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
+    }
+
+    /// A page for what cleaning moves.
+    fn page_for_cleaning(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
+        if self.blocks.free_count(bank) > 0 {
+            return self.open_clean(io, bank, COLD, false);
+        }
+        self.use_waiting(io, bank)
+    }
+
+    /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let it,
+    /// they stay; where the program fails, too: then it returns false.
+    fn program_page(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<bool> {
+        let (buffer, stream) = (Self::buffer_of(bank, kind), kind.min(COLD));
+        let frontier = *self.frontier(bank, stream);
+        let ppn = frontier.block * self.pages_per_block + frontier.page;
+        let coded = frontier.kept && self.coder.first < self.subpages && !io.nand().part().is_high(frontier.page);
+        let (units, held) = self.fill_image(buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
+        if frontier.again {
+            if !self.encode(io, ppn) {
+                self.give_up(io, bank, kind, count)?;
+                return Ok(true);
+            }
+        } else {
+            self.prepare(io, ppn, coded);
+        }
+        let (ready, done) = self.gates_of(io, buffer, frontier.arrived);
+        // What could not be encoded goes with what is moved.
+        let cause = if kind == MOVED && held == 0 { Cause::Gc } else { Cause::Host };
+        let program = Program {
+            padding: self.subpages - units,
+            frees: held,
+            after: ready,
+            signal: done,
+            ..Program::new(ppn, &self.logical, &self.image, cause)
+        };
+        let outcome = match frontier.again {
+            true => io.reprogram(program, &self.coder.spare)?,
+            false => io.program(program)?,
+        };
+        if outcome == Outcome::Failed {
+            self.drop_frontier(bank, stream);
+            return Ok(false);
+        }
+        self.counters.padded += u64::from(units < self.capacity(io, bank, stream));
+        if frontier.again {
+            self.counters.reused_low += 1;
+            self.counters.second_units += u64::from(units);
+            self.banks[bank as usize].frontiers[stream as usize].rewritten += 1;
+        }
+        self.settle(io, ppn, buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
+        self.remove_slots(io, buffer, count);
+        self.seek(io, bank, stream, frontier.step + 1)?;
+        Ok(true)
+    }
+
+    /// Puts the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns how many
+    /// units that are, and how much of the host's write buffer they hold.
+    fn fill_image(&mut self, buffer: usize, count: usize, first: u32) -> (u32, u32) {
+        self.logical.fill(PADDING);
+        self.image.fill(Data::ZERO);
+        let (mut units, mut held) = (0, 0);
+        for slot in &self.buffers[buffer].slots[..count] {
+            held += slot.holds;
+            if slot.unit != HOLE {
+                self.logical[(first + units) as usize] = slot.unit;
+                self.image[(first + units) as usize] = slot.data;
+                units += 1;
+            }
+        }
+        (units, held)
+    }
+
+    /// The gates that a program of `buffer` follows and signals; `arrived`: what it is written over is in memory.
+    ///
+    /// What is read for the buffer from now on is none of this program's: it might come behind it in a block.
+    fn gates_of(&mut self, io: &mut Io, buffer: usize, arrived: Gate) -> (Gate, Gate) {
+        let page = &mut self.buffers[buffer];
+        let mut ready = page.ready.filter(|&ready| io.is_open(ready)).unwrap_or(Gate::NONE);
+        if !ready.is_none() {
+            let later = io.gate();
+            io.link(ready, later);
+            page.ready = Some(later);
+        }
+        if io.is_open(arrived) {
+            let both = io.gate();
+            io.link(arrived, both);
+            io.link(ready, both);
+            ready = both;
+        }
+        (ready, page.done.unwrap_or(Gate::NONE))
+    }
+
+    /// The first `count` slots of `buffer` now stand in `ppn`, from subpage `first` on.
+    fn settle(&mut self, io: &mut Io, ppn: u32, buffer: usize, count: usize, first: u32) {
+        let mut psn = ppn * self.subpages + first;
+        for index in 0..count {
+            let slot = self.buffers[buffer].slots[index];
+            if slot.unit == HOLE {
+                continue;
+            }
+            io.unpin(slot.data);
+            if slot.previous != UNMAPPED {
+                self.invalidate(slot.previous);
+            }
+            self.validate(psn);
+            if slot.shadow {
+                let (newer, place) = self.slot_of(slot.unit, self.map[slot.unit as usize]);
+                self.buffers[newer].slots[place].previous = psn;
+            } else {
+                self.map[slot.unit as usize] = psn;
+                if buffer != Self::buffer_of(self.bank_of(slot.unit), MOVED) {
+                    self.drop_shadow(io, slot.unit);
+                }
+            }
+            psn += 1;
+        }
+    }
+
+    /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of cold
+    /// data, as a first write; the rest waits for the next page, which is a high one.
+    #[cold]
+    fn give_up(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
+        self.counters.wom_failures += 1;
+        let stream = kind.min(COLD);
+        let step = self.frontier(bank, stream).step;
+        self.seek(io, bank, stream, step + 1)?;
+        if kind != HOT {
+            return Ok(());
+        }
+        self.ensure_page(io, bank, COLD)?;
+        // Cleaning for it may have made these slots holes, no more.
+        self.hand_over(io, bank, count);
+        self.drain(io, bank, MOVED, false, true)
+    }
+
+    /// Takes the block that `stream` writes to, in which a program failed, out of use; its units are moved later.
+    #[cold]
+    fn drop_frontier(&mut self, bank: u32, stream: u32) {
+        let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
+        let block = std::mem::replace(frontier, NOWHERE).block;
+        self.blocks.abandon(block);
+        self.counters.retired += 1;
+        self.disturbed = true;
+        self.failed.push(block);
+    }
+
+    /// Programs every buffer that somebody has waited for since `before` or earlier; `signal` learns when that is done.
+    pub(super) fn flush_buffers(&mut self, io: &mut Io, before: u64, signal: Gate) -> Flash<()> {
+        for buffer in 0..self.buffers.len() {
+            if self.since[buffer] > before || self.buffers[buffer].slots.is_empty() {
+                continue;
+            }
+            if !signal.is_none() {
+                let done = *self.buffers[buffer].done.get_or_insert_with(|| io.gate());
+                io.link(done, signal);
+            }
+            let (bank, kind) = (buffer as u32 / super::KINDS, buffer as u32 % super::KINDS);
+            self.drain(io, bank, kind, true, false)?;
+            self.evacuate_failed(io)?;
+        }
+        self.find_oldest();
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn invalidate(&mut self, physical: u32) {
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.invalidate(block, unit);
+    }
+
+    #[inline]
+    pub(super) fn validate(&mut self, physical: u32) {
+        let (block, unit) = self.per_block.split(physical);
+        self.blocks.validate(block, unit);
+    }
+}

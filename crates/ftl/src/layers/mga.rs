@@ -1,0 +1,346 @@
+//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page Re-programming").
+//!
+//! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages of
+//! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
+//! how many pages are free ([`write`], III-D), and a logical page that is read often may stand in few pages only
+//! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
+//! acknowledged when it is programmed. Where the paper is silent, systems.md, "mga", decides, and each file says what it
+//! decides beyond that.
+//!
+//! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
+//! of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts as whole.
+//!
+//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first` small writes fill low pages,
+//! high pages follow ([`rounds`]). Without it no page is programmed twice in low-low-high order.
+//!
+//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own; in two
+//! rounds it never has).
+
+mod collect;
+mod map;
+mod merge;
+mod pages;
+mod recover;
+mod rounds;
+mod space;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use super::gather::Gather;
+use super::page;
+use super::pages::{BuildUnits, Units};
+use crate::log::rotation::Rotation;
+use crate::log::victim::{self, Victim};
+use collect::Collector;
+use map::{Map, Target, UNMAPPED};
+use pages::{Pages, Rules};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::part::{Part, ProgramOrder};
+use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::plan::{Cause, Io};
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Report};
+use space::Space;
+use write::Image;
+
+pub const ENTRY: Entry = Entry {
+    name: "mga",
+    about: "two-level map: small writes fill the free subpages of programmed pages",
+    read: None,
+    buffered: false,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
+};
+
+pub const UNITS: BuildUnits = |io, blueprint| Box::new(Mga::new(io, blueprint));
+
+/// Subpages of one physical page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Group {
+    ppn: u32,
+    subpages: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    page_writes: u64,
+    exclusive_writes: u64,
+    shared_writes: u64,
+    merges: u64,
+    merge_moved: u64,
+    collections: u64,
+    erased: u64,
+    gc_moved: u64,
+    wear_moves: u64,
+    retired: u64,
+}
+
+struct Mga {
+    settings: FtlSettings,
+    subpages: u32,
+    all: u64,
+    sectors_per_subpage: u32,
+    sectors_per_page: u64,
+    map: Map,
+    pages: Pages,
+    space: Space,
+    /// Exclusive allocation while more pages than this are fully free.
+    threshold: u32,
+    rotation: Rotation,
+    victim: Box<dyn Victim>,
+    rng: Rng,
+    collector: Collector,
+    /// Blocks in which a program failed, to be evacuated.
+    failed: Vec<u32>,
+    image: Image,
+    groups: Vec<Group>,
+    reads: Gather,
+    requests: u64,
+    counters: Counters,
+    /// Whether pages changed in ways that are no transitions of theirs: a program failed, or the power.
+    disturbed: bool,
+}
+
+/// What `part` allows of programming a page again.
+fn rules(part: &Part, settings: &FtlSettings) -> Rules {
+    Rules {
+        nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
+        pairs: settings.low_pages_first,
+        strict: part.order == ProgramOrder::Strict,
+        free_is_gain: settings.victim_free,
+    }
+}
+
+impl Mga {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let part = io.nand().part();
+        let pages = Pages::new(&geometry, part, rules(part, settings), |block| io.nand().is_bad(block));
+        Mga {
+            subpages: geometry.subpages_per_page,
+            all: first_subpages(geometry.subpages_per_page),
+            sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
+            sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
+            map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
+            space: Space::new(&geometry, part, settings, &pages.blocks),
+            pages,
+            threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
+            rotation: Rotation::new(settings.allocation, &geometry),
+            victim: victim::new(settings.victim),
+            rng: Rng::new(blueprint.seed, 0x71c7),
+            collector: Collector::new(&geometry, settings),
+            failed: Vec::new(),
+            image: Image::new(geometry.subpages_per_page),
+            groups: Vec::new(),
+            reads: Gather::default(),
+            requests: 0,
+            counters: Counters::default(),
+            disturbed: false,
+            settings: settings.clone(),
+        }
+    }
+
+    /// The subpages that `sectors` sectors from `first` on touch.
+    #[inline]
+    fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
+        (first / self.sectors_per_subpage, (first + sectors).div_ceil(self.sectors_per_subpage))
+    }
+
+    /// Whether small writes are placed by exclusive allocation now: more pages are fully free than the threshold says.
+    #[inline]
+    fn exclusive(&self) -> bool {
+        self.space.total() > self.threshold
+    }
+
+    #[inline]
+    fn count_request(&mut self) {
+        let every = self.settings.read_count_aging;
+        if every > 0 {
+            self.requests += 1;
+            if self.requests.is_multiple_of(every) {
+                self.map.age();
+            }
+        }
+    }
+
+    /// Lists what a host read of `lpn` wants.
+    fn want(&mut self, io: &Io, lpn: u32, first: u32, sectors: u32) {
+        let (begin, end) = self.touched(first, sectors);
+        match self.map.look_up(lpn) {
+            Target::Unmapped => {}
+            Target::Full(ppn) => {
+                let words = io.words_of(first, sectors);
+                self.reads.add(ppn, first_subpages(end - begin) << begin, words);
+            }
+            Target::Partial(entry) => {
+                self.map.count_read(entry);
+                for index in begin..end {
+                    let psn = self.map.places(entry)[index as usize];
+                    if psn == UNMAPPED {
+                        continue;
+                    }
+                    let from = first.max(index * self.sectors_per_subpage);
+                    let to = (first + sectors).min((index + 1) * self.sectors_per_subpage);
+                    let (ppn, subpage) = (psn / self.subpages, psn % self.subpages);
+                    let within = subpage * self.sectors_per_subpage + from - index * self.sectors_per_subpage;
+                    let words = io.words_of(within, to - from);
+                    self.reads.add(ppn, 1 << subpage, words);
+                }
+            }
+        }
+    }
+
+    fn deliver(&self, io: &mut Io, lpn: u32, first: u32, sectors: u32) {
+        let (begin, end) = self.touched(first, sectors);
+        let mut unwritten = 0;
+        for index in begin..end {
+            let psn = self.map.place(lpn, index);
+            unwritten += u32::from(psn == UNMAPPED);
+            if io.has_contents() {
+                let data = if psn == UNMAPPED { Data::ZERO } else { io.load_subpage(psn) };
+                io.deliver(lpn * self.subpages + index, data);
+            }
+        }
+        io.count_unwritten(unwritten);
+    }
+}
+
+/// Adds to the group of the same page, or as a new one. Groups are few: those of one logical page or one image.
+#[inline]
+fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
+    match groups.iter_mut().rev().find(|group| group.ppn == more.ppn) {
+        Some(group) => group.subpages |= more.subpages,
+        None => groups.push(more),
+    }
+}
+
+impl Units for Mga {
+    fn holds(&self, unit: u32) -> bool {
+        self.map.place(unit / self.subpages, unit % self.subpages) != UNMAPPED
+    }
+}
+
+impl Ftl for Mga {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let lpn = (extent.sector / self.sectors_per_page) as u32;
+        if !soon {
+            return self.map.prefetch(lpn);
+        }
+        if lpn < self.map.logical_pages()
+            && let Target::Full(ppn) = self.map.look_up(lpn)
+        {
+            self.pages.prefetch(ppn);
+        } else {
+            self.map.prefetch_entry(lpn);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.count_request();
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+            self.write_logical_page(io, lpn, first, sectors)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.count_request();
+        self.reads.clear();
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+            self.want(io, lpn, first, sectors);
+            self.deliver(io, lpn, first, sectors);
+        }
+        let request = io.request();
+        self.reads.read(io, self.settings.read, Cause::Host, request)?;
+        if self.settings.merge_on_read {
+            for (lpn, _, _) in page::pages(extent, self.sectors_per_page) {
+                self.merge_after_read(io, lpn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
+        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+            let (begin, end) = self.touched(first, sectors);
+            self.forget(lpn, first_subpages(end - begin) << begin);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.rebuild(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_all(io)
+    }
+
+    fn report(&self) -> Report {
+        let (counters, transitions) = (&self.counters, &self.pages.transitions);
+        let counts = [
+            ("transition_ff_pv", transitions.ff_pv),
+            ("transition_ff_fv", transitions.ff_fv),
+            ("transition_pv_fv", transitions.pv_fv),
+            ("transition_pv_fi", transitions.pv_fi),
+            ("transition_fv_pv", transitions.fv_pv),
+            ("transition_fv_fi", transitions.fv_fi),
+            ("transition_fi_ff", transitions.fi_ff),
+            ("page_writes", counters.page_writes),
+            ("small_writes_exclusive", counters.exclusive_writes),
+            ("small_writes_shared", counters.shared_writes),
+            ("lost_free_subpages", self.pages.lost),
+            ("wear_moves", counters.wear_moves),
+        ];
+        let levels = [
+            ("fully_free_pages", u64::from(self.space.total())),
+            ("partially_used_blocks", u64::from(self.space.partially_used())),
+            ("spmt_entries", u64::from(self.map.entries_used())),
+            ("spmt_entries_peak", u64::from(self.map.most_entries())),
+            ("spmt_bytes_peak", u64::from(self.map.most_entries()) * self.map.entry_bytes()),
+        ];
+        let small = counters.exclusive_writes + counters.shared_writes;
+        let shares = [
+            ("exclusive_share", Figure::Share(counters.exclusive_writes, small)),
+            ("shared_share", Figure::Share(counters.shared_writes, small)),
+        ];
+        let counts = counts.into_iter().map(|(name, count)| (name, Figure::Count(count)));
+        let levels = levels.into_iter().map(|(name, level)| (name, Figure::Level(level)));
+        Report {
+            mapping: self.map.mapping(),
+            gc_runs: counters.collections,
+            gc_erased: counters.erased,
+            gc_moved_subpages: counters.gc_moved,
+            merges: counters.merges,
+            merge_moved_subpages: counters.merge_moved,
+            retired_blocks: counters.retired,
+            own: counts.chain(levels).chain(shares).collect(),
+        }
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        for (block, sum) in (0..).zip(valid) {
+            *sum += self.pages.valid_in_block(block);
+        }
+        true
+    }
+}

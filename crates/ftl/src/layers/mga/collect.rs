@@ -1,0 +1,544 @@
+//! Cleaning: garbage collection, wear levelling, and moving data away from failing blocks.
+//!
+//! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves as a
+//! page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh one; under
+//! SA into fresh pages that are filled to the last subpage in one program, and what is left over into the page opened last
+//! that has room, or a fresh one. Source: systems.md, "mga", GC.
+//!
+//! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that gives
+//! each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would take the
+//! last gain, it stays where it is, and the victim waits for the next one to complete that page: so cleaning always gains.
+//! The host leaves a block's worth of fully free pages in every plane, which is what one victim takes at most.
+//!
+//! Victims are chosen by invalid subpages; where no block has any, by valid ones, and free subpages are given up.
+
+use super::Mga;
+use super::map::{Target, UNMAPPED};
+use super::write::Job;
+use crate::log::blocks::BlockState;
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::{Flash, Halt, Outcome};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
+use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
+
+/// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
+const SLACK: u32 = 1;
+/// Static wear levelling looks at a plane after this many collections.
+const WEAR_CHECK_EVERY: u32 = 8;
+
+/// A victim that waits for its last subpages to fill a page.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    block: u32,
+    /// Closes when what was moved out of it is programmed.
+    safe: Gate,
+}
+
+/// A valid subpage of a victim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moved {
+    lsn: u32,
+    psn: u32,
+}
+
+/// Settings and working memory of cleaning.
+pub(super) struct Collector {
+    gc_start: u32,
+    gc_stop: u32,
+    pages_per_block: u32,
+    blocks_per_plane: u32,
+    wear_checks: u32,
+    /// One a plane.
+    waiting: Vec<Option<Waiting>>,
+    /// Pages of the victim that are mapped whole.
+    whole: Vec<u32>,
+    /// Subpages of logical pages that are found whole in the victim.
+    gathered: Vec<Moved>,
+    scattered: Vec<Moved>,
+    /// For each page number of a block, the page that was read last, and the gate that closes when it has arrived.
+    arrivals: Vec<(u32, Gate)>,
+    /// Closes when what was moved so far is programmed.
+    safe: Gate,
+    pages_taken: u32,
+    /// Whether the victim that waited has been erased.
+    completed: bool,
+}
+
+impl Collector {
+    pub fn new(geometry: &Geometry, settings: &FtlSettings) -> Self {
+        let pages = |count: palimpsest_ftl_api::settings::BlockCount| {
+            count.pages_of(geometry.blocks_per_plane, geometry.pages_per_block)
+        };
+        Collector {
+            gc_start: pages(settings.gc_start),
+            gc_stop: pages(settings.gc_stop),
+            pages_per_block: geometry.pages_per_block,
+            blocks_per_plane: geometry.blocks_per_plane,
+            wear_checks: 0,
+            waiting: vec![None; geometry.planes() as usize],
+            whole: Vec::new(),
+            gathered: Vec::new(),
+            scattered: Vec::new(),
+            arrivals: Vec::new(),
+            safe: Gate::NONE,
+            pages_taken: 0,
+            completed: false,
+        }
+    }
+
+    /// No victim waits.
+    pub fn clear(&mut self) {
+        self.waiting.fill(None);
+    }
+}
+
+impl Mga {
+    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will be
+    /// programmed as a `whole` matters where small writes want low pages: cleaning packs whole pages into high ones.
+    pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
+        let first = self.rotation.first(io, lpn);
+        for step in 0..self.space.planes() {
+            let plane = self.rotation.then(first, step);
+            if self.ensure_space(io, plane)? {
+                if !whole && !self.space.has_low(&self.pages.blocks, plane) {
+                    self.collect(io, plane, false)?;
+                }
+                self.rotation.used(plane);
+                return Ok(plane);
+            }
+        }
+        Err(Halt::NoSpace)
+    }
+
+    #[inline]
+    fn ensure_space(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        if self.space.free(plane) <= self.collector.gc_start {
+            self.collect_until(io, plane)?;
+        }
+        if self.has_space(plane) { Ok(true) } else { self.make_space(io, plane) }
+    }
+
+    /// Whether a page of `plane` can be taken, and cleaning keeps what it needs even if a program fails.
+    #[inline]
+    pub(super) fn has_space(&self, plane: u32) -> bool {
+        self.space.free(plane) > self.collector.pages_per_block + SLACK
+    }
+
+    #[cold]
+    fn make_space(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        let reserve = self.collector.pages_per_block;
+        let mut budget = 2 * self.pages.blocks.closed(plane).len() + 4;
+        while self.space.free(plane) <= reserve + SLACK && budget > 0 && self.collect(io, plane, true)? {
+            budget -= 1;
+        }
+        if self.space.free(plane) <= reserve {
+            self.finish_waiting(io, plane)?;
+        }
+        Ok(self.space.free(plane) > reserve)
+    }
+
+    /// Collects until `plane` has more fully free pages than the stop threshold, or nothing more can be gained.
+    fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        let mut budget = 2 * self.pages.blocks.closed(plane).len() + 2;
+        while self.space.free(plane) <= self.collector.gc_stop && budget > 0 && self.collect(io, plane, false)? {
+            budget -= 1;
+        }
+        Ok(())
+    }
+
+    /// Cleans one block in the plane that is shortest of free pages. False where none is below the stop threshold.
+    pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
+        let Some(plane) = (0..self.space.planes()).min_by_key(|&plane| self.space.free(plane)) else {
+            return Ok(false);
+        };
+        let done = self.space.free(plane) <= self.collector.gc_stop && self.collect(io, plane, false)?;
+        self.evacuate_failed(io)?;
+        Ok(done)
+    }
+
+    /// Cleans one block of `plane`. False where no block is worth it; if `must`, whatever gains space is.
+    pub(super) fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
+        if let Some(Waiting { block, safe }) = self.collector.waiting[plane as usize]
+            && self.pages.valid_in_block(block) == 0
+        {
+            // The host has overwritten what it waited for.
+            self.collector.waiting[plane as usize] = None;
+            self.erase(io, block, safe)?;
+            return Ok(true);
+        }
+        let Some(victim) = self.choose_victim(plane, must) else { return Ok(false) };
+        self.counters.collections += 1;
+        self.clean(io, victim)?;
+        if self.settings.wear_leveling == WearLeveling::Static {
+            self.level_wear(io, plane)?;
+        }
+        Ok(true)
+    }
+
+    /// The victim that the policy chooses, if there is room to move its subpages; else the block that needs the least room.
+    fn choose_victim(&mut self, plane: u32, must: bool) -> Option<u32> {
+        match self.victim.choose(&mut self.pages.blocks, plane, &mut self.rng) {
+            Some(victim) if self.fits(plane, victim, SLACK) => return Some(victim),
+            None if !must => return None,
+            _ => {}
+        }
+        let closed = self.pages.blocks.closed(plane).iter().copied();
+        let victim =
+            closed.min_by_key(|&block| (self.pages.valid_in_block(block), self.pages.blocks.closed_at(block)))?;
+        let gains = self.pages.valid_in_block(victim) < self.pages.blocks.units_per_block();
+        (gains && self.fits(plane, victim, 0)).then_some(victim)
+    }
+
+    /// Whether `victim` can be cleaned and `slack` fully free pages be left. With a left-over that fills no page, one page
+    /// must be left in any case, for the next victim to complete.
+    fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
+        let (free, valid) = (self.space.free(plane), self.pages.valid_in_block(victim));
+        let (held, back) = match self.collector.waiting[plane as usize] {
+            Some(Waiting { block, .. }) => (self.pages.valid_in_block(block), self.collector.pages_per_block),
+            None => (0, 0),
+        };
+        let (pages, rest) = ((held + valid) / self.subpages, (held + valid) % self.subpages);
+        valid == 0 || (free > slack && pages + u32::from(rest > 0) + slack <= free + back)
+    }
+
+    /// Moves the valid subpages of a closed block away, and erases it unless it has to wait.
+    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
+        self.pages.blocks.take_victim(victim);
+        self.pages.close_block(victim);
+        let plane = victim / self.collector.blocks_per_plane;
+        let waiting = self.collector.waiting[plane as usize].take();
+        self.collector.pages_taken = 0;
+        self.collector.safe = Gate::NONE;
+        self.move_valid(io, plane, Some(victim), waiting, false)?;
+        let safe = self.collector.safe;
+        if let Some(Waiting { block, safe: earlier }) = waiting
+            && !self.collector.completed
+        {
+            self.erase_after(io, block, earlier, safe)?;
+        }
+        if self.pages.valid_in_block(victim) > 0 {
+            self.collector.waiting[plane as usize] = Some(Waiting { block: victim, safe });
+            return Ok(());
+        }
+        self.erase(io, victim, safe)
+    }
+
+    /// The waiting victim of `plane` waits no longer, whatever page that takes.
+    fn finish_waiting(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        let Some(waiting) = self.collector.waiting[plane as usize] else { return Ok(()) };
+        let held = self.pages.valid_in_block(waiting.block);
+        if held > 0 && self.space.free(plane) == 0 && self.pages.with_room(plane, held).is_none() {
+            return Ok(());
+        }
+        self.collector.waiting[plane as usize] = None;
+        self.collector.safe = Gate::NONE;
+        self.move_valid(io, plane, None, Some(waiting), true)?;
+        self.erase_after(io, waiting.block, waiting.safe, self.collector.safe)
+    }
+
+    /// Erases `block` when both gates have closed.
+    fn erase_after(&mut self, io: &mut Io, block: u32, earlier: Gate, later: Gate) -> Flash<()> {
+        io.link(earlier, later);
+        self.erase(io, block, if later.is_none() { earlier } else { later })
+    }
+
+    /// Erases a victim after the gate `safe`.
+    fn erase(&mut self, io: &mut Io, block: u32, safe: Gate) -> Flash<()> {
+        let programmed = self.space.programmed(io.nand(), block);
+        match io.erase(Erase { after: safe, ..Erase::new(block, Cause::Gc) })? {
+            Outcome::Done => {
+                self.counters.erased += 1;
+                self.pages.erased(programmed);
+                self.pages.blocks.release(block);
+                self.space.add_block(block / self.collector.blocks_per_plane);
+            }
+            Outcome::Failed => {
+                self.disturbed = true;
+                self.counters.retired += 1;
+                self.pages.blocks.retire(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what is valid in `victim`, and in a block that waits, to where it is needed. Unless it must `finish`, a left-over
+    /// of the victim that fills no page may stay.
+    fn move_valid(
+        &mut self,
+        io: &mut Io,
+        plane: u32,
+        victim: Option<u32>,
+        waiting: Option<Waiting>,
+        finish: bool,
+    ) -> Flash<()> {
+        self.collector.whole.clear();
+        self.collector.gathered.clear();
+        self.collector.scattered.clear();
+        self.collector.completed = false;
+        self.collector.arrivals.clear();
+        self.collector.arrivals.resize(self.collector.pages_per_block as usize, (UNMAPPED, Gate::NONE));
+        if let Some(Waiting { block, .. }) = waiting {
+            for ppn in self.pages_of(block) {
+                self.list_valid(io, ppn);
+            }
+        }
+        let held = self.collector.scattered.len();
+        let occupied = victim.map_or(0, |victim| self.list_victim(io, victim, held));
+        let mut done = 0;
+        if let Some(waiting) = waiting
+            && victim.is_some()
+        {
+            done = self.complete_page(io, plane, waiting)?;
+        }
+        self.move_whole_pages(io, plane)?;
+        if waiting.is_none() && done == 0 && !finish && self.exclusive_fits(plane, occupied) {
+            return self.move_exclusively(io, plane);
+        }
+        let n = self.subpages as usize;
+        while self.collector.scattered.len() - done >= n {
+            self.move_scattered(io, plane, done, n, None, UNMAPPED)?;
+            done += n;
+        }
+        let rest = self.collector.scattered.len() - done;
+        if rest == 0 {
+            return Ok(());
+        }
+        let room = self.pages.with_room(plane, rest as u32);
+        let still_waiting = waiting.is_some() && !self.collector.completed;
+        let back = (1 + u32::from(still_waiting)) * self.collector.pages_per_block;
+        if room.is_some() || finish || back > self.collector.pages_taken + 1 {
+            self.move_scattered(io, plane, done, rest, room, UNMAPPED)?;
+        }
+        Ok(())
+    }
+
+    fn pages_of(&self, block: u32) -> std::ops::Range<u32> {
+        block * self.collector.pages_per_block..(block + 1) * self.collector.pages_per_block
+    }
+
+    /// Adds what is valid in `ppn` to the scattered subpages.
+    fn list_valid(&mut self, io: &Io, ppn: u32) {
+        let mut rest = self.pages.valid(ppn);
+        while rest != 0 {
+            let psn = ppn * self.subpages + rest.trailing_zeros();
+            rest &= rest - 1;
+            let lsn = io.nand().logical(psn);
+            self.map.prefetch(lsn / self.subpages);
+            self.collector.scattered.push(Moved { lsn, psn });
+        }
+    }
+
+    /// Lists what is valid in `victim`: whole pages, logical pages that are found whole, and the rest by logical page.
+    /// Returns how many pages hold something.
+    fn list_victim(&mut self, io: &Io, victim: u32, held: usize) -> u32 {
+        let n = self.subpages;
+        let mut occupied = 0;
+        for ppn in self.pages_of(victim) {
+            let valid = self.pages.valid(ppn);
+            occupied += u32::from(valid != 0);
+            if valid == self.all && self.map.look_up(io.nand().logical(ppn * n) / n) == Target::Full(ppn) {
+                self.collector.whole.push(ppn);
+            } else if valid != 0 {
+                self.list_valid(io, ppn);
+            }
+        }
+        let Collector { scattered, gathered, .. } = &mut self.collector;
+        scattered[held..].sort_unstable();
+        let (mut from, mut to) = (held, held);
+        while from < scattered.len() {
+            let lpn = scattered[from].lsn / n;
+            let count = scattered[from..].iter().take_while(|moved| moved.lsn / n == lpn).count();
+            if count == n as usize {
+                gathered.extend_from_slice(&scattered[from..from + count]);
+            } else {
+                scattered.copy_within(from..from + count, to);
+                to += count;
+            }
+            from += count;
+        }
+        scattered.truncate(to);
+        occupied
+    }
+
+    /// Fills a page with what a victim waited for and the first scattered subpages of the new one, and erases the first.
+    /// Returns how many scattered subpages that took.
+    fn complete_page(&mut self, io: &mut Io, plane: u32, waiting: Waiting) -> Flash<usize> {
+        let n = self.subpages as usize;
+        let Collector { scattered, gathered, whole, .. } = &mut self.collector;
+        if scattered.len() < n {
+            // Too few: a whole page is torn apart.
+            if gathered.len() >= n {
+                scattered.extend(gathered.drain(gathered.len() - n..));
+            } else if let Some(ppn) = whole.pop() {
+                self.list_valid(io, ppn);
+            } else {
+                return Ok(0);
+            }
+        }
+        self.move_scattered(io, plane, 0, n, None, UNMAPPED)?;
+        // What is programmed from here on may go to the erased block: the erase cannot wait for that.
+        let safe = self.collector.safe;
+        self.collector.safe = io.gate();
+        io.link(safe, self.collector.safe);
+        self.collector.completed = true;
+        self.erase_after(io, waiting.block, waiting.safe, safe)?;
+        Ok(n)
+    }
+
+    fn move_whole_pages(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        for index in 0..self.collector.whole.len() {
+            let ppn = self.collector.whole[index];
+            let arrived = io.gate();
+            io.read(Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, self.all, Cause::Gc) })?;
+            self.image.parts.clear();
+            let first = ppn * self.subpages;
+            let lsn = io.nand().logical(first);
+            for subpage in 0..self.subpages {
+                let data = io.load_subpage(first + subpage);
+                self.image.add(lsn + subpage, data);
+            }
+            self.program_moved(io, plane, None, UNMAPPED, arrived)?;
+        }
+        let n = self.subpages as usize;
+        // They stand as they would scattered; the first is as good a place as any to take them from.
+        for first in (0..self.collector.gathered.len()).step_by(n) {
+            self.image.parts.clear();
+            let arrived = io.gate();
+            for index in first..first + n {
+                let moved = self.collector.gathered[index];
+                self.fetch(io, moved, arrived)?;
+            }
+            self.program_moved(io, plane, None, UNMAPPED, arrived)?;
+        }
+        Ok(())
+    }
+
+    /// Whether exclusive allocation rules, and moving the scattered subpages by it takes no more pages than hold them now.
+    fn exclusive_fits(&self, plane: u32, occupied: u32) -> bool {
+        if !self.exclusive() {
+            return false;
+        }
+        let mut pages = self.collector.pages_taken;
+        let mut runs =
+            self.collector.scattered.chunk_by(|one, other| one.lsn / self.subpages == other.lsn / self.subpages);
+        let fresh = runs.by_ref().filter(|run| {
+            let lpn = run[0].lsn / self.subpages;
+            self.page_with_room(lpn, run.len() as u32, plane, true).is_none()
+        });
+        pages += fresh.count() as u32;
+        let needed = pages - self.collector.pages_taken;
+        pages <= occupied && pages < self.collector.pages_per_block && needed + SLACK < self.space.free(plane)
+    }
+
+    fn move_exclusively(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        let mut first = 0;
+        while first < self.collector.scattered.len() {
+            let lpn = self.collector.scattered[first].lsn / self.subpages;
+            let same = |moved: &&Moved| moved.lsn / self.subpages == lpn;
+            let count = self.collector.scattered[first..].iter().take_while(same).count();
+            let page = self.page_with_room(lpn, count as u32, plane, true);
+            self.move_scattered(io, plane, first, count, page, lpn)?;
+            first += count;
+        }
+        Ok(())
+    }
+
+    /// Moves `count` scattered subpages from number `first` on into `page`, or a fresh one.
+    fn move_scattered(
+        &mut self,
+        io: &mut Io,
+        plane: u32,
+        first: usize,
+        count: usize,
+        page: Option<u32>,
+        owner: u32,
+    ) -> Flash<()> {
+        self.image.parts.clear();
+        let arrived = io.gate();
+        for index in first..first + count {
+            let moved = self.collector.scattered[index];
+            self.fetch(io, moved, arrived)?;
+        }
+        self.program_moved(io, plane, page, owner, arrived)
+    }
+
+    /// Puts a subpage into the image; `arrived` waits for it. Each page is read once.
+    #[inline]
+    fn fetch(&mut self, io: &mut Io, Moved { lsn, psn }: Moved, arrived: Gate) -> Flash<()> {
+        let ppn = psn / self.subpages;
+        let page = &mut self.collector.arrivals[(ppn % self.collector.pages_per_block) as usize];
+        let (read, earlier) = *page;
+        if read != ppn {
+            *page = (ppn, arrived);
+            let (policy, valid) = (self.settings.read, self.pages.valid(ppn));
+            io.read(Read { policy, signal: arrived, ..Read::new(ppn, valid, Cause::Gc) })?;
+        } else if earlier != arrived {
+            io.link(earlier, arrived);
+        }
+        let data = io.load_subpage(psn);
+        self.image.add(lsn, data);
+        Ok(())
+    }
+
+    fn program_moved(&mut self, io: &mut Io, plane: u32, page: Option<u32>, owner: u32, after: Gate) -> Flash<()> {
+        if self.collector.safe.is_none() {
+            self.collector.safe = io.gate();
+        }
+        self.collector.pages_taken += u32::from(page.is_none());
+        self.counters.gc_moved += self.image.parts.len() as u64;
+        let (stream, signal) = (self.space.moved(), self.collector.safe);
+        self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, after, signal })
+    }
+
+    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later.
+    #[cold]
+    pub(super) fn drop_block(&mut self, block: u32) {
+        self.disturbed = true;
+        self.pages.close_block(block);
+        if self.pages.blocks.state(block) == BlockState::Closed {
+            self.pages.blocks.take_victim(block);
+        } else {
+            self.pages.blocks.abandon(block);
+            self.space.drop_frontier(block);
+        }
+        self.counters.retired += 1;
+        self.failed.push(block);
+    }
+
+    /// Moves what is valid in failed blocks, and retires them.
+    #[inline]
+    pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
+        while let Some(block) = self.failed.pop() {
+            self.collector.safe = Gate::NONE;
+            let plane = block / self.collector.blocks_per_plane;
+            self.move_valid(io, plane, Some(block), None, true)?;
+            self.pages.blocks.retire(block);
+        }
+        Ok(())
+    }
+
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: what lies there is cold,
+    /// and the block will wear faster from now on.
+    fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        self.collector.wear_checks += 1;
+        if !self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) {
+            return Ok(());
+        }
+        let closed = self.pages.blocks.closed(plane);
+        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
+        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
+        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
+        let room = self.space.free(plane) > 2 * self.collector.pages_per_block;
+        if most - io.nand().erases(least) > self.settings.wear_threshold && room {
+            self.counters.wear_moves += 1;
+            self.clean(io, least)?;
+        }
+        Ok(())
+    }
+
+    /// Blocks that wait for their last subpages, or to be evacuated.
+    pub(super) fn blocks_in_between(&self) -> impl Iterator<Item = u32> {
+        let waiting = self.collector.waiting.iter().flatten().map(|waiting| waiting.block);
+        waiting.chain(self.failed.iter().copied())
+    }
+}

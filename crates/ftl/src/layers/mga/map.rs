@@ -1,0 +1,382 @@
+//! The two-level map: a page map of all logical pages, and a subpage map of those that are written in part.
+//!
+//! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index of
+//! an SPMT entry (PP). An SPMT entry says where each subpage stands, and keeps the PPN count and the read count. It comes
+//! with the first write smaller than a page and goes as soon as one physical page holds all subpages at their own positions,
+//! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3.
+//!
+//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry; an SPMT entry has an address a subpage and
+//! three bytes: PPN count, read count, and which of its subpages stands in the page that the logical page owns.
+
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_ftl_api::Mapping;
+
+/// Nowhere: never written, or trimmed. Also no page.
+pub(super) const UNMAPPED: u32 = u32::MAX;
+/// Read counts stop here.
+pub(super) const MOST_READS: u8 = 15;
+const ADDRESS_BYTES: u64 = 8;
+/// PPN count, read count and owned page of an SPMT entry.
+const EXTRA_BYTES: u64 = 3;
+
+/// What the PMT says of a logical page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Nothing of it was written.
+    Unmapped,
+    /// FP: this physical page holds all of it, each subpage at its own position.
+    Full(u32),
+    /// PP: this SPMT entry knows.
+    Partial(u32),
+}
+
+/// What an SPMT entry has beside its addresses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// The logical page; [`UNMAPPED`] in an entry that is free.
+    pub lpn: u32,
+    /// The physical page that it owns under exclusive allocation, if its owner still is this logical page.
+    pub own: u32,
+    /// Number of the aging period in which `reads` was last brought up to date.
+    period: u32,
+    /// PPN count: physical pages that hold some of its subpages.
+    pub pages: u8,
+    /// Read count.
+    reads: u8,
+}
+
+/// The two tables.
+pub(super) struct Map {
+    subpages: u32,
+    /// Bit of a PMT entry that says PP. None where a page has one subpage: there is no part of a page to write.
+    partial: u32,
+    pmt: Vec<u32>,
+    entries: Vec<Entry>,
+    /// `subpages` addresses an entry: physical subpages.
+    places: Vec<u32>,
+    free: Vec<u32>,
+    most_entries: u32,
+    period: u32,
+}
+
+impl Map {
+    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped.
+    pub fn new(logical_pages: u32, subpages: u32) -> Self {
+        Map {
+            subpages,
+            partial: if subpages == 1 { 0 } else { 1 << 31 },
+            pmt: vec![UNMAPPED; logical_pages as usize],
+            entries: Vec::new(),
+            places: Vec::new(),
+            free: Vec::new(),
+            most_entries: 0,
+            period: 0,
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Map { most_entries: self.most_entries, ..Map::new(self.pmt.len() as u32, self.subpages) };
+    }
+
+    /// Logical pages.
+    pub fn logical_pages(&self) -> u32 {
+        self.pmt.len() as u32
+    }
+
+    /// What the PMT says of `lpn`.
+    #[inline]
+    pub fn look_up(&self, lpn: u32) -> Target {
+        match self.pmt[lpn as usize] {
+            UNMAPPED => Target::Unmapped,
+            entry if entry & self.partial != 0 => Target::Partial(entry & !self.partial),
+            ppn => Target::Full(ppn),
+        }
+    }
+
+    /// The physical subpage that holds subpage `index` of `lpn`, or [`UNMAPPED`].
+    #[inline]
+    pub fn place(&self, lpn: u32, index: u32) -> u32 {
+        match self.look_up(lpn) {
+            Target::Unmapped => UNMAPPED,
+            Target::Full(ppn) => ppn * self.subpages + index,
+            Target::Partial(entry) => self.places(entry)[index as usize],
+        }
+    }
+
+    /// The addresses of an SPMT entry.
+    #[inline]
+    pub fn places(&self, entry: u32) -> &[u32] {
+        &self.places[(entry * self.subpages) as usize..][..self.subpages as usize]
+    }
+
+    /// An SPMT entry.
+    #[inline]
+    pub fn entry(&self, entry: u32) -> &Entry {
+        &self.entries[entry as usize]
+    }
+
+    /// `lpn` owns `ppn`, if it has an SPMT entry.
+    #[inline]
+    pub fn set_own(&mut self, lpn: u32, ppn: u32) {
+        if let Target::Partial(entry) = self.look_up(lpn) {
+            self.entries[entry as usize].own = ppn;
+        }
+    }
+
+    /// `ppn` holds all of `lpn`, each subpage at its own position.
+    #[inline]
+    pub fn set_full(&mut self, lpn: u32, ppn: u32) {
+        self.set_pmt(lpn, ppn);
+    }
+
+    /// Nothing of `lpn` is mapped any more.
+    pub fn unmap(&mut self, lpn: u32) {
+        self.set_pmt(lpn, UNMAPPED);
+    }
+
+    #[inline]
+    fn set_pmt(&mut self, lpn: u32, value: u32) {
+        if let Target::Partial(entry) = self.look_up(lpn) {
+            self.entries[entry as usize].lpn = UNMAPPED;
+            self.free.push(entry);
+        }
+        self.pmt[lpn as usize] = value;
+    }
+
+    /// The SPMT entry of `lpn`, made if there is none. [`Self::settle`] must follow what is done with it.
+    #[inline]
+    pub fn make_partial(&mut self, lpn: u32) -> u32 {
+        let target = self.look_up(lpn);
+        if let Target::Partial(entry) = target {
+            return entry;
+        }
+        debug_assert!(self.subpages > 1);
+        let fresh = Entry { lpn, own: UNMAPPED, period: self.period, pages: 0, reads: 0 };
+        let entry = match self.free.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = fresh;
+                entry
+            }
+            None => {
+                self.entries.push(fresh);
+                self.places.resize(self.entries.len() * self.subpages as usize, UNMAPPED);
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.most_entries = self.most_entries.max(self.entries_used());
+        let first = (entry * self.subpages) as usize;
+        for index in 0..self.subpages {
+            self.places[first + index as usize] = match target {
+                Target::Full(ppn) => ppn * self.subpages + index,
+                _ => UNMAPPED,
+            };
+        }
+        self.pmt[lpn as usize] = entry | self.partial;
+        entry
+    }
+
+    /// Subpage `index` of an entry now stands at `psn`.
+    #[inline]
+    pub fn set_place(&mut self, entry: u32, index: u32, psn: u32) {
+        self.places[(entry * self.subpages + index) as usize] = psn;
+    }
+
+    /// An entry has changed: counts its pages anew, and frees it if it is not needed any more.
+    #[inline]
+    pub fn settle(&mut self, entry: u32) {
+        let lpn = self.entries[entry as usize].lpn;
+        let places = self.places(entry);
+        let first = places[0];
+        if first != UNMAPPED && first.is_multiple_of(self.subpages) {
+            if places.iter().enumerate().all(|(index, &psn)| psn == first + index as u32) {
+                return self.set_pmt(lpn, first / self.subpages);
+            }
+        } else if places.iter().all(|&psn| psn == UNMAPPED) {
+            return self.set_pmt(lpn, UNMAPPED);
+        }
+        self.entries[entry as usize].pages = self.count_pages(entry);
+    }
+
+    /// Physical pages that hold some subpage of an entry.
+    pub fn count_pages(&self, entry: u32) -> u8 {
+        let places = self.places(entry);
+        let first_in_its_page = |&(index, &psn): &(usize, &u32)| {
+            psn != UNMAPPED
+                && !places[..index]
+                    .iter()
+                    .any(|&other| other != UNMAPPED && other / self.subpages == psn / self.subpages)
+        };
+        places.iter().enumerate().filter(first_in_its_page).count() as u8
+    }
+
+    /// The read count of an entry.
+    #[inline]
+    pub fn reads(&self, entry: u32) -> u8 {
+        let Entry { reads, period, .. } = self.entries[entry as usize];
+        reads.checked_shr(self.period.wrapping_sub(period)).unwrap_or(0)
+    }
+
+    /// The host has read `lpn`.
+    #[inline]
+    pub fn count_read(&mut self, entry: u32) {
+        let reads = (self.reads(entry) + 1).min(MOST_READS);
+        let state = &mut self.entries[entry as usize];
+        (state.reads, state.period) = (reads, self.period);
+    }
+
+    /// Halves all read counts.
+    pub fn age(&mut self) {
+        self.period = self.period.wrapping_add(1);
+    }
+
+    /// Asks for the PMT entry of `lpn`.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.pmt, lpn as usize);
+    }
+
+    /// Asks for the SPMT entry that the PMT names for `lpn`.
+    #[inline]
+    pub fn prefetch_entry(&self, lpn: u32) {
+        if let Some(&value) = self.pmt.get(lpn as usize)
+            && value != UNMAPPED
+            && value & self.partial != 0
+        {
+            let entry = value & !self.partial;
+            prefetch(&self.entries, entry as usize);
+            prefetch(&self.places, (entry * self.subpages) as usize);
+        }
+    }
+
+    /// SPMT entries in use.
+    #[inline]
+    pub fn entries_used(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// The most SPMT entries that were in use together.
+    pub fn most_entries(&self) -> u32 {
+        self.most_entries
+    }
+
+    /// Bytes of an SPMT entry.
+    pub fn entry_bytes(&self) -> u64 {
+        u64::from(self.subpages) * ADDRESS_BYTES + EXTRA_BYTES
+    }
+
+    /// DRAM that the tables take.
+    pub fn mapping(&self) -> Mapping {
+        let pmt = self.pmt.len() as u64 * ADDRESS_BYTES;
+        let spmt = |entries: u32| u64::from(entries) * self.entry_bytes();
+        Mapping {
+            tables: vec![("pmt", pmt), ("spmt", spmt(self.entries_used()))],
+            peak_bytes: pmt + spmt(self.most_entries),
+        }
+    }
+
+    /// Checks the tables against each other.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&self) -> Result<(), String> {
+        let mut used = 0;
+        for lpn in 0..self.logical_pages() {
+            let Target::Partial(entry) = self.look_up(lpn) else { continue };
+            used += 1;
+            let state = self.entry(entry);
+            if state.lpn != lpn {
+                return Err(format!("logical page {lpn} has SPMT entry {entry}, which is that of {}", state.lpn));
+            }
+            let count = self.count_pages(entry);
+            if count != state.pages || count == 0 {
+                return Err(format!("logical page {lpn} stands in {count} pages but counts {}", state.pages));
+            }
+            let places = self.places(entry);
+            if places[0].is_multiple_of(self.subpages)
+                && places.iter().enumerate().all(|(index, &psn)| psn == places[0].wrapping_add(index as u32))
+            {
+                return Err(format!("logical page {lpn} stands whole in one page but has an SPMT entry"));
+            }
+        }
+        if used != self.entries_used() {
+            return Err(format!("{used} logical pages have SPMT entries, and {} are in use", self.entries_used()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figure_3_two_levels_for_parts_and_one_for_whole_pages() {
+        let mut map = Map::new(5, 4);
+        for (lpn, ppn) in [(0, 0), (2, 4), (3, 6)] {
+            map.set_full(lpn, ppn);
+        }
+        // Logical pages 1 and 4 are mapped to subpages of several flash pages.
+        for (lpn, places) in [(1, [(1, 0), (2, 1), (2, 2), (3, 3)]), (4, [(1, 1), (5, 1), (1, 2), (7, 0)])] {
+            let entry = map.make_partial(lpn);
+            for (index, (ppn, pspn)) in places.into_iter().enumerate() {
+                map.set_place(entry, index as u32, ppn * 4 + pspn);
+            }
+            map.settle(entry);
+        }
+        map.check().unwrap();
+        assert_eq!(map.look_up(0), Target::Full(0));
+        assert_eq!(map.look_up(2), Target::Full(4));
+        assert_eq!(map.look_up(1), Target::Partial(0));
+        assert_eq!((map.entry(0).pages, map.entry(1).pages), (3, 3), "PPN counts");
+        assert_eq!((0..4).map(|index| map.place(4, index)).collect::<Vec<_>>(), [5, 21, 6, 28]);
+        assert_eq!(map.mapping().tables, [("pmt", 5 * 8), ("spmt", 2 * (4 * 8 + 3))]);
+    }
+
+    #[test]
+    fn an_entry_goes_when_the_page_is_whole_again_or_overwritten_or_forgotten() {
+        let mut map = Map::new(2, 4);
+        map.set_full(0, 9);
+        let entry = map.make_partial(0);
+        assert_eq!(map.place(0, 2), 38, "from the page that held it");
+        (0..4).for_each(|index| map.set_place(entry, index, 20 + (index + 1) % 4));
+        map.settle(entry);
+        assert_eq!(map.look_up(0), Target::Partial(entry), "in one page, but not at their own positions");
+        (0..4).for_each(|index| map.set_place(entry, index, 20 + index));
+        map.settle(entry);
+        assert_eq!(map.look_up(0), Target::Full(5));
+        let entry = map.make_partial(0);
+        map.set_full(0, 7);
+        assert_eq!(map.entries_used(), 0);
+        assert_eq!(map.make_partial(1), entry, "freed entries are used again");
+        map.settle(entry);
+        assert_eq!((map.look_up(1), map.entries_used(), map.most_entries()), (Target::Unmapped, 0, 1));
+        map.check().unwrap();
+    }
+
+    #[test]
+    fn read_counts_stop_at_fifteen_age_and_are_zeroed_with_their_entry() {
+        let mut map = Map::new(1, 2);
+        let entry = map.make_partial(0);
+        (0..20).for_each(|_| map.count_read(entry));
+        assert_eq!(map.reads(entry), 15);
+        map.age();
+        map.age();
+        assert_eq!(map.reads(entry), 3);
+        map.count_read(entry);
+        assert_eq!(map.reads(entry), 4);
+        (0..40).for_each(|_| map.age());
+        assert_eq!(map.reads(entry), 0);
+        map.count_read(entry);
+        map.set_full(0, 1);
+        assert_eq!(map.make_partial(0), entry);
+        assert_eq!(map.reads(entry), 0);
+    }
+
+    #[test]
+    fn pages_of_one_subpage_need_no_second_level() {
+        let mut map = Map::new(1, 1);
+        map.set_full(0, 1 << 31);
+        assert_eq!((map.look_up(0), map.place(0, 0)), (Target::Full(1 << 31), 1 << 31));
+    }
+}

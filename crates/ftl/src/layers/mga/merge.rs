@@ -1,0 +1,106 @@
+//! Subpage merging: the more often a logical page is read, the fewer pages it may stand in.
+//!
+//! A write that would leave a logical page in more pages than its read count allows takes the fewest other subpages along
+//! that bring it to the limit, into one page with room: Fig. 6. The limits are those of the table in the text; the prose
+//! under the figure contradicts it. They count for the pages of a write's logical page only when it is written, so cleaning
+//! may leave one in more pages until then; `ftl.merge_on_read` merges after a read, too. Source: MGA paper, Sec. III-E.
+//!
+//! Decided here: a program that takes subpages along, and the reads that fetch them, count as merging; the host waits for
+//! both. A page of which all subpages but those written remain is never torn apart: its valid subpages move together.
+
+use super::map::Target;
+use super::write::Place;
+use super::{Group, Mga, add_to_groups};
+use palimpsest_flash::nand::Flash;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+
+/// Pages that a logical page of `subpages` subpages may stand in after `reads` reads.
+pub(super) fn limit(reads: u8, subpages: u32) -> u32 {
+    let pages: u32 = match reads {
+        0 => 4,
+        1..=2 => 3,
+        3..=5 => 2,
+        _ => 1,
+    };
+    pages.min(subpages)
+}
+
+/// Of `groups`, the pages that hold subpages of a logical page, fewest subpages first: the subpages that must move if the
+/// logical page shall stand in `target` and at most `limit` pages in all.
+fn to_move(groups: &[Group], target: Option<u32>, limit: u32) -> u64 {
+    let others = || groups.iter().filter(|group| Some(group.ppn) != target);
+    let excess = (others().count() as u32 + 1).saturating_sub(limit);
+    others().take(excess as usize).fold(0, |moved, group| moved | group.subpages)
+}
+
+impl Mga {
+    /// The programmed page that takes the subpages `fresh` of `lpn`, if one does, and the subpages that move along.
+    pub(super) fn choose_page(&mut self, lpn: u32, fresh: u64, plane: u32, exclusive: bool) -> (Option<u32>, u64) {
+        let count = fresh.count_ones();
+        let page = self.page_with_room(lpn, count, plane, exclusive);
+        let Target::Partial(entry) = self.map.look_up(lpn) else { return (page, 0) };
+        let limit = limit(self.map.reads(entry), self.subpages);
+        if u32::from(self.map.entry(entry).pages) < limit {
+            return (page, 0);
+        }
+        self.list_rest(entry, fresh);
+        let moved = to_move(&self.groups, page, limit);
+        let Some(ppn) = page else { return (page, moved) };
+        if self.pages.free(ppn).count_ones() >= count + moved.count_ones() {
+            return (page, moved);
+        }
+        // Everything that moves, whatever page is taken, needs this much room.
+        let moved = to_move(&self.groups, None, limit);
+        match self.page_with_room(lpn, count + moved.count_ones(), plane, exclusive) {
+            Some(ppn) => (Some(ppn), to_move(&self.groups, Some(ppn), limit)),
+            None => (None, moved),
+        }
+    }
+
+    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of an entry that are not `fresh`. Bit i of
+    /// a group is subpage i of the logical page.
+    fn list_rest(&mut self, entry: u32, fresh: u64) {
+        self.groups.clear();
+        for (index, &psn) in self.map.places(entry).iter().enumerate() {
+            if psn != super::map::UNMAPPED && fresh >> index & 1 == 0 {
+                add_to_groups(&mut self.groups, Group { ppn: psn / self.subpages, subpages: 1 << index });
+            }
+        }
+        self.groups.sort_by_key(|group| group.subpages.count_ones());
+    }
+
+    /// Reads the subpages `moved` of `lpn` and puts them into the image. Returns the gate that closes when they, and what
+    /// `after` waits for, have arrived.
+    pub(super) fn bring_moved(&mut self, io: &mut Io, lpn: u32, moved: u64, after: Gate) -> Flash<Gate> {
+        self.groups.clear();
+        for index in (0..self.subpages).filter(|index| moved >> index & 1 == 1) {
+            let psn = self.map.place(lpn, index);
+            let (ppn, subpages) = (psn / self.subpages, 1 << (psn % self.subpages));
+            add_to_groups(&mut self.groups, Group { ppn, subpages });
+            self.image.add(lpn * self.subpages + index, io.load_subpage(psn));
+        }
+        let arrived = self.read_groups(io, Cause::Merge)?;
+        io.link(after, arrived);
+        self.counters.merges += 1;
+        self.counters.merge_moved += u64::from(moved.count_ones());
+        Ok(arrived)
+    }
+
+    /// Merges `lpn` if it stands in more pages than its read count allows and that takes no cleaning. Nobody waits for it.
+    pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
+        let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
+        if u32::from(self.map.entry(entry).pages) <= limit(self.map.reads(entry), self.subpages) {
+            return Ok(());
+        }
+        let (plane, exclusive) = (self.rotation.first(io, lpn), self.exclusive());
+        let (page, moved) = self.choose_page(lpn, 0, plane, exclusive);
+        if page.is_none() && !self.has_space(plane) {
+            return Ok(());
+        }
+        self.rotation.used(plane);
+        self.image.parts.clear();
+        let place = Place { page, plane, moved, exclusive };
+        // Should the program fail, the next write evacuates the block: a read must not fail for want of space.
+        self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)
+    }
+}

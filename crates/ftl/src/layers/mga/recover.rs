@@ -1,0 +1,200 @@
+//! After a power cut: both tables and all states from what is on flash, and the checks of the layer against flash.
+//!
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
+//! of a logical subpage wins. What was trimmed since may come back. Read counts and owned pages are forgotten. A page with a
+//! torn subpage is not programmed again before its erase.
+
+use super::Mga;
+use super::map::{Target, UNMAPPED};
+use super::pages::Pages;
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+
+impl Mga {
+    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
+        assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        let geometry = *io.geometry();
+        self.disturbed = true;
+        self.failed.clear();
+        self.collector.clear();
+        self.map.clear();
+        self.space.clear();
+        let fresh = Pages::new(&geometry, io.nand().part(), self.pages.rules, |_| false);
+        let old = std::mem::replace(&mut self.pages, fresh);
+        (self.pages.transitions, self.pages.lost) = (old.transitions, old.lost);
+        self.map_newest(io);
+        let mut begun = Vec::new();
+        for block in 0..geometry.blocks() {
+            self.adopt(io, block, &mut begun)?;
+        }
+        // The emptiest ones first: they have the most to offer.
+        begun.sort_by_key(|&block| (io.nand().next_page(block), block));
+        for block in begun {
+            if !self.space.resume(io.nand(), block) {
+                self.pages.blocks.close(block);
+            }
+        }
+        self.evacuate_failed(io)
+    }
+
+    /// Maps every logical subpage to its newest copy.
+    fn map_newest(&mut self, io: &Io) {
+        let (nand, geometry, n) = (io.nand(), io.geometry(), self.subpages);
+        let mut newest = vec![UNMAPPED; (self.map.logical_pages() * n) as usize];
+        for block in (0..geometry.blocks()).filter(|&block| !nand.is_torn(block)) {
+            for psn in block * geometry.subpages_per_block()..(block + 1) * geometry.subpages_per_block() {
+                let lsn = nand.logical(psn);
+                if matches!(lsn, UNWRITTEN | PADDING | TORN) {
+                    continue;
+                }
+                let known = &mut newest[lsn as usize];
+                if *known == UNMAPPED || nand.sequence(psn) > nand.sequence(*known) {
+                    *known = psn;
+                }
+            }
+        }
+        for (lpn, places) in newest.chunks(n as usize).enumerate() {
+            let lpn = lpn as u32;
+            if places.iter().all(|&psn| psn == UNMAPPED) {
+                continue;
+            }
+            if n == 1 {
+                self.map.set_full(lpn, places[0]);
+                continue;
+            }
+            let entry = self.map.make_partial(lpn);
+            for (index, &psn) in places.iter().enumerate() {
+                self.map.set_place(entry, index as u32, psn);
+            }
+            self.map.settle(entry);
+        }
+    }
+
+    /// Decides what becomes of `block`: free, closed, to be retired, or, with pages left, one of `begun`.
+    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
+        let geometry = *io.geometry();
+        let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
+        if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
+            self.counters.retired += 1;
+        }
+        let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));
+        if used == 0 && !bad {
+            self.space.add_block(geometry.plane_of_block(block));
+            return Ok(());
+        }
+        self.pages.blocks.open_this(block);
+        for ppn in block * geometry.pages_per_block..block * geometry.pages_per_block + used {
+            self.restore_page(io, ppn, bad);
+        }
+        if bad {
+            self.pages.blocks.abandon(block);
+            self.failed.push(block);
+        } else if used < geometry.pages_per_block {
+            begun.push(block);
+        } else {
+            self.pages.blocks.close(block);
+        }
+        Ok(())
+    }
+
+    fn restore_page(&mut self, io: &Io, ppn: u32, bad: bool) {
+        let n = self.subpages;
+        let (mut valid, mut free, mut torn) = (0u64, 0u64, false);
+        for subpage in 0..n {
+            match io.nand().logical(ppn * n + subpage) {
+                UNWRITTEN => free |= 1 << subpage,
+                TORN => torn = true,
+                PADDING => {}
+                lsn if self.map.place(lsn / n, lsn % n) == ppn * n + subpage => valid |= 1 << subpage,
+                _ => {}
+            }
+        }
+        if bad || torn || !self.may_fill(io, ppn) {
+            free = 0;
+        }
+        self.pages.restore(ppn, valid, free);
+    }
+
+    /// Whether the rules let a programmed page be programmed again.
+    fn may_fill(&self, io: &Io, ppn: u32) -> bool {
+        let (rules, nand) = (self.pages.rules, io.nand());
+        let (block, page) = nand.split(ppn);
+        let open = match rules.strict {
+            true => page + 1 == nand.next_page(block),
+            false => !self.pages.is_high(ppn) && self.pages.partner(ppn).is_none_or(|high| nand.programs(high) == 0),
+        };
+        (1..rules.nop).contains(&nand.programs(ppn)) && open
+    }
+
+    /// Checks every table against itself and against flash.
+    pub(super) fn check_all(&mut self, io: &Io) -> Result<(), String> {
+        self.map.check()?;
+        self.pages.check()?;
+        self.space.check(&self.pages.blocks)?;
+        self.check_mapped(io)?;
+        self.check_free(io)?;
+        if self
+            .blocks_in_between()
+            .any(|block| self.pages.blocks.state(block) != crate::log::blocks::BlockState::Victim)
+        {
+            return Err("a block waits to be erased or retired that is no victim".into());
+        }
+        if !self.disturbed {
+            self.pages.check_transitions(|ppn| io.nand().programs(ppn) > 0)?;
+        }
+        Ok(())
+    }
+
+    /// Every mapped subpage is valid, holds what the map says, and nothing else is valid.
+    fn check_mapped(&self, io: &Io) -> Result<(), String> {
+        let n = self.subpages;
+        let mut mapped = 0u64;
+        for lpn in 0..self.map.logical_pages() {
+            if self.map.look_up(lpn) == Target::Unmapped {
+                continue;
+            }
+            for index in 0..n {
+                let psn = self.map.place(lpn, index);
+                if psn == UNMAPPED {
+                    continue;
+                }
+                mapped += 1;
+                if self.pages.valid(psn / n) >> (psn % n) & 1 == 0 {
+                    return Err(format!(
+                        "subpage {index} of logical page {lpn} is mapped to {psn}, which is not valid"
+                    ));
+                }
+                let found = io.nand().logical(psn);
+                if found != lpn * n + index {
+                    return Err(format!(
+                        "subpage {index} of logical page {lpn} is mapped to {psn}, which holds {found}"
+                    ));
+                }
+            }
+        }
+        let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.pages.valid_in_block(block))).sum();
+        if valid != mapped {
+            return Err(format!("{mapped} subpages are mapped but {valid} are valid"));
+        }
+        Ok(())
+    }
+
+    /// Free subpages can be programmed, says flash.
+    fn check_free(&self, io: &Io) -> Result<(), String> {
+        for ppn in 0..io.geometry().pages() as u32 {
+            let free = self.pages.free(ppn);
+            if free == 0 {
+                continue;
+            }
+            if io.nand().programs(ppn) == 0 {
+                return Err(format!("page {ppn} was never programmed but lists free subpages"));
+            }
+            if let Err(rule) = io.nand().probe_program(ppn, free, false) {
+                return Err(format!("page {ppn} has free subpages {free:#b}, but: {rule}"));
+            }
+        }
+        Ok(())
+    }
+}

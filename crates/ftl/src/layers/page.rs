@@ -1,0 +1,235 @@
+//! `page`: the page map of the papers ("PM").
+//!
+//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
+//! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
+//! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
+
+use super::pages::Pages;
+use crate::log::streams::StreamChooser;
+use crate::log::unit_log::{Append, Location, UnitLog};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_ftl_api::plan::port::Piece;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+
+pub const ENTRY: Entry = Entry {
+    name: "page",
+    about: "page map: small writes read, merge and program a whole page",
+    read: None,
+    buffered: false,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Page::new(io, blueprint)),
+};
+
+pub struct Page {
+    settings: FtlSettings,
+    log: UnitLog,
+    streams: StreamChooser,
+    subpages: u32,
+    sectors_per_page: u64,
+    contents: Vec<Data>,
+}
+
+impl Page {
+    pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let subpages = io.geometry().subpages_per_page;
+        Page {
+            settings: blueprint.settings.clone(),
+            log: UnitLog::new(io, &blueprint.settings, blueprint.logical_pages, subpages, false, blueprint.seed),
+            streams: StreamChooser::new(
+                &blueprint.settings,
+                blueprint.logical_pages,
+                io.geometry().page_bytes() / palimpsest_flash::units::SECTOR_BYTES as u32,
+            ),
+            subpages,
+            sectors_per_page: u64::from(io.geometry().page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
+            contents: Vec::new(),
+        }
+    }
+
+    fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
+        let mut after = Gate::NONE;
+        self.contents.clear();
+        self.contents.resize(self.subpages as usize, Data::ZERO);
+        if u64::from(sectors) < self.sectors_per_page
+            && let Location::Flash(ppn) = self.log.locate(page)
+        {
+            after = io.gate();
+            // Cleaning and merging read whole pages, whatever command small reads use.
+            let (all, policy) = (first_subpages(self.subpages), self.settings.read);
+            io.read(Read { policy, signal: after, ..Read::new(ppn, all, Cause::Rmw) })?;
+            for (index, content) in self.contents.iter_mut().enumerate() {
+                *content = io.load_subpage(ppn * self.subpages + index as u32);
+            }
+        }
+        overlay(io, page, first, sectors, &mut self.contents);
+        let what =
+            Append { unit: page, data: self.contents[0], cause: Cause::Host, after, signal: io.request(), holds: 0 };
+        if self.subpages == 1 {
+            return self.log.append(io, stream, what);
+        }
+        self.log.append_page(io, stream, what, &self.contents)
+    }
+}
+
+impl Pages for Page {
+    fn write_page(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        contents: &[Data],
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<()> {
+        let what = Append { unit: page, data: contents[0], cause, after, signal, holds: 0 };
+        match self.subpages {
+            1 => self.log.append(io, 0, what),
+            _ => self.log.append_page(io, 0, what, contents),
+        }
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        match self.log.locate(page) {
+            Location::Flash(ppn) => Some(ppn),
+            _ => None,
+        }
+    }
+
+    fn trim_block(&mut self, io: &mut Io, block: u32, _after: Gate) -> Flash<()> {
+        let pages = io.geometry().pages_per_block;
+        (block * pages..(block + 1) * pages).for_each(|page| self.log.trim(io, page));
+        Ok(())
+    }
+
+    fn written(&self, io: &Io, block: u32) -> u32 {
+        let pages = io.geometry().pages_per_block;
+        (0..pages).rfind(|page| self.locate(block * pages + page).is_some()).map_or(0, |last| last + 1)
+    }
+}
+
+impl Ftl for Page {
+    fn unit_subpages(&self) -> u32 {
+        self.subpages
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / self.sectors_per_page) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent, io.life());
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            self.write_page(io, stream, page, first, sectors)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let per_subpage = (self.sectors_per_page as u32) / self.subpages;
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let wanted = first_subpages(end - begin) << begin;
+            let location = self.log.locate(page);
+            if let Location::Flash(ppn) = location {
+                let (words, policy, signal) = (io.words_of(first, sectors), self.settings.read, io.request());
+                io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+            } else {
+                io.count_unwritten(end - begin);
+            }
+            if io.has_contents() {
+                for subpage in begin..end {
+                    let data = match location {
+                        Location::Flash(ppn) => io.load_subpage(ppn * self.subpages + subpage),
+                        _ => Data::ZERO,
+                    };
+                    io.deliver(page * self.subpages + subpage, data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
+            self.log.trim(io, page);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.log.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.log.recover(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.log.check(io)
+    }
+
+    fn report(&self) -> Report {
+        log_report(&self.log, self.subpages)
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.log.add_valid(valid);
+        true
+    }
+}
+
+/// The logical pages of `extent`, each with its first sector and number of sectors within the page.
+#[inline]
+pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+    (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
+        let first = extent.sector.max(page * per_page) - page * per_page;
+        let end = extent.end().min((page + 1) * per_page) - page * per_page;
+        (page as u32, first as u32, (end - first) as u32)
+    })
+}
+
+/// Puts `sectors` sectors of the host, from sector `first` of logical page `page` on, over the contents of its subpages.
+#[inline]
+pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
+    if !io.has_contents() {
+        return;
+    }
+    let per_subpage = io.sectors_per_subpage();
+    for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
+        let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
+        let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
+        let lsn = page * contents.len() as u32 + subpage;
+        let piece = Piece { lsn, first: begin, sectors: end - begin };
+        let content = &mut contents[subpage as usize];
+        *content = io.written(piece, *content);
+    }
+}
+
+/// The report of a layer that is one log.
+pub(super) fn log_report(log: &UnitLog, unit_subpages: u32) -> Report {
+    let counters = log.counters();
+    Report {
+        mapping: Mapping { tables: vec![("map", log.map_bytes())], peak_bytes: log.map_bytes() },
+        gc_runs: counters.collections,
+        gc_erased: counters.erased,
+        gc_moved_subpages: counters.moved_units * u64::from(unit_subpages),
+        retired_blocks: counters.retired,
+        own: vec![
+            ("wear_moves", Figure::Count(counters.wear_moves)),
+            ("padded_pages", Figure::Count(counters.padded_pages)),
+        ],
+        ..Report::default()
+    }
+}

@@ -1,0 +1,451 @@
+//! `sector-log`: a page map with a log of subpages for small writes (the MGA paper's "Hybrid").
+//!
+//! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are smaller
+//! than a page, mapped subpage by subpage; the rest is page-mapped, with ordinary garbage collection. A piece is one program,
+//! with partial programs of the log's open pages as far as the part allows. When fewer than two blocks of the log are
+//! free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all its subpages in the
+//! log, into a new page of the data region. A piece that touches every subpage of a page is a page. Pieces of subpages are
+//! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
+//! paper, Sec. IV and V; systems.md, "sector-log".
+//!
+//! Where the sources are silent: a data page whose subpages all stand in the log is invalid at once. Every plane has an open
+//! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.
+//! Trims forget whole pages. Ignored: wear is not levelled between the log and the rest.
+
+mod log;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+use super::gather::Gather;
+use super::page::{overlay, pages};
+use crate::log::streams::StreamChooser;
+use crate::log::unit_log::{Append, Location, UnitLog};
+use log::{Piece, SubpageLog};
+use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+
+pub const ENTRY: Entry = Entry {
+    name: "sector-log",
+    about: "page map and a log of subpages: small writes go to the log and are merged later",
+    read: None,
+    buffered: false,
+    apart: log_blocks,
+    build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
+};
+
+/// How many log pages ahead of a merge its map entries, and what they name, are asked for.
+const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
+
+/// Blocks of the log in each plane.
+fn log_blocks(settings: &FtlSettings, geometry: &Geometry) -> u32 {
+    if geometry.subpages_per_page == 1 || settings.log_fraction == 0.0 {
+        return 0;
+    }
+    ((f64::from(geometry.blocks_per_plane) * settings.log_fraction).round() as u32).max(1)
+}
+
+#[derive(Default)]
+struct Counters {
+    /// Blocks of the log that were cleaned.
+    cleanings: u64,
+    /// Logical pages merged.
+    merges: u64,
+    /// Subpages that merging took from the log.
+    merged_subpages: u64,
+    /// Pieces written to the log.
+    logged: u64,
+    /// Small pieces that were written as pages, as the log had no block left.
+    unlogged: u64,
+}
+
+struct SectorLog {
+    settings: FtlSettings,
+    data: UnitLog,
+    streams: StreamChooser,
+    log: SubpageLog,
+    subpages: u32,
+    sectors_per_page: u64,
+    sectors_per_subpage: u32,
+    /// All subpages of a page.
+    all: u32,
+    contents: Vec<Data>,
+    gather: Gather,
+    counters: Counters,
+}
+
+/// Something that was read already, and the gate that closes when it has arrived.
+#[derive(Clone, Copy)]
+struct Arriving {
+    ppn: u32,
+    gate: Gate,
+}
+
+impl SectorLog {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let (geometry, settings) = (io.geometry(), &blueprint.settings);
+        let sectors_per_page = geometry.page_bytes() / SECTOR_BYTES as u32;
+        let mut apart = vec![false; geometry.blocks() as usize];
+        for plane in apart.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
+            let first = plane.0 as u32 * geometry.blocks_per_plane;
+            let good = plane.1.iter_mut().zip(first..).filter(|&(_, block)| !io.nand().is_bad(block));
+            good.take(log_blocks(settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
+        }
+        SectorLog {
+            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), blueprint.settings.allocation),
+            data: UnitLog::beside(io, settings, blueprint.logical_pages, blueprint.seed, apart),
+            streams: StreamChooser::new(settings, blueprint.logical_pages, sectors_per_page),
+            subpages: geometry.subpages_per_page,
+            sectors_per_page: sectors_per_page.into(),
+            sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
+            all: first_subpages(geometry.subpages_per_page) as u32,
+            settings: settings.clone(),
+            contents: Vec::new(),
+            gather: Gather::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Subpages that `sectors` sectors of a page from `first` on touch, and those that they do not fill.
+    #[inline]
+    fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
+        let (per_subpage, last) = (self.sectors_per_subpage, first + sectors);
+        let (begin, end) = (first / per_subpage, last.div_ceil(per_subpage));
+        let touched = (first_subpages(end - begin) as u32) << begin;
+        let head = u32::from(!first.is_multiple_of(per_subpage)) << begin;
+        let tail = u32::from(!last.is_multiple_of(per_subpage)) << (end - 1);
+        (touched, head | tail)
+    }
+
+    /// Puts the subpages `wanted` of logical page `page` into `contents`, zeros for all others. Reads what is not `arriving`
+    /// and returns the gate that closes when everything is there.
+    fn assemble(
+        &mut self,
+        io: &mut Io,
+        page: u32,
+        wanted: u32,
+        cause: Cause,
+        arriving: Option<Arriving>,
+    ) -> Flash<Gate> {
+        self.contents.clear();
+        self.contents.resize(self.subpages as usize, Data::ZERO);
+        if wanted == 0 {
+            return Ok(Gate::NONE);
+        }
+        self.gather.clear();
+        let held = self.log.held(page);
+        if wanted & !held != 0
+            && let Location::Flash(ppn) = self.data.locate(page)
+        {
+            let subpages = (wanted & !held).into();
+            self.gather.add(ppn, subpages, io.words_of_subpages(subpages));
+            bits(wanted & !held).for_each(|subpage| {
+                self.contents[subpage as usize] = io.load_subpage(ppn * self.subpages + subpage);
+            });
+        }
+        for subpage in bits(wanted & held) {
+            let psn = self.log.place(page, subpage);
+            let (ppn, index) = self.log.split(psn);
+            if arriving.is_none_or(|arriving| arriving.ppn != ppn) {
+                self.gather.add(ppn, 1 << index, io.words_of_subpages(1 << index));
+            }
+            self.contents[subpage as usize] = io.load_subpage(psn);
+        }
+        let arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
+        if self.gather.is_empty() {
+            return Ok(arrived);
+        }
+        // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
+        let all = io.gate();
+        io.link(arrived, all);
+        self.gather.read(io, self.settings.read, cause, all)?;
+        Ok(all)
+    }
+
+    /// Writes `contents` as logical page `page` to the data region; what the log held of it is obsolete.
+    #[inline]
+    fn write_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.subpages == 1 {
+            self.data.append(io, stream, what)?;
+        } else {
+            self.data.append_page(io, stream, what, &self.contents)?;
+        }
+        self.log.forget(what.unit);
+        Ok(())
+    }
+
+    /// What the host writes as a page.
+    #[inline]
+    fn host_page(&self, io: &Io, page: u32, after: Gate) -> Append {
+        let data = self.contents[0];
+        Append { unit: page, data, cause: Cause::Host, after, signal: io.request(), holds: 0 }
+    }
+
+    /// Writes a piece of a page.
+    #[inline]
+    fn write_piece(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
+        let (touched, partial) = self.touched(first, sectors);
+        let after = self.assemble(io, page, partial, Cause::Rmw, None)?;
+        overlay(io, page, first, sectors, &mut self.contents);
+        if touched == self.all {
+            return self.write_page(io, stream, self.host_page(io, page, after));
+        }
+        // Cleaning uses `contents`, too.
+        self.log.stage(&self.contents);
+        if self.write_to_log(io, Piece { page, subpages: touched, after })? {
+            return Ok(());
+        }
+        self.counters.unlogged += 1;
+        let after = self.assemble(io, page, self.all, Cause::Rmw, None)?;
+        overlay(io, page, first, sectors, &mut self.contents);
+        self.write_page(io, stream, self.host_page(io, page, after))
+    }
+
+    /// Writes a piece to the log, which is cleaned where that takes it. False where the log has no block left.
+    fn write_to_log(&mut self, io: &mut Io, piece: Piece) -> Flash<bool> {
+        loop {
+            if self.log.is_short() {
+                self.clean_oldest(io)?;
+            }
+            let Some((ppn, places)) = self.log.find_room(io, &self.settings, piece) else {
+                if self.clean_oldest(io)? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            match self.log.program(io, ppn, places, piece)? {
+                Outcome::Done => {
+                    let held = self.log.settle(io, ppn, places, piece);
+                    self.data.set_elsewhere(piece.page, held);
+                    if held == self.all {
+                        self.data.trim(io, piece.page);
+                    }
+                    self.counters.logged += 1;
+                    return Ok(true);
+                }
+                Outcome::Failed => {
+                    let block = self.log.drop_frontier(io, ppn);
+                    self.retire(io, block)?;
+                }
+            }
+        }
+    }
+
+    /// Cleans the oldest block of the log. False where none is full.
+    #[cold]
+    fn clean_oldest(&mut self, io: &mut Io) -> Flash<bool> {
+        let Some(block) = self.log.take_oldest() else { return Ok(false) };
+        let merged = self.merge_block(io, block)?;
+        self.counters.cleanings += 1;
+        let outcome = io.erase(Erase { after: merged, ..Erase::new(block, Cause::Merge) })?;
+        self.log.erased(block, outcome);
+        Ok(true)
+    }
+
+    /// Takes a failed block, already out of use, out of the log.
+    #[cold]
+    fn retire(&mut self, io: &mut Io, block: u32) -> Flash<()> {
+        self.merge_block(io, block)?;
+        self.log.erased(block, Outcome::Failed);
+        Ok(())
+    }
+
+    /// Merges every logical page with a valid subpage in `block` of the log. Returns the gate that closes when all are safe.
+    fn merge_block(&mut self, io: &mut Io, block: u32) -> Flash<Gate> {
+        let safe = if self.log.valid_count(block) > 0 { io.gate() } else { Gate::NONE };
+        let pages = io.geometry().pages_per_block;
+        let end = (block + 1) * pages;
+        for ppn in block * pages..end {
+            for (ahead, soon) in MERGES_AHEAD {
+                if ppn + ahead < end {
+                    self.expect_merges(io, ppn + ahead, soon);
+                }
+            }
+            let valid = self.log.valid(ppn);
+            if valid == 0 {
+                continue;
+            }
+            let gate = io.gate();
+            let policy = self.settings.read;
+            io.read(Read { policy, signal: gate, ..Read::new(ppn, valid, Cause::Merge) })?;
+            while let Some(page) = self.log.first_page_in(io, ppn) {
+                let after = self.assemble(io, page, self.all, Cause::Merge, Some(Arriving { ppn, gate }))?;
+                self.counters.merges += 1;
+                self.counters.merged_subpages += u64::from(self.log.held(page).count_ones());
+                let data = self.contents[0];
+                let what = Append { unit: page, data, cause: Cause::Merge, after, signal: safe, holds: 0 };
+                self.write_page(io, 0, what)?;
+            }
+        }
+        Ok(safe)
+    }
+
+    /// Asks for what a piece or a merge of logical page `page` will touch.
+    #[inline]
+    fn expect_page(&self, page: u32, soon: bool) {
+        if soon {
+            self.data.prefetch_copy(page);
+            self.log.prefetch_copies(page);
+        } else {
+            self.data.prefetch_entry(page);
+            self.data.prefetch_elsewhere(page);
+            self.log.prefetch_entry(page);
+        }
+    }
+
+    /// The log page `ppn` is merged after some others (`soon`: after a few).
+    fn expect_merges(&self, io: &Io, ppn: u32, soon: bool) {
+        for index in bits(self.log.valid(ppn) as u32) {
+            self.expect_page(self.log.split(io.nand().logical(ppn * self.subpages + index)).0, soon);
+        }
+    }
+
+    /// Asks for the subpages `wanted` of `page`, and delivers them.
+    fn read_scattered(&mut self, io: &mut Io, page: u32, wanted: u32, first: u32, sectors: u32) {
+        let per_subpage = self.sectors_per_subpage;
+        let held = self.log.held(page);
+        let location = self.data.locate(page);
+        for subpage in bits(wanted) {
+            let psn = match location {
+                _ if held >> subpage & 1 == 1 => self.log.place(page, subpage),
+                Location::Flash(ppn) => ppn * self.subpages + subpage,
+                _ => {
+                    io.count_unwritten(1);
+                    io.deliver(page * self.subpages + subpage, Data::ZERO);
+                    continue;
+                }
+            };
+            let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
+            let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
+            let (ppn, index) = self.log.split(psn);
+            let words = io.words_of(index * per_subpage + begin, end - begin);
+            self.gather.add(ppn, 1 << index, words);
+            self.deliver(io, page * self.subpages + subpage, psn);
+        }
+    }
+
+    #[inline]
+    fn deliver(&self, io: &mut Io, lsn: u32, psn: u32) {
+        if io.has_contents() {
+            let data = io.load_subpage(psn);
+            io.deliver(lsn, data);
+        }
+    }
+}
+
+impl Ftl for SectorLog {
+    fn unit_subpages(&self) -> u32 {
+        self.subpages
+    }
+
+    fn transfer_subpages(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        self.expect_page((extent.sector / self.sectors_per_page) as u32, soon);
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent, io.life());
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            self.write_piece(io, stream, page, first, sectors)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.gather.clear();
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            let (wanted, _) = self.touched(first, sectors);
+            match self.data.locate(page) {
+                Location::Flash(ppn) if self.log.held(page) & wanted == 0 => {
+                    self.gather.add(ppn, wanted.into(), io.words_of(first, sectors));
+                    bits(wanted).for_each(|subpage| {
+                        self.deliver(io, page * self.subpages + subpage, ppn * self.subpages + subpage);
+                    });
+                }
+                _ => self.read_scattered(io, page, wanted, first, sectors),
+            }
+        }
+        self.gather.read(io, self.settings.read, Cause::Host, io.request())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, _, _) in pages(extent, self.sectors_per_page) {
+            self.data.trim(io, page);
+            if self.log.forget(page) {
+                self.data.set_elsewhere(page, 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        if self.log.is_short() && self.clean_oldest(io)? {
+            return Ok(true);
+        }
+        self.data.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.recover_all(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_all(io)
+    }
+
+    fn report(&self) -> Report {
+        let (data, own) = (self.data.counters(), &self.counters);
+        let (log_bytes, log_peak) = self.log.map_bytes();
+        Report {
+            mapping: Mapping {
+                tables: vec![("map", self.data.map_bytes()), ("log_map", log_bytes)],
+                peak_bytes: self.data.map_bytes() + log_peak,
+            },
+            gc_runs: data.collections,
+            gc_erased: data.erased,
+            gc_moved_subpages: data.moved_units * u64::from(self.subpages),
+            merges: own.merges,
+            merge_moved_subpages: own.merged_subpages,
+            retired_blocks: data.retired + u64::from(self.log.retired()),
+            own: vec![
+                ("wear_moves", Figure::Count(data.wear_moves)),
+                ("log_blocks", Figure::Level(u64::from(self.log.usable()))),
+                ("log_cleanings", Figure::Count(own.cleanings)),
+                ("log_writes", Figure::Count(own.logged)),
+                ("log_full_writes", Figure::Count(own.unlogged)),
+            ],
+        }
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.data.add_valid(valid);
+        self.log.add_valid(valid);
+        true
+    }
+}
+
+/// The subpages in `mask`, in ascending order.
+#[inline]
+fn bits(mask: u32) -> impl Iterator<Item = u32> {
+    let mut rest = SubpageMask::from(mask);
+    std::iter::from_fn(move || {
+        let lowest = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        (lowest < SubpageMask::BITS).then_some(lowest)
+    })
+}

@@ -1,0 +1,387 @@
+//! The log of subpages: its blocks, the pages that are being filled, and the map of what it holds.
+//!
+//! The map has an entry for each logical page of which the log holds anything: which subpages, and where each stands. Entries
+//! come from a free list; an array that the simulator alone has finds the entry of a logical page. As DRAM counts what a
+//! drive must keep: one address of 8 bytes for each subpage that the log holds.
+
+use super::bits;
+use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
+use crate::log::rotation::Rotation;
+use palimpsest_flash::geometry::Divisor;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
+use palimpsest_ftl_api::settings::{Allocation, FtlSettings, WearLeveling};
+
+/// No entry: the log holds nothing of this logical page.
+const NO_ENTRY: u32 = u32::MAX;
+/// Free blocks of the log below which its oldest block is cleaned.
+const LEAST_FREE: u32 = 2;
+
+/// A piece of a request to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    /// Its logical page.
+    pub page: u32,
+    /// Its subpages there.
+    pub subpages: u32,
+    /// Its content has arrived when this gate closes.
+    pub after: Gate,
+}
+
+/// The block of a plane that is being written.
+#[derive(Clone, Copy)]
+pub(super) struct Frontier {
+    pub block: u32,
+    /// Pages before this one have been programmed.
+    pub next_page: u32,
+    /// Subpages of the last of them that may still be programmed.
+    pub free: SubpageMask,
+}
+
+pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0, free: 0 };
+
+/// The log.
+pub(super) struct SubpageLog {
+    pub(super) subpages: u32,
+    pub(super) pages_per_block: u32,
+    per_page: Divisor,
+    per_block: Divisor,
+    /// Whether each block of the drive belongs to the log.
+    pub(super) owned: Vec<bool>,
+    pub(super) blocks: Blocks,
+    /// One a plane.
+    pub(super) frontiers: Vec<Frontier>,
+    /// Frontiers that have a block.
+    pub(super) opened: u32,
+    pub(super) free_blocks: u32,
+    /// Blocks that are not retired.
+    pub(super) usable: u32,
+    rotation: Rotation,
+    /// Entry of each logical page.
+    pub(super) index: Vec<u32>,
+    /// Entries of `subpages + 1` words: which subpages the log holds, and where each stands.
+    pub(super) entries: Vec<u32>,
+    pub(super) free_entries: Vec<u32>,
+    /// Subpages held, now and at the most.
+    pub(super) held: u64,
+    peak: u64,
+    logical: Vec<u32>,
+    image: Vec<Data>,
+    staged: Vec<Data>,
+}
+
+impl SubpageLog {
+    /// An empty log for `pages` logical pages in the blocks that are `owned`.
+    pub fn new(io: &Io, pages: u32, owned: Vec<bool>, allocation: Allocation) -> Self {
+        let geometry = io.geometry();
+        let blocks = Blocks::new(geometry, geometry.subpages_per_block(), |block| !owned[block as usize]);
+        let usable = owned.iter().filter(|&&owned| owned).count() as u32;
+        let subpages = geometry.subpages_per_page;
+        SubpageLog {
+            subpages,
+            pages_per_block: geometry.pages_per_block,
+            per_page: Divisor::new(subpages),
+            per_block: Divisor::new(geometry.subpages_per_block()),
+            owned,
+            blocks,
+            frontiers: vec![CLOSED; geometry.planes() as usize],
+            opened: 0,
+            free_blocks: usable,
+            usable,
+            rotation: Rotation::new(allocation, geometry),
+            index: vec![NO_ENTRY; pages as usize],
+            entries: Vec::new(),
+            free_entries: Vec::new(),
+            held: 0,
+            peak: 0,
+            logical: vec![PADDING; subpages as usize],
+            image: vec![Data::ZERO; subpages as usize],
+            staged: Vec::new(),
+        }
+    }
+
+    /// Blocks that are not retired.
+    pub fn usable(&self) -> u32 {
+        self.usable
+    }
+
+    /// Blocks that are retired.
+    pub fn retired(&self) -> u32 {
+        self.owned.iter().filter(|&&owned| owned).count() as u32 - self.usable
+    }
+
+    /// Bytes of the map, now and at the most.
+    pub fn map_bytes(&self) -> (u64, u64) {
+        (self.held * 8, self.peak * 8)
+    }
+
+    /// The page of physical subpage `psn`, and its number there.
+    #[inline]
+    pub fn split(&self, psn: u32) -> (u32, u32) {
+        self.per_page.split(psn)
+    }
+
+    #[inline]
+    fn words(&self) -> usize {
+        self.subpages as usize + 1
+    }
+
+    /// The subpages of logical page `page` that the log holds.
+    #[inline]
+    pub fn held(&self, page: u32) -> u32 {
+        match self.index[page as usize] {
+            NO_ENTRY => 0,
+            entry => self.entries[entry as usize * self.words()],
+        }
+    }
+
+    /// Where `subpage` of `page` stands, which the log must hold.
+    #[inline]
+    pub fn place(&self, page: u32, subpage: u32) -> u32 {
+        self.entries[self.index[page as usize] as usize * self.words() + 1 + subpage as usize]
+    }
+
+    /// Asks for what [`Self::held`] looks at first.
+    #[inline]
+    pub fn prefetch_entry(&self, page: u32) {
+        prefetch(&self.index, page as usize);
+    }
+
+    /// Asks for the entry itself.
+    #[inline]
+    pub fn prefetch_copies(&self, page: u32) {
+        if let Some(&entry) = self.index.get(page as usize)
+            && entry != NO_ENTRY
+        {
+            prefetch(&self.entries, entry as usize * self.words());
+        }
+    }
+
+    /// Lets the map say that `subpage` of `page` stands at `psn`. Returns where it stood.
+    #[inline]
+    pub(super) fn map(&mut self, page: u32, subpage: u32, psn: u32) -> Option<u32> {
+        if self.index[page as usize] == NO_ENTRY {
+            self.index[page as usize] = self.free_entries.pop().unwrap_or_else(|| {
+                let entry = self.entries.len() / self.words();
+                self.entries.resize((entry + 1) * self.words(), 0);
+                entry as u32
+            });
+        }
+        let base = self.index[page as usize] as usize * self.words();
+        let before = std::mem::replace(&mut self.entries[base + 1 + subpage as usize], psn);
+        if self.entries[base] >> subpage & 1 == 1 {
+            return Some(before);
+        }
+        self.entries[base] |= 1 << subpage;
+        self.held += 1;
+        self.peak = self.peak.max(self.held);
+        None
+    }
+
+    /// Lets the map forget `subpages` of `page`, all of which the log holds.
+    #[inline]
+    pub(super) fn unmap(&mut self, page: u32, subpages: u32) {
+        let entry = self.index[page as usize];
+        let base = entry as usize * self.words();
+        self.entries[base] &= !subpages;
+        self.held -= u64::from(subpages.count_ones());
+        if self.entries[base] == 0 {
+            self.index[page as usize] = NO_ENTRY;
+            self.free_entries.push(entry);
+        }
+    }
+
+    /// Forgets all of `page`. Returns whether the log held anything.
+    #[inline]
+    pub fn forget(&mut self, page: u32) -> bool {
+        let held = self.held(page);
+        if held == 0 {
+            return false;
+        }
+        for subpage in bits(held) {
+            let (block, unit) = self.per_block.split(self.place(page, subpage));
+            self.blocks.invalidate(block, unit);
+        }
+        self.unmap(page, held);
+        true
+    }
+
+    /// Takes over the contents of a page, of which a piece is to be written.
+    #[inline]
+    pub fn stage(&mut self, contents: &[Data]) {
+        self.staged.clear();
+        self.staged.extend_from_slice(contents);
+    }
+
+    /// Whether the oldest block must be cleaned.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.free_blocks < LEAST_FREE.min(self.usable.saturating_sub(1))
+    }
+
+    /// Frontiers at the most: the log needs blocks that are free, and is short with fewer than that.
+    pub(super) fn most_opened(&self) -> u32 {
+        self.usable.saturating_sub(LEAST_FREE).clamp(1, self.frontiers.len() as u32)
+    }
+
+    /// Free subpages of one page that `piece` can be programmed into, in the plane whose turn it is if possible.
+    #[inline]
+    pub fn find_room(&mut self, io: &Io, settings: &FtlSettings, piece: Piece) -> Option<(u32, SubpageMask)> {
+        let first = self.rotation.first(io, piece.page);
+        for step in 0..self.frontiers.len() as u32 {
+            let plane = self.rotation.then(first, step);
+            let level = settings.wear_leveling != WearLeveling::None;
+            if let Some(room) = self.room_in(io, plane, piece.subpages.count_ones(), level) {
+                self.rotation.used(plane);
+                return Some(room);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn room_in(&mut self, io: &Io, plane: u32, count: u32, level: bool) -> Option<(u32, SubpageMask)> {
+        let mut frontier = self.frontiers[plane as usize];
+        let fits = frontier.free.count_ones() >= count;
+        if frontier.block != NO_BLOCK && !fits && frontier.next_page == self.pages_per_block {
+            self.close(plane);
+            frontier = CLOSED;
+        }
+        if frontier.block == NO_BLOCK {
+            if self.opened >= self.most_opened() {
+                return None;
+            }
+            let nand = io.nand();
+            let block = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other))?;
+            frontier = Frontier { block, ..CLOSED };
+            self.opened += 1;
+            self.free_blocks -= 1;
+        }
+        if !fits {
+            frontier.next_page += 1;
+            frontier.free = first_subpages(self.subpages);
+        }
+        self.frontiers[plane as usize] = frontier;
+        let mut rest = frontier.free;
+        (0..count).for_each(|_| rest &= rest - 1);
+        Some((frontier.block * self.pages_per_block + frontier.next_page - 1, frontier.free & !rest))
+    }
+
+    fn close(&mut self, plane: u32) {
+        self.blocks.close(self.frontiers[plane as usize].block);
+        self.frontiers[plane as usize] = CLOSED;
+        self.opened -= 1;
+    }
+
+    /// Programs `piece`, whose contents were staged, into the subpages `places` of page `ppn`.
+    ///
+    /// # Errors
+    /// What flash says.
+    #[inline]
+    pub fn program(&mut self, io: &mut Io, ppn: u32, places: SubpageMask, piece: Piece) -> Flash<Outcome> {
+        let mut rest = places;
+        for subpage in bits(piece.subpages) {
+            let place = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            self.logical[place] = piece.page * self.subpages + subpage;
+            self.image[place] = self.staged[subpage as usize];
+        }
+        let (after, signal) = (piece.after, io.request());
+        io.program(Program {
+            written: places,
+            transferred: places.count_ones(),
+            after,
+            signal,
+            ..Program::new(ppn, &self.logical, &self.image, Cause::Host)
+        })
+    }
+
+    /// `piece` now stands in the subpages `places` of `ppn`. Returns what the log holds of its page.
+    #[inline]
+    pub fn settle(&mut self, io: &Io, ppn: u32, places: SubpageMask, piece: Piece) -> u32 {
+        let mut rest = places;
+        for subpage in bits(piece.subpages) {
+            let psn = ppn * self.subpages + rest.trailing_zeros();
+            rest &= rest - 1;
+            if let Some(before) = self.map(piece.page, subpage, psn) {
+                let (block, unit) = self.per_block.split(before);
+                self.blocks.invalidate(block, unit);
+            }
+            let (block, unit) = self.per_block.split(psn);
+            self.blocks.validate(block, unit);
+        }
+        let plane = io.geometry().plane_of_block(io.nand().split(ppn).0);
+        let frontier = &mut self.frontiers[plane as usize];
+        frontier.free &= !places;
+        // The part's rules say whether the page takes one more program.
+        let lowest = frontier.free & frontier.free.wrapping_neg();
+        if lowest != 0 && io.nand().probe_program(ppn, lowest, false).is_err() {
+            frontier.free = 0;
+        }
+        if frontier.free == 0 && frontier.next_page == self.pages_per_block {
+            self.close(plane);
+        }
+        self.held(piece.page)
+    }
+
+    /// Takes the block of `ppn`, whose program failed, out of use. Returns it.
+    #[cold]
+    pub fn drop_frontier(&mut self, io: &Io, ppn: u32) -> u32 {
+        let block = io.nand().split(ppn).0;
+        self.frontiers[io.geometry().plane_of_block(block) as usize] = CLOSED;
+        self.opened -= 1;
+        self.blocks.abandon(block);
+        block
+    }
+
+    /// The block that was closed first, to be cleaned.
+    pub fn take_oldest(&mut self) -> Option<u32> {
+        let planes = 0..self.frontiers.len() as u32;
+        let oldest = planes.filter_map(|plane| self.blocks.oldest(plane));
+        let block = oldest.min_by_key(|&block| self.blocks.closed_at(block))?;
+        self.blocks.take_victim(block);
+        Some(block)
+    }
+
+    /// A block that was taken, and whose subpages are invalid, was erased or has failed.
+    pub fn erased(&mut self, block: u32, outcome: Outcome) {
+        debug_assert_eq!(self.blocks.state(block), BlockState::Victim);
+        match outcome {
+            Outcome::Done => {
+                self.blocks.release(block);
+                self.free_blocks += 1;
+            }
+            Outcome::Failed => {
+                self.blocks.retire(block);
+                self.usable -= 1;
+            }
+        }
+    }
+
+    /// Adds the valid subpages of each block to `valid`.
+    pub fn add_valid(&self, valid: &mut [u32]) {
+        self.blocks.add_valid(valid, 1);
+    }
+
+    /// Valid subpages of `block`.
+    pub fn valid_count(&self, block: u32) -> u32 {
+        self.blocks.valid_count(block)
+    }
+
+    /// The valid subpages of page `ppn`.
+    #[inline]
+    pub fn valid(&self, ppn: u32) -> SubpageMask {
+        let (block, unit) = self.per_block.split(ppn * self.subpages);
+        self.blocks.valid_bits(block, unit, self.subpages)
+    }
+
+    /// The logical page of the first valid subpage of page `ppn`.
+    #[inline]
+    pub fn first_page_in(&self, io: &Io, ppn: u32) -> Option<u32> {
+        let valid = self.valid(ppn);
+        let psn = ppn * self.subpages + valid.trailing_zeros();
+        (valid != 0).then(|| self.per_page.divide(io.nand().logical(psn)))
+    }
+}

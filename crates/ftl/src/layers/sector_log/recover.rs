@@ -1,0 +1,207 @@
+//! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
+//!
+//! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
+//! newer content of some of its subpages has padding there ([`UnitLog::set_elsewhere`]), and the log wins. What was trimmed
+//! since its last program may come back, as elsewhere.
+
+use super::log::{CLOSED, Frontier, SubpageLog};
+use super::{SectorLog, bits};
+use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
+use crate::log::unit_log::{Location, UnitLog};
+use palimpsest_flash::nand::{Flash, Outcome, TORN};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+
+impl SectorLog {
+    /// Rebuilds everything from flash.
+    pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
+        let survivors = self.data.recover_map(io);
+        self.log.find_newest(io);
+        self.log.drop_older(io, &self.data);
+        for page in 0..self.log.index.len() as u32 {
+            let held = self.log.held(page);
+            self.data.set_elsewhere(page, held);
+            if held == self.all {
+                self.data.forget_recovered(page);
+            }
+        }
+        let failed = self.log.adopt_blocks(io)?;
+        self.data.recover_blocks(io, survivors)?;
+        for block in failed {
+            self.retire(io, block)?;
+        }
+        Ok(())
+    }
+
+    /// Checks everything. Slow: for tests and the end of a run.
+    pub(super) fn check_all(&mut self, io: &Io) -> Result<(), String> {
+        self.data.check(io)?;
+        self.log.check(io)?;
+        for page in 0..self.log.index.len() as u32 {
+            let (held, elsewhere) = (self.log.held(page), self.data.elsewhere(page));
+            if held != elsewhere {
+                return Err(format!("the log holds subpages {held:#b} of page {page}, not {elsewhere:#b}"));
+            }
+            if held == self.all && self.data.locate(page) != Location::Unmapped {
+                return Err(format!("page {page} is valid, though the log holds all of it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SubpageLog {
+    /// Maps the newest copy of every subpage in the log.
+    fn find_newest(&mut self, io: &Io) {
+        self.index.fill(u32::MAX);
+        self.entries.clear();
+        self.free_entries.clear();
+        self.held = 0;
+        let per_block = io.geometry().subpages_per_block();
+        for block in 0..io.geometry().blocks() {
+            if !self.owned[block as usize] || io.nand().is_torn(block) {
+                continue;
+            }
+            for psn in block * per_block..(block + 1) * per_block {
+                let logical = io.nand().logical(psn);
+                if logical >= TORN {
+                    continue;
+                }
+                let (page, subpage) = self.split(logical);
+                let newer = |before| io.nand().sequence(psn) > io.nand().sequence(before);
+                if self.held(page) >> subpage & 1 == 0 || newer(self.place(page, subpage)) {
+                    self.map(page, subpage, psn);
+                }
+            }
+        }
+    }
+
+    /// Forgets what the data region holds in a newer version.
+    fn drop_older(&mut self, io: &Io, data: &UnitLog) {
+        for page in 0..self.index.len() as u32 {
+            let Location::Flash(ppn) = data.locate(page) else { continue };
+            let older = bits(self.held(page)).filter(|&subpage| {
+                let psn = ppn * self.subpages + subpage;
+                let newer = io.nand().sequence(psn) > io.nand().sequence(self.place(page, subpage));
+                io.nand().logical(psn) < TORN && newer
+            });
+            let older = older.fold(0, |mask, subpage| mask | 1 << subpage);
+            if older != 0 {
+                self.unmap(page, older);
+            }
+        }
+    }
+
+    /// Rebuilds what is known of the blocks. Returns those that have failed, as victims.
+    fn adopt_blocks(&mut self, io: &mut Io) -> Flash<Vec<u32>> {
+        let geometry = *io.geometry();
+        self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| !self.owned[block as usize]);
+        self.frontiers.fill(CLOSED);
+        (self.opened, self.free_blocks, self.usable) = (0, 0, 0);
+        let (mut written, mut failed) = (Vec::new(), Vec::new());
+        for block in (0..geometry.blocks()).filter(|&block| self.owned[block as usize]) {
+            self.usable += 1;
+            if io.nand().is_torn(block) && !io.nand().is_bad(block) {
+                // If this fails the block is bad from now on.
+                let _: Outcome = io.erase(Erase::new(block, Cause::Merge))?;
+            }
+            if io.nand().is_bad(block) {
+                self.blocks.open_this(block);
+                self.blocks.abandon(block);
+                failed.push(block);
+            } else if io.nand().next_page(block) == 0 {
+                self.free_blocks += 1;
+            } else {
+                self.blocks.open_this(block);
+                written.push(block);
+            }
+        }
+        self.mark_valid();
+        written.sort_by_key(|&block| io.nand().sequence(block * geometry.subpages_per_block()));
+        self.resume(io, &written);
+        Ok(failed)
+    }
+
+    fn mark_valid(&mut self) {
+        for page in 0..self.index.len() as u32 {
+            for subpage in bits(self.held(page)) {
+                let (ppn, index) = self.split(self.place(page, subpage));
+                let (block, page_in_block) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
+                self.blocks.validate(block, page_in_block * self.subpages + index);
+            }
+        }
+    }
+
+    /// Goes on where the newest blocks that have pages left were left; their last page takes nothing more. All others are closed.
+    fn resume(&mut self, io: &Io, written: &[u32]) {
+        let most = self.most_opened();
+        for &block in written.iter().rev() {
+            let (plane, next_page) = (io.geometry().plane_of_block(block) as usize, io.nand().next_page(block));
+            let vacant = self.frontiers[plane].block == NO_BLOCK && self.opened < most;
+            if vacant && next_page < self.pages_per_block {
+                self.frontiers[plane] = Frontier { block, next_page, free: 0 };
+                self.opened += 1;
+            }
+        }
+        for &block in written {
+            let plane = io.geometry().plane_of_block(block) as usize;
+            if self.frontiers[plane].block != block {
+                self.blocks.close(block);
+            }
+        }
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.blocks.check()?;
+        let (mut held, mut entries) = (0u64, 0);
+        for page in 0..self.index.len() as u32 {
+            entries += usize::from(self.index[page as usize] != u32::MAX);
+            if self.index[page as usize] != u32::MAX && self.held(page) == 0 {
+                return Err(format!("page {page} has an entry of the log that holds nothing"));
+            }
+            for subpage in bits(self.held(page)) {
+                held += 1;
+                let (psn, lsn) = (self.place(page, subpage), page * self.subpages + subpage);
+                let block = psn / self.blocks.units_per_block();
+                let found = io.nand().logical(psn);
+                if found != lsn || !self.owned[block as usize] {
+                    return Err(format!("subpage {lsn} is said to stand at {psn} of the log, which holds {found}"));
+                }
+                if !self.blocks.is_valid(block, psn % self.blocks.units_per_block()) {
+                    return Err(format!("subpage {lsn} stands at {psn} of the log, which is not valid"));
+                }
+            }
+        }
+        let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.blocks.valid_count(block))).sum();
+        if held != valid || held != self.held {
+            return Err(format!("the log holds {held} subpages, counts {} and has {valid} valid", self.held));
+        }
+        let all = self.entries.len() / (self.subpages as usize + 1);
+        if entries + self.free_entries.len() != all {
+            return Err(format!("{entries} entries are used, {} free, of {all}", self.free_entries.len()));
+        }
+        self.check_blocks(io)
+    }
+
+    fn check_blocks(&self, io: &Io) -> Result<(), String> {
+        let in_state = |wanted: BlockState| {
+            let blocks = (0..io.geometry().blocks()).filter(|&block| self.owned[block as usize]);
+            blocks.filter(|&block| self.blocks.state(block) == wanted).count() as u32
+        };
+        let counts = [self.free_blocks, self.opened, self.retired()];
+        let found = [BlockState::Free, BlockState::Open, BlockState::Retired].map(in_state);
+        if counts != found {
+            return Err(format!("the log counts {counts:?} free, open and retired blocks, but has {found:?}"));
+        }
+        for frontier in self.frontiers.iter().filter(|frontier| frontier.block != NO_BLOCK) {
+            let Frontier { block, next_page, free } = *frontier;
+            let next = io.nand().next_page(block);
+            let last = (block * self.pages_per_block + next_page).wrapping_sub(1);
+            let taken = (0..self.subpages)
+                .find(|&index| free >> index & 1 == 1 && io.nand().logical(last * self.subpages + index) < TORN);
+            if next != next_page || taken.is_some() {
+                return Err(format!("block {block} of the log is at page {next}, not {next_page}; {taken:?} is taken"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! `subpage`: the fine-grained map ("FGM").
+//!
+//! One physical subpage per logical subpage. Writes gather in one open page a stream, which is programmed when it is full; a
+//! flush or a timeout pads it. Reads of what stands in an open page need no flash. A write of a part of a subpage reads the
+//! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
+//! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
+//! `ftl.read` says which command. A map entry counts 8 bytes. Source: systems.md, "subpage"; SPREAD paper, Sec. II.
+//! Ignored: data of programs that are under way is read from flash, not from the buffer.
+
+use super::gather::Gather;
+use super::page::log_report;
+use super::pages::{BuildUnits, Units};
+use crate::log::streams::StreamChooser;
+use crate::log::unit_log::{Append, Location, UnitLog};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::plan::port::{Piece, pieces};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
+
+pub const ENTRY: Entry = Entry {
+    name: "subpage",
+    about: "fine-grained map: small writes gather in a buffer and fill whole pages",
+    read: None,
+    buffered: true,
+    apart: Entry::NONE_APART,
+    build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
+};
+
+pub const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprint));
+
+struct Subpage {
+    settings: FtlSettings,
+    log: UnitLog,
+    streams: StreamChooser,
+    sectors_per_subpage: u32,
+    subpages_per_page: u32,
+    acknowledge_programs: bool,
+    timeout: Nanos,
+    wanted: Gather,
+}
+
+impl Subpage {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let geometry = io.geometry();
+        let units = blueprint.logical_pages * geometry.subpages_per_page;
+        let protected = !blueprint.acknowledge_programs;
+        Subpage {
+            log: UnitLog::new(io, &blueprint.settings, units, 1, protected, blueprint.seed),
+            streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
+            sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
+            subpages_per_page: geometry.subpages_per_page,
+            acknowledge_programs: blueprint.acknowledge_programs,
+            timeout: blueprint.buffer_timeout,
+            settings: blueprint.settings.clone(),
+            wanted: Gather::default(),
+        }
+    }
+
+    #[inline]
+    fn write_piece(&mut self, io: &mut Io, stream: u32, piece: Piece) -> Flash<()> {
+        let (mut old, mut after) = (Data::ZERO, io.arrival());
+        if piece.sectors < self.sectors_per_subpage {
+            (old, after) = self.fetch_old(io, piece.lsn)?;
+        }
+        let data = io.written(piece, old);
+        let signal = if self.acknowledge_programs { io.request() } else { Gate::NONE };
+        let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
+        self.log.append(io, stream, what)
+    }
+
+    /// The present content of a subpage that is written in part, and the gate that closes when it has been read.
+    fn fetch_old(&mut self, io: &mut Io, lsn: u32) -> Flash<(Data, Gate)> {
+        match self.log.locate(lsn) {
+            Location::Unmapped => Ok((Data::ZERO, Gate::NONE)),
+            Location::Open(data) => Ok((data, Gate::NONE)),
+            Location::Flash(psn) => {
+                let (ppn, subpages) = self.log.place(psn);
+                let arrived = io.gate();
+                let policy = self.settings.read;
+                io.read(Read { policy, signal: arrived, ..Read::new(ppn, subpages, Cause::Rmw) })?;
+                io.link(arrived, io.request());
+                Ok((io.load_subpage(psn), arrived))
+            }
+        }
+    }
+}
+
+impl Units for Subpage {
+    fn holds(&self, unit: u32) -> bool {
+        self.log.locate(unit) != Location::Unmapped
+    }
+}
+
+impl Ftl for Subpage {
+    fn unit_subpages(&self) -> u32 {
+        1
+    }
+
+    #[inline]
+    fn expect(&self, extent: Extent, soon: bool) {
+        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as u32;
+        if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
+    }
+
+    #[inline]
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let stream = self.streams.stream_of(extent, io.life());
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            self.write_piece(io, stream, piece)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        self.wanted.clear();
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            let data = match self.log.locate(piece.lsn) {
+                Location::Flash(psn) => {
+                    let (ppn, subpages) = self.log.place(psn);
+                    let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
+                    let words = io.words_of(first, piece.sectors);
+                    self.wanted.add(ppn, subpages, words);
+                    if io.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
+                }
+                Location::Open(data) => data,
+                Location::Unmapped => {
+                    io.count_unwritten(1);
+                    Data::ZERO
+                }
+            };
+            io.deliver(piece.lsn, data);
+        }
+        self.wanted.read(io, self.settings.read, Cause::Host, io.request())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            self.log.trim(io, piece.lsn);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, io: &mut Io) -> Flash<()> {
+        self.log.flush(io, io.request())
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        if self.subpages_per_page == 1 || self.timeout == 0 {
+            return None;
+        }
+        self.log.oldest_open().map(|since| since + self.timeout)
+    }
+
+    fn timer(&mut self, io: &mut Io) -> Flash<()> {
+        self.log.flush(io, Gate::NONE)
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        self.log.collect_in_background(io)
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.log.recover(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.log.check(io)
+    }
+
+    fn report(&self) -> Report {
+        log_report(&self.log, 1)
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        self.log.add_valid(valid);
+        true
+    }
+}

@@ -1,0 +1,459 @@
+//! What a translation layer knows of its blocks: which are free, open or closed, and which of their units are valid.
+//!
+//! A *unit* is what the layer maps (a page or a subpage). Valid units are a bitmap that is local to the block. Closed blocks
+//! of a plane stand in three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
+//! FIFO), and an array (for random draws). Wear is read from flash, not kept here.
+
+use palimpsest_flash::geometry::{Divisor, Geometry};
+use palimpsest_flash::prefetch::prefetch;
+
+/// No block.
+pub const NO_BLOCK: u32 = u32::MAX;
+
+/// Where a block is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockState {
+    /// Erased, waiting to be written.
+    Free,
+    /// Being written.
+    Open,
+    /// Written; may be chosen as a victim.
+    Closed,
+    /// Chosen: its valid units are being moved.
+    Victim,
+    /// Bad: never used again.
+    Retired,
+}
+
+/// What every write touches.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    state: BlockState,
+    valid: u32,
+    /// Neighbours in the bucket of equal valid count.
+    bucket: Links,
+}
+
+/// What closing and cleaning touch.
+#[derive(Debug, Clone, Copy)]
+struct Closing {
+    closed_at: u64,
+    /// Neighbours in the order of closing.
+    age: Links,
+    /// Index in the plane's array of closed blocks.
+    position: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Links {
+    previous: u32,
+    next: u32,
+}
+
+const UNLINKED: Links = Links { previous: NO_BLOCK, next: NO_BLOCK };
+
+#[derive(Debug, Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: List = List { first: NO_BLOCK, last: NO_BLOCK };
+
+struct Plane {
+    free: Vec<u32>,
+    closed: Vec<u32>,
+    by_age: List,
+    /// No bucket below this one is occupied.
+    lowest: u32,
+    usable: u32,
+}
+
+/// Bookkeeping of all blocks of a drive.
+pub struct Blocks {
+    units_per_block: u32,
+    words_per_block: usize,
+    blocks_per_plane: u32,
+    plane_size: Divisor,
+    blocks: Vec<Block>,
+    closing: Vec<Closing>,
+    valid: Vec<u64>,
+    planes: Vec<Plane>,
+    /// `units_per_block + 1` buckets a plane.
+    buckets: Vec<List>,
+    closings: u64,
+}
+
+impl Blocks {
+    /// All blocks free, with `units_per_block` units each, except those that `is_bad`.
+    pub fn new(geometry: &Geometry, units_per_block: u32, is_bad: impl Fn(u32) -> bool) -> Self {
+        let words_per_block = (units_per_block as usize).div_ceil(64);
+        let mut blocks = Blocks {
+            units_per_block,
+            words_per_block,
+            blocks_per_plane: geometry.blocks_per_plane,
+            plane_size: Divisor::new(geometry.blocks_per_plane),
+            closing: vec![Closing { closed_at: 0, age: UNLINKED, position: 0 }; geometry.blocks() as usize],
+            blocks: Vec::with_capacity(geometry.blocks() as usize),
+            valid: vec![0; geometry.blocks() as usize * words_per_block],
+            planes: Vec::new(),
+            buckets: vec![EMPTY; geometry.planes() as usize * (units_per_block as usize + 1)],
+            closings: 0,
+        };
+        for plane in 0..geometry.planes() {
+            let first = plane * geometry.blocks_per_plane;
+            let range = first..first + geometry.blocks_per_plane;
+            let free: Vec<u32> = range.clone().filter(|&block| !is_bad(block)).collect();
+            blocks.blocks.extend(range.map(|block| Block {
+                state: if is_bad(block) { BlockState::Retired } else { BlockState::Free },
+                valid: 0,
+                bucket: UNLINKED,
+            }));
+            let usable = free.len() as u32;
+            blocks.planes.push(Plane { free, closed: Vec::new(), by_age: EMPTY, lowest: 0, usable });
+        }
+        blocks
+    }
+
+    /// Units of a block.
+    #[inline]
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block
+    }
+
+    /// State of `block`.
+    #[inline]
+    pub fn state(&self, block: u32) -> BlockState {
+        self.blocks[block as usize].state
+    }
+
+    /// Valid units of `block`.
+    #[inline]
+    pub fn valid_count(&self, block: u32) -> u32 {
+        self.blocks[block as usize].valid
+    }
+
+    /// Adds the valid units of each block to `valid`, `weight` for each.
+    pub fn add_valid(&self, valid: &mut [u32], weight: u32) {
+        for (sum, block) in valid.iter_mut().zip(&self.blocks) {
+            *sum += block.valid * weight;
+        }
+    }
+
+    /// Number of the closing that closed `block`; later ones are larger.
+    #[inline]
+    pub fn closed_at(&self, block: u32) -> u64 {
+        self.closing[block as usize].closed_at
+    }
+
+    /// Closings so far.
+    #[inline]
+    pub fn closings(&self) -> u64 {
+        self.closings
+    }
+
+    /// Closed blocks of `plane`, in no particular order.
+    #[inline]
+    pub fn closed(&self, plane: u32) -> &[u32] {
+        &self.planes[plane as usize].closed
+    }
+
+    /// Free blocks of `plane`.
+    #[inline]
+    pub fn free_count(&self, plane: u32) -> u32 {
+        self.planes[plane as usize].free.len() as u32
+    }
+
+    /// Blocks of `plane` that are not retired.
+    pub fn usable(&self, plane: u32) -> u32 {
+        self.planes[plane as usize].usable
+    }
+
+    /// Whether `unit` of `block` is valid.
+    #[inline]
+    pub fn is_valid(&self, block: u32, unit: u32) -> bool {
+        self.valid[block as usize * self.words_per_block + (unit / 64) as usize] >> (unit % 64) & 1 == 1
+    }
+
+    /// Validity of `count` <= 64 units of `block` from `first` on, as bits.
+    #[inline]
+    pub fn valid_bits(&self, block: u32, first: u32, count: u32) -> u64 {
+        let base = block as usize * self.words_per_block;
+        let (word, shift) = ((first / 64) as usize, first % 64);
+        let mut bits = self.valid[base + word] >> shift;
+        if shift + count > 64 {
+            bits |= self.valid[base + word + 1] << (64 - shift);
+        }
+        if count == 64 { bits } else { bits & ((1 << count) - 1) }
+    }
+
+    /// The 64 validity bits of `block` number `word`.
+    #[inline]
+    pub fn valid_word(&self, block: u32, word: u32) -> u64 {
+        self.valid[block as usize * self.words_per_block + word as usize]
+    }
+
+    /// Asks for what invalidating `unit` of `block` will touch.
+    #[inline]
+    pub fn prefetch(&self, block: u32, unit: u32) {
+        prefetch(&self.valid, block as usize * self.words_per_block + (unit / 64) as usize);
+        prefetch(&self.blocks, block as usize);
+    }
+
+    /// Takes the free block of `plane` that `better` prefers over all others, and opens it.
+    pub fn open(&mut self, plane: u32, mut better: impl FnMut(u32, u32) -> bool) -> Option<u32> {
+        let free = &mut self.planes[plane as usize].free;
+        let mut best = 0;
+        for index in 1..free.len() {
+            if better(free[index], free[best]) {
+                best = index;
+            }
+        }
+        // Removal keeps the order of the others: it is the order in which they were erased.
+        let block = if free.is_empty() { return None } else { free.remove(best) };
+        self.blocks[block as usize].state = BlockState::Open;
+        Some(block)
+    }
+
+    /// Opens a given free block.
+    pub fn open_this(&mut self, block: u32) {
+        let plane = self.plane_size.divide(block) as usize;
+        let index = self.planes[plane].free.iter().position(|&free| free == block).expect("a free block");
+        self.planes[plane].free.remove(index);
+        self.blocks[block as usize].state = BlockState::Open;
+    }
+
+    /// Closes an open block: from now on it may be a victim.
+    pub fn close(&mut self, block: u32) {
+        debug_assert_eq!(self.state(block), BlockState::Open);
+        self.closings += 1;
+        let plane = self.plane_size.divide(block);
+        let closed = &mut self.planes[plane as usize].closed;
+        self.blocks[block as usize].state = BlockState::Closed;
+        let entry = &mut self.closing[block as usize];
+        entry.closed_at = self.closings;
+        entry.position = closed.len() as u32;
+        closed.push(block);
+        self.link_age(block);
+        self.link_bucket(block);
+    }
+
+    /// Takes a closed block out of the choice of victims.
+    pub fn take_victim(&mut self, block: u32) {
+        debug_assert_eq!(self.state(block), BlockState::Closed);
+        self.unlink_bucket(block);
+        self.unlink_age(block);
+        let position = self.closing[block as usize].position;
+        let closed = &mut self.planes[self.plane_size.divide(block) as usize].closed;
+        closed.swap_remove(position as usize);
+        if let Some(&moved) = closed.get(position as usize) {
+            self.closing[moved as usize].position = position;
+        }
+        self.blocks[block as usize].state = BlockState::Victim;
+    }
+
+    /// An erased victim is free again.
+    pub fn release(&mut self, block: u32) {
+        debug_assert_eq!((self.state(block), self.valid_count(block)), (BlockState::Victim, 0));
+        self.blocks[block as usize].state = BlockState::Free;
+        self.planes[self.plane_size.divide(block) as usize].free.push(block);
+    }
+
+    /// A victim or open block without valid units is never used again.
+    pub fn retire(&mut self, block: u32) {
+        debug_assert_eq!(self.valid_count(block), 0);
+        debug_assert!(matches!(self.state(block), BlockState::Victim | BlockState::Open));
+        self.blocks[block as usize].state = BlockState::Retired;
+        self.planes[self.plane_size.divide(block) as usize].usable -= 1;
+    }
+
+    /// Makes an open block a victim without it having been closed.
+    pub fn abandon(&mut self, block: u32) {
+        debug_assert_eq!(self.state(block), BlockState::Open);
+        self.blocks[block as usize].state = BlockState::Victim;
+    }
+
+    /// Marks `unit` of `block` valid.
+    #[inline]
+    pub fn validate(&mut self, block: u32, unit: u32) {
+        let word = &mut self.valid[block as usize * self.words_per_block + (unit / 64) as usize];
+        debug_assert_eq!(*word >> (unit % 64) & 1, 0);
+        *word |= 1 << (unit % 64);
+        self.change_count(block, 1);
+    }
+
+    /// Marks `unit` of `block` invalid.
+    #[inline]
+    pub fn invalidate(&mut self, block: u32, unit: u32) {
+        let word = &mut self.valid[block as usize * self.words_per_block + (unit / 64) as usize];
+        debug_assert_eq!(*word >> (unit % 64) & 1, 1);
+        *word &= !(1 << (unit % 64));
+        self.change_count(block, -1);
+    }
+
+    /// Marks units of `block` valid: `bits`, counted from `first` on.
+    #[inline]
+    pub fn validate_bits(&mut self, block: u32, first: u32, bits: u64) {
+        let (low, high, word) = self.split_bits(block, first, bits);
+        debug_assert_eq!(self.valid_bits(block, first, 64 - bits.leading_zeros()) & bits, 0);
+        self.valid[word] |= low;
+        if high != 0 {
+            self.valid[word + 1] |= high;
+        }
+        self.change_count(block, bits.count_ones() as i32);
+    }
+
+    /// Marks units of `block` invalid: `bits`, counted from `first` on.
+    #[inline]
+    pub fn invalidate_bits(&mut self, block: u32, first: u32, bits: u64) {
+        let (low, high, word) = self.split_bits(block, first, bits);
+        debug_assert_eq!(self.valid_bits(block, first, 64 - bits.leading_zeros()) & bits, bits);
+        self.valid[word] &= !low;
+        if high != 0 {
+            self.valid[word + 1] &= !high;
+        }
+        self.change_count(block, -(bits.count_ones() as i32));
+    }
+
+    /// `bits` as they lie in a word, and in the next one.
+    #[inline]
+    fn split_bits(&self, block: u32, first: u32, bits: u64) -> (u64, u64, usize) {
+        let shift = first % 64;
+        let high = if shift == 0 { 0 } else { bits >> (64 - shift) };
+        (bits << shift, high, block as usize * self.words_per_block + (first / 64) as usize)
+    }
+
+    #[inline]
+    fn change_count(&mut self, block: u32, by: i32) {
+        if by == 0 {
+            return;
+        }
+        let closed = self.blocks[block as usize].state == BlockState::Closed;
+        if closed {
+            self.unlink_bucket(block);
+        }
+        let valid = &mut self.blocks[block as usize].valid;
+        *valid = valid.wrapping_add_signed(by);
+        if closed {
+            self.link_bucket(block);
+        }
+    }
+
+    /// The closed block of `plane` with the fewest valid units; the first to have come down to that count among ties.
+    #[inline]
+    pub fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
+        let base = self.bucket_base(plane);
+        let state = &mut self.planes[plane as usize];
+        if state.closed.is_empty() {
+            return None;
+        }
+        while self.buckets[base + state.lowest as usize].first == NO_BLOCK {
+            state.lowest += 1;
+        }
+        Some(self.buckets[base + state.lowest as usize].first)
+    }
+
+    /// The closed block of `plane` that was closed first.
+    #[inline]
+    pub fn oldest(&self, plane: u32) -> Option<u32> {
+        let first = self.planes[plane as usize].by_age.first;
+        (first != NO_BLOCK).then_some(first)
+    }
+
+    #[inline]
+    fn bucket_base(&self, plane: u32) -> usize {
+        plane as usize * (self.units_per_block as usize + 1)
+    }
+
+    #[inline]
+    fn link_bucket(&mut self, block: u32) {
+        let valid = self.blocks[block as usize].valid;
+        let plane = self.plane_size.divide(block);
+        let bucket = self.bucket_base(plane) + valid as usize;
+        let last = self.buckets[bucket].last;
+        self.blocks[block as usize].bucket = Links { previous: last, next: NO_BLOCK };
+        match last {
+            NO_BLOCK => self.buckets[bucket].first = block,
+            last => self.blocks[last as usize].bucket.next = block,
+        }
+        self.buckets[bucket].last = block;
+        let lowest = &mut self.planes[plane as usize].lowest;
+        *lowest = valid.min(*lowest);
+    }
+
+    #[inline]
+    fn unlink_bucket(&mut self, block: u32) {
+        let Block { valid, bucket: Links { previous, next }, .. } = self.blocks[block as usize];
+        let bucket = self.bucket_base(self.plane_size.divide(block)) + valid as usize;
+        match previous {
+            NO_BLOCK => self.buckets[bucket].first = next,
+            previous => self.blocks[previous as usize].bucket.next = next,
+        }
+        match next {
+            NO_BLOCK => self.buckets[bucket].last = previous,
+            next => self.blocks[next as usize].bucket.previous = previous,
+        }
+    }
+
+    fn link_age(&mut self, block: u32) {
+        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
+        self.closing[block as usize].age = Links { previous: by_age.last, next: NO_BLOCK };
+        match by_age.last {
+            NO_BLOCK => by_age.first = block,
+            last => self.closing[last as usize].age.next = block,
+        }
+        by_age.last = block;
+    }
+
+    fn unlink_age(&mut self, block: u32) {
+        let Links { previous, next } = self.closing[block as usize].age;
+        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
+        match previous {
+            NO_BLOCK => by_age.first = next,
+            previous => self.closing[previous as usize].age.next = next,
+        }
+        match next {
+            NO_BLOCK => by_age.last = previous,
+            next => self.closing[next as usize].age.previous = previous,
+        }
+    }
+
+    /// Checks every count and list against the bitmap. Slow: for tests and the end of a run.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&mut self) -> Result<(), String> {
+        for plane in 0..self.planes.len() as u32 {
+            let first = plane * self.blocks_per_plane;
+            let mut counts = [0usize; 2];
+            for block in first..first + self.blocks_per_plane {
+                let words = &self.valid[block as usize * self.words_per_block..][..self.words_per_block];
+                let bits: u32 = words.iter().map(|word| word.count_ones()).sum();
+                let entry = &self.blocks[block as usize];
+                if bits != entry.valid {
+                    return Err(format!("block {block} counts {} valid units but marks {bits}", entry.valid));
+                }
+                match entry.state {
+                    BlockState::Free | BlockState::Retired if bits > 0 => {
+                        return Err(format!("block {block} is {:?} but holds {bits} valid units", entry.state));
+                    }
+                    BlockState::Free => counts[0] += 1,
+                    BlockState::Closed => counts[1] += 1,
+                    _ => {}
+                }
+            }
+            let listed = [self.planes[plane as usize].free.len(), self.planes[plane as usize].closed.len()];
+            if counts != listed {
+                return Err(format!("plane {plane} has {counts:?} free and closed blocks but lists {listed:?}"));
+            }
+            let fewest = self.closed(plane).iter().map(|&block| self.valid_count(block)).min();
+            let found = self.fewest_valid(plane).map(|block| self.valid_count(block));
+            if fewest != found {
+                return Err(format!(
+                    "plane {plane}: the fewest valid units are {fewest:?} but the index says {found:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

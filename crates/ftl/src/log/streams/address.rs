@@ -1,0 +1,64 @@
+//! Address: what begins below a boundary is hot. An oracle, for synthetic loads whose popular pages come first (LLH paper,
+//! Sec. 5.3: the pages below the boundary are accessed half of the time).
+
+use super::HotCold;
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::settings::HotBelow;
+
+pub(super) struct Address {
+    /// The first cold sector.
+    boundary: u64,
+}
+
+impl Address {
+    pub(super) fn new(below: HotBelow, units: u32, unit_sectors: u32) -> Self {
+        let boundary = match below {
+            HotBelow::Bytes(bytes) => bytes / SECTOR_BYTES,
+            HotBelow::Zipf(exponent) => u64::from(half_of_zipf(units, exponent)) * u64::from(unit_sectors),
+        };
+        Address { boundary }
+    }
+}
+
+/// The fewest units that take half of the accesses when unit n = 1, 2, .. of `units` is accessed in proportion to n^-exponent.
+fn half_of_zipf(units: u32, exponent: f64) -> u32 {
+    let weight = |unit: u32| (f64::from(unit) + 1.0).powf(-exponent);
+    // Small terms first: their sum is exact enough.
+    let total: f64 = (0..units).rev().map(weight).sum();
+    let mut taken = 0.0;
+    (0..units)
+        .find(|&unit| {
+            taken += weight(unit);
+            taken >= total / 2.0
+        })
+        .map_or(units, |unit| unit + 1)
+}
+
+impl HotCold for Address {
+    fn is_hot(&mut self, extent: Extent) -> bool {
+        extent.sector < self.boundary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_accesses_go_below_the_boundary() {
+        assert_eq!(half_of_zipf(1000, 0.0), 500);
+        // 1 + 1/2 = 1.5 of 1 + 1/2 + 1/3 + 1/4 = 2.08: one unit has 48 %, two have 72 %.
+        assert_eq!(half_of_zipf(4, 1.0), 2);
+        let (head, total) = (half_of_zipf(100_000, 0.95), 100_000);
+        let sum = |count: u32| (1..=count).map(|n| f64::from(n).powf(-0.95)).sum::<f64>();
+        assert!((sum(head) / sum(total) - 0.5).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_boundary_is_the_first_cold_sector() {
+        let mut address = Address::new(HotBelow::Bytes(4096), 100, 8);
+        assert!(address.is_hot(Extent { sector: 7, sectors: 8 }));
+        assert!(!address.is_hot(Extent { sector: 8, sectors: 1 }));
+    }
+}

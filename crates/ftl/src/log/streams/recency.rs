@@ -1,0 +1,53 @@
+//! Recency: a write is hot if its first unit was written lately, that is, if it still stands in a table of recent writes.
+//!
+//! The table is direct-mapped, with a place for an eighth of the units: a unit is forgotten when another one takes its
+//! place. Cheap, and without a scan; two units of one place hide each other.
+
+use super::HotCold;
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::rng::mix;
+
+const UNITS_PER_PLACE: u32 = 8;
+const LEAST_PLACES: u32 = 64;
+const NOTHING: u32 = u32::MAX;
+
+pub(super) struct Recency {
+    unit_sectors: u64,
+    /// The unit that was written last, of those that share a place.
+    recent: Vec<u32>,
+}
+
+impl Recency {
+    pub(super) fn new(units: u32, unit_sectors: u32) -> Self {
+        let places = (units / UNITS_PER_PLACE).max(LEAST_PLACES).next_power_of_two();
+        Recency { unit_sectors: u64::from(unit_sectors), recent: vec![NOTHING; places as usize] }
+    }
+}
+
+impl HotCold for Recency {
+    fn is_hot(&mut self, extent: Extent) -> bool {
+        let unit = (extent.sector / self.unit_sectors) as u32;
+        let place = mix(u64::from(unit)) as usize & (self.recent.len() - 1);
+        std::mem::replace(&mut self.recent[place], unit) == unit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+
+    #[test]
+    fn what_is_written_often_is_hot() {
+        let mut recency = Recency::new(100_000, 8);
+        let mut rng = Rng::new(1, 0);
+        let mut hot = [0u32; 2];
+        for round in 0..200_000 {
+            // Every other write goes to 100 units, the rest to 100,000.
+            let units = if round % 2 == 0 { 100 } else { 100_000 };
+            let extent = Extent { sector: rng.below(units) * 8, sectors: 8 };
+            hot[round % 2] += u32::from(recency.is_hot(extent));
+        }
+        assert!(hot[0] > 95_000 && hot[1] < 15_000, "{hot:?}");
+    }
+}

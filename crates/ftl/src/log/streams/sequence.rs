@@ -1,0 +1,51 @@
+//! Sequence: pages written in a sequence of more than two consecutive pages are cold (LLH paper, Sec. 5.3, for the FIU traces,
+//! whose requests are all of one page).
+//!
+//! Decided here: a sequence goes on with a write that begins at the page behind the last written one; the first two pages of
+//! it are hot, as it is not known yet. Ignored: sequences that interleave, and reads.
+
+use super::HotCold;
+use palimpsest_flash::geometry::Extent;
+
+/// A sequence of more pages than this is cold.
+const HOT_PAGES: u64 = 2;
+
+pub(super) struct Sequence {
+    unit_sectors: u64,
+    /// The page behind the last written one.
+    next: u64,
+    /// Pages of the present sequence.
+    length: u64,
+}
+
+impl Sequence {
+    pub(super) fn new(unit_sectors: u32) -> Self {
+        Sequence { unit_sectors: u64::from(unit_sectors), next: u64::MAX, length: 0 }
+    }
+}
+
+impl HotCold for Sequence {
+    fn is_hot(&mut self, extent: Extent) -> bool {
+        let (first, next) = (extent.sector / self.unit_sectors, extent.end().div_ceil(self.unit_sectors));
+        self.length = if first == self.next { self.length } else { 0 } + (next - first);
+        self.next = next;
+        self.length <= HOT_PAGES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_page_of_a_sequence_is_cold() {
+        let mut sequence = Sequence::new(8);
+        let mut hot = |page: u64, pages: u32| sequence.is_hot(Extent { sector: page * 8, sectors: pages * 8 });
+        let run = [10, 11, 12, 13].map(|page| hot(page, 1));
+        assert_eq!(run, [true, true, false, false]);
+        assert!(hot(20, 1), "a jump begins a new sequence");
+        assert!(!hot(30, 3), "one request may be a sequence");
+        assert!(!hot(33, 1), "and go on in the next one");
+        assert!(hot(33, 1), "the same page again is no sequence");
+    }
+}

@@ -1,0 +1,26 @@
+//! Size: requests of 64 KiB and more are cold (LLH paper, Sec. 5; Chang 2008).
+
+use super::HotCold;
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::units::{KIB, SECTOR_BYTES};
+
+const COLD_SECTORS: u32 = (64 * KIB / SECTOR_BYTES) as u32;
+
+pub(super) struct Size;
+
+impl HotCold for Size {
+    fn is_hot(&mut self, extent: Extent) -> bool {
+        extent.sectors < COLD_SECTORS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_four_kibibytes_are_cold() {
+        assert!(Size.is_hot(Extent { sector: 0, sectors: 127 }));
+        assert!(!Size.is_hot(Extent { sector: 0, sectors: 128 }));
+    }
+}

@@ -1,0 +1,53 @@
+//! Cost-benefit: the largest age x (1 - u) / 2u, u the share of valid units (Rosenblum and Ousterhout 1992, Kawaguchi 1995).
+//!
+//! Age is counted in blocks closed since. Looks at every closed block of the plane. Ties go to the lower block number.
+
+use super::Victim;
+use crate::log::blocks::Blocks;
+use palimpsest_flash::rng::Rng;
+
+pub(super) const ABOUT: &str = "the largest age x (1 - u) / 2u, u the share of valid units";
+
+pub(super) struct CostBenefit;
+
+impl Victim for CostBenefit {
+    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+        let (units, now) = (u128::from(blocks.units_per_block()), blocks.closings());
+        // age (units - valid) / valid, compared as fractions: exact, and the same on every machine.
+        let benefit = |block: u32| {
+            let valid = u128::from(blocks.valid_count(block));
+            let age = u128::from(now - blocks.closed_at(block) + 1);
+            (age * (units - valid), valid)
+        };
+        let mut best: Option<(u32, (u128, u128))> = None;
+        for &block in blocks.closed(plane) {
+            let (gain, cost) = benefit(block);
+            if gain == 0 {
+                continue;
+            }
+            let better = best.is_none_or(|(chosen, (best_gain, best_cost))| {
+                let (left, right) = (gain * best_cost, best_gain * cost);
+                left > right || (left == right && (gain, chosen) > (best_gain, block))
+            });
+            if better {
+                best = Some((block, (gain, cost)));
+            }
+        }
+        best.map(|(block, _)| block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::victim::tests::closed_blocks;
+
+    #[test]
+    fn age_outweighs_a_few_valid_units() {
+        let mut rng = Rng::new(0, 0);
+        // Ages 4, 3, 2, 1: benefits 4*4/4, 3*5/3, 2*4/4, 1*5/3.
+        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[4, 3, 4, 3]), 0, &mut rng), Some(1));
+        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[4, 4, 4, 3]), 0, &mut rng), Some(0));
+        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+    }
+}

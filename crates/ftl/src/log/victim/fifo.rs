@@ -1,0 +1,30 @@
+//! FIFO: the block that was closed first, however many valid units it has. O(1) a choice.
+
+use super::Victim;
+use crate::log::blocks::Blocks;
+use palimpsest_flash::rng::Rng;
+
+pub(super) const ABOUT: &str = "the block that was closed first";
+
+pub(super) struct Fifo;
+
+impl Victim for Fifo {
+    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+        // Where no block has an invalid unit, going round would never end.
+        let fewest = blocks.fewest_valid(plane)?;
+        (blocks.valid_count(fewest) < blocks.units_per_block()).then(|| blocks.oldest(plane)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::victim::tests::closed_blocks;
+
+    #[test]
+    fn first_closed_wins_even_when_full() {
+        let mut rng = Rng::new(0, 0);
+        assert_eq!(Fifo.choose(&mut closed_blocks(&[8, 3, 2]), 0, &mut rng), Some(0));
+        assert_eq!(Fifo.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! Greedy: the fewest valid units; among ties the block that came down to that count first. O(1) a choice.
+
+use super::Victim;
+use crate::log::blocks::Blocks;
+use palimpsest_flash::rng::Rng;
+
+pub(super) const ABOUT: &str = "the block with the fewest valid units";
+
+pub(super) struct Greedy;
+
+impl Victim for Greedy {
+    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+        let block = blocks.fewest_valid(plane)?;
+        (blocks.valid_count(block) < blocks.units_per_block()).then_some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::victim::tests::closed_blocks;
+
+    #[test]
+    fn fewest_valid_wins_and_full_blocks_are_left_alone() {
+        let mut rng = Rng::new(0, 0);
+        assert_eq!(Greedy.choose(&mut closed_blocks(&[5, 3, 8, 3]), 0, &mut rng), Some(1));
+        assert_eq!(Greedy.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+    }
+}

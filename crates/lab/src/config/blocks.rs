@@ -1,0 +1,79 @@
+//! Numbers of blocks, absolute or as a share of a plane: `"2 blocks"`, `"20%"`.
+
+use palimpsest_flash::units::parse::{Parsed, format_ratio, parse_ratio, shown, split};
+use palimpsest_ftl_api::settings::BlockCount;
+
+/// A number of blocks such as `"2 blocks"`, or a share of a plane's blocks such as `"20%"`.
+///
+/// # Errors
+/// Neither of both, a share above 100 %, or a bare number of 1 or more.
+pub fn parse_blocks(text: &str) -> Parsed<BlockCount> {
+    let expected = "expected a number of blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"";
+    let text = text.trim();
+    let (number, unit) = split(text);
+    match unit {
+        "block" | "blocks" => {
+            let count = number
+                .parse()
+                .map_err(|_| format!("\"{}\" is not a whole number of blocks; {expected}", shown(text)))?;
+            Ok(BlockCount::Blocks(count))
+        }
+        "" | "%" if !number.is_empty() => share_of_blocks(
+            parse_ratio(text).map_err(|_| format!("\"{}\" may be blocks or a percentage; {expected}", shown(text)))?,
+        ),
+        _ => Err(format!("\"{}\" is not a number of blocks; {expected}", shown(text))),
+    }
+}
+
+/// A ratio as a share of the blocks of a plane.
+///
+/// # Errors
+/// Above 1.
+pub fn share_of_blocks(ratio: f64) -> Parsed<BlockCount> {
+    if ratio <= 1.0 {
+        return Ok(BlockCount::Share(ratio));
+    }
+    Err(format!("{} is more than all blocks of a plane; expected at most \"100%\"", format_ratio(ratio)))
+}
+
+/// The shortest text of a number of blocks.
+pub fn format_blocks(count: BlockCount) -> String {
+    match count {
+        BlockCount::Blocks(1) => "1 block".into(),
+        BlockCount::Blocks(count) => format!("{count} blocks"),
+        BlockCount::Share(share) => format_ratio(share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn blocks_and_shares() {
+        assert_eq!(parse_blocks("2 blocks"), Ok(BlockCount::Blocks(2)));
+        assert_eq!(parse_blocks("1block"), Ok(BlockCount::Blocks(1)));
+        assert_eq!(parse_blocks("20%"), Ok(BlockCount::Share(0.2)));
+        assert_eq!(parse_blocks("0.2"), Ok(BlockCount::Share(0.2)));
+        let expected =
+            "expected a number of blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"";
+        for (text, message) in [
+            ("2", format!("\"2\" may be blocks or a percentage; {expected}")),
+            ("0.5 blocks", format!("\"0.5 blocks\" is not a whole number of blocks; {expected}")),
+            ("2 planes", format!("\"2 planes\" is not a number of blocks; {expected}")),
+            ("120%", "120% is more than all blocks of a plane; expected at most \"100%\"".into()),
+        ] {
+            assert_eq!(parse_blocks(text).unwrap_err(), message);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_back(blocks: u32, share in 0.0..=1.0f64, text: String) {
+            prop_assert_eq!(parse_blocks(&format_blocks(BlockCount::Blocks(blocks))), Ok(BlockCount::Blocks(blocks)));
+            prop_assert_eq!(parse_blocks(&format_blocks(BlockCount::Share(share))), Ok(BlockCount::Share(share)));
+            let _ = parse_blocks(&text);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Whether a drive is possible as a whole: the rules that involve more than one key.
+//!
+//! Every refusal names the keys with their values and where they were set, and says what would be possible. What is only
+//! unwise is not refused.
+
+use super::build::Values;
+use super::schema::near;
+use super::{Drive, Entry};
+use crate::ftl;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::parse::{format_bytes, format_ratio, format_time};
+use palimpsest_fs::layers::{is_file_system, layer_of};
+use palimpsest_ftl_api::file_system::Discard;
+use palimpsest_ftl_api::settings::Classifier;
+use palimpsest_workload::request::SECTOR_BYTES;
+
+/// Physical subpages of the largest drive: their numbers, and some that mark special cases, fit 32 bits.
+pub const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
+/// Subpages of a page at most: their masks, and shifts by their number, fit 64 bits.
+pub const MOST_SUBPAGES_PER_PAGE: u32 = 32;
+/// Code words of a page at most: their masks fit 64 bits.
+const MOST_WORDS: u32 = 64;
+/// Dies at most, and pages of a block at most: operations name them with 16 bits.
+const MOST_DIES: u32 = (1 << 16) - 1;
+const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
+/// Array operations take less than this: operations count their time with 32 bits.
+const LONGEST_OPERATION: Nanos = 2_000_000_000;
+
+/// Refuses an impossible drive.
+///
+/// # Errors
+/// [`Error::Input`] at the place of the key that was set in the highest layer.
+pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
+    layer(drive, values)?;
+    streams(drive, values)?;
+    reuse(drive, values)?;
+    page_shape(values)?;
+    size(values)?;
+    counts(drive, values)?;
+    times(values)?;
+    program_order(drive, values)?;
+    words(drive, values)?;
+    wear(drive, values)?;
+    spare_blocks(drive, values)?;
+    thresholds(drive, values)?;
+    file_system(drive, values)?;
+    buffer(drive, values)
+}
+
+fn layer(drive: &Drive, values: &Values) -> Result<()> {
+    if crate::layers::find_layer(&drive.ftl.name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = crate::layers::layers().map(|entry| entry.name).collect();
+    let near = near(&drive.ftl.name, names.iter().copied());
+    let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
+    refuse(values, &["ftl.name"], &what)
+}
+
+/// A classifier without a stream for cold data would silently do nothing.
+fn streams(drive: &Drive, values: &Values) -> Result<()> {
+    let apart = ftl::HOT_AND_COLD.contains(&layer_of(&drive.ftl.name));
+    if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 && !apart {
+        let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
+        return refuse(values, &["ftl.classifier", "ftl.streams"], what);
+    }
+    let hears = is_file_system(&drive.ftl.name) && !matches!(layer_of(&drive.ftl.name), "block" | "page" | "mga");
+    if drive.ftl.classifier == Classifier::Hint && !hears {
+        let what = "hints come from a file system above a layer that tells hot from cold; expected ftl.name = fs-llh, \
+                    fs-hotcold, fs-subpage or fs-spftl, or another classifier";
+        return refuse(values, &["ftl.classifier", "ftl.name"], what);
+    }
+    Ok(())
+}
+
+/// Low pages can be reused on some parts only, and by a code that fits their pages.
+fn reuse(drive: &Drive, values: &Values) -> Result<()> {
+    if layer_of(&drive.ftl.name) != "llh" {
+        return Ok(());
+    }
+    let part = &drive.part;
+    if !part.reusable() {
+        let what = "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 \
+                    or more (part mlc-8k has them)";
+        return refuse(values, &["ftl.name", "part.cell", "part.order", "part.nop"], what);
+    }
+    if part.subpages_per_page() < 2 {
+        let what = "a second write stores half a page, so llh needs pages of two subpages at least";
+        return refuse(values, &["ftl.name", "part.page_size", "part.subpage_size"], what);
+    }
+    if let Err(unfit) = ftl::llh::check_code(part, &drive.ftl) {
+        return refuse(values, &["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"], &unfit.to_string());
+    }
+    Ok(())
+}
+
+fn counts(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.geometry.dies() > MOST_DIES {
+        let keys = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"];
+        let what = format!("that makes {} dies; at most {MOST_DIES} can be simulated", drive.geometry.dies());
+        return refuse(values, &keys, &what);
+    }
+    if drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK {
+        let what = format!("at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
+        return refuse(values, &["part.pages_per_block"], &what);
+    }
+    Ok(())
+}
+
+fn times(values: &Values) -> Result<()> {
+    let keys = [
+        "part.t_read",
+        "part.t_read_high",
+        "part.t_read_retry",
+        "part.t_program",
+        "part.t_program_high",
+        "part.t_erase",
+        "part.t_command",
+        "part.t_suspend",
+        "part.t_resume",
+    ];
+    for key in keys {
+        if values.time(key) > LONGEST_OPERATION {
+            let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
+            return refuse(values, &[key], &what);
+        }
+    }
+    Ok(())
+}
+
+fn page_shape(values: &Values) -> Result<()> {
+    let (page, subpage) = (values.small_bytes("part.page_size"), values.small_bytes("part.subpage_size"));
+    let keys = ["part.page_size", "part.subpage_size"];
+    if !u64::from(subpage).is_multiple_of(SECTOR_BYTES) {
+        return refuse(values, &keys[1..], "a subpage must be a whole number of sectors of 512 bytes");
+    }
+    if !page.is_multiple_of(subpage) {
+        return refuse(values, &keys, "a page must be a whole number of subpages");
+    }
+    if page / subpage > MOST_SUBPAGES_PER_PAGE {
+        let least = format_bytes(u64::from(page / MOST_SUBPAGES_PER_PAGE));
+        return refuse(
+            values,
+            &keys,
+            &format!(
+                "that is {} subpages a page; at most {MOST_SUBPAGES_PER_PAGE} are possible, so subpages of {least}",
+                page / subpage
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// The whole drive must be countable in subpages; after this, products of the geometry do not overflow.
+fn size(values: &Values) -> Result<()> {
+    let keys = [
+        "ssd.channels",
+        "ssd.chips_per_channel",
+        "ssd.dies_per_chip",
+        "ssd.planes_per_die",
+        "ssd.blocks_per_plane",
+        "part.pages_per_block",
+    ];
+    let pages = keys.iter().fold(1u128, |product, key| product * u128::from(values.count(key)));
+    let page = values.bytes("part.page_size");
+    let subpages = pages * u128::from(page / values.bytes("part.subpage_size"));
+    if subpages <= u128::from(MOST_SUBPAGES) {
+        return Ok(());
+    }
+    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated");
+    refuse(values, &keys, &what)
+}
+
+fn program_order(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if part.paired() && !part.pages_per_block.is_multiple_of(2) {
+        return refuse(
+            values,
+            &["part.pages_per_block", "part.cell"],
+            "pages of mlc come in pairs, so a block needs an even number",
+        );
+    }
+    if drive.ftl.low_pages_first && !part.order.pairs() {
+        return refuse(
+            values,
+            &["ftl.low_pages_first", "part.order"],
+            "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"",
+        );
+    }
+    if part.order.pairs() && !part.paired() {
+        return refuse(
+            values,
+            &["part.order", "part.cell"],
+            "that order needs low and high pages: part.cell = \"mlc\"",
+        );
+    }
+    Ok(())
+}
+
+fn words(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if drive.ftl.read.mode == ReadMode::Spread && part.t_read_words.is_empty() {
+        let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
+        let named = crate::layers::find_layer(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
+        return refuse(values, &[if named { "ftl.name" } else { "ftl.read" }, "ssd.part"], what);
+    }
+    if part.words_per_page() > MOST_WORDS {
+        let least = part.page_bytes.div_ceil(MOST_WORDS).next_power_of_two();
+        let (words, least) = (part.words_per_page(), format_bytes(least.into()));
+        let what = format!("that is {words} code words a page; at most {MOST_WORDS} are possible, so words of {least}");
+        return refuse(values, &["part.word_size", "part.page_size"], &what);
+    }
+    let used = drive.ftl.read.mode != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
+    if used && !part.page_bytes.is_multiple_of(part.word_bytes) {
+        return refuse(values, &["part.word_size", "part.page_size"], "a page must be a whole number of words");
+    }
+    let words = part.words_per_page() as usize;
+    for (key, what, entries) in [
+        ("part.t_read_words", "times", part.t_read_words.len()),
+        ("part.t_dma_words", "times", part.t_dma_words.len()),
+        ("part.e_read_words", "energies", part.e_read_words.len()),
+    ] {
+        if entries != 0 && entries != words {
+            let what = format!("{entries} {what} for {words} words a page; expected one for each number of words");
+            return refuse(values, &[key, "part.page_size", "part.word_size"], &what);
+        }
+    }
+    word_times(drive, values)
+}
+
+/// Tables that would be ignored, or hide what was set.
+fn word_times(drive: &Drive, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    if !part.e_read_words.is_empty() && part.t_read_words.is_empty() {
+        let what = "the part has no spread command; expected its times in part.t_read_words too";
+        return refuse(values, &["part.e_read_words", "part.t_read_words"], what);
+    }
+    if let Some(&longest) = part.t_read_words.iter().chain(&part.t_dma_words).max()
+        && longest > LONGEST_OPERATION
+    {
+        let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
+        return refuse(values, &["part.t_read_words", "part.t_dma_words"], &what);
+    }
+    let (rate, table) = (values.entry("part.bus_rate"), values.entry("part.t_dma_words"));
+    if !part.t_dma_words.is_empty() && rate.rank > table.rank {
+        let what = "the table gives the time of every transfer of whole words, whatever the rate; \
+                    expected part.t_dma_words = [] for the rate to decide, or a new table";
+        return refuse(values, &["part.bus_rate", "part.t_dma_words"], what);
+    }
+    Ok(())
+}
+
+/// Whole blocks of spare space in each plane when the drive is full.
+fn all_spare(drive: &Drive) -> u64 {
+    let spare = drive.geometry.pages() - drive.logical_pages();
+    spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
+}
+
+/// As [`all_spare`], without the blocks that the layer keeps apart.
+fn spare(drive: &Drive) -> u64 {
+    all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
+}
+
+/// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
+fn apart(drive: &Drive, blocks: u32) -> u64 {
+    let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
+    crate::layers::find_layer(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
+}
+
+/// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
+fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
+    let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
+    let open = u64::from(ftl::frontiers(layer_of(&drive.ftl.name), drive.ftl.streams)) + 1;
+    let needs = open + kept;
+    if has >= needs && drive.logical_pages() > 0 {
+        return Ok(());
+    }
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", "ftl.log_fraction"];
+    let keys = &keys[..if kept > 0 { 4 } else { 3 }];
+    if drive.logical_pages() == 0 {
+        return refuse(values, keys, "that leaves no logical page; expected less over-provisioning");
+    }
+    let blocks = u64::from(drive.geometry.blocks_per_plane);
+    let mut cures = Vec::new();
+    if kept > 1 && has > open {
+        // Rounded down to the next hundredth of a percent.
+        let hundredths = (has - open) * 10_000 / blocks;
+        cures.push(format!("ftl.log_fraction = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+    }
+    if blocks > needs {
+        // Rounded up to the next hundredth of a percent.
+        let hundredths = (needs * 10_000).div_ceil(blocks - needs);
+        cures.push(format!("ssd.over_provisioning = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+    }
+    if drive.over_provisioning > 0.0
+        && let Some(enough) = enough_blocks(drive, open)
+    {
+        cures.push(format!("ssd.blocks_per_plane = {enough}"));
+    }
+    let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
+    let of_which = match kept {
+        0 => String::new(),
+        _ => format!(", of which {} keeps {kept} apart", drive.ftl.name),
+    };
+    let what =
+        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
+    refuse(values, keys, &what)
+}
+
+/// How many blocks a plane must have to have `needs` spare ones, at the drive's over-provisioning.
+fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
+    let mut kept = 0;
+    // More blocks may mean more of them apart; where that has no end there is no such number.
+    for _ in 0..100 {
+        let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
+        if enough >= f64::from(1 << 24) {
+            return None;
+        }
+        let enough = enough.ceil() as u64 + 1;
+        let keeps = apart(drive, enough as u32);
+        if keeps <= kept {
+            return Some(enough);
+        }
+        kept = keeps;
+    }
+    None
+}
+
+/// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.
+fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
+    let blocks = drive.geometry.blocks_per_plane;
+    let (start, stop) = (u64::from(drive.ftl.gc_start.of(blocks)), u64::from(drive.ftl.gc_stop.of(blocks)));
+    let most = spare(drive) - 1;
+    if start == 0 {
+        return refuse(
+            values,
+            &["ftl.gc_start", "ssd.blocks_per_plane"],
+            "that is no block; collection needs one to clean into",
+        );
+    }
+    if drive.ftl.gc_background && stop == start {
+        // The host's own writes collect down to the start threshold: an idle drive would find nothing left to do.
+        let what = "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start";
+        return refuse(values, &["ftl.gc_background", "ftl.gc_stop", "ftl.gc_start"], what);
+    }
+    if stop < start {
+        let what = format!(
+            "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start"
+        );
+        return refuse(values, &["ftl.gc_stop", "ftl.gc_start"], &what);
+    }
+    if stop <= most {
+        return Ok(());
+    }
+    let share = format_ratio((most * 10_000 / u64::from(blocks)) as f64 / 10_000.0);
+    let what = format!(
+        "collection could never stop: a plane of a full drive has {} spare blocks, and it stops above {stop} free ones; \
+         expected at most \"{most} block{}\" (\"{share}\"), or more over-provisioning",
+        most + 1,
+        if most == 1 { "" } else { "s" },
+    );
+    refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+/// Bit error rates must grow, and the tables of what shortens a life must be tables.
+fn wear(drive: &Drive, values: &Values) -> Result<()> {
+    let wear = &drive.part.wear;
+    if wear.fresh_rate <= 0.0 || wear.fresh_rate >= wear.limit_rate {
+        let what = "a block wears from its fresh rate to its limit; expected 0 < part.ber_fresh < part.ber_limit";
+        return refuse(values, &["part.ber_fresh", "part.ber_limit"], what);
+    }
+    let ascend = |list: &[f64]| list.iter().zip(list.iter().skip(1)).all(|(one, next)| one < next);
+    if !ascend(&wear.shares) || wear.shares.first() == Some(&0.0) || wear.shares.last().is_some_and(|&last| last < 1.0)
+    {
+        let what = "expected shares that ascend from above 0% to 100%, or none";
+        return refuse(values, &["part.reuse_shares"], what);
+    }
+    for (key, losses) in [("part.reuse_loss", &wear.reprogram_loss), ("part.voltage_loss", &wear.voltage_loss)] {
+        if !losses.is_empty() && losses.len() != wear.shares.len() {
+            return refuse(values, &[key, "part.reuse_shares"], "expected a loss for each share, or none");
+        }
+        if !ascend(losses) || losses.last().is_some_and(|&last| last >= 1.0) {
+            return refuse(values, &[key], "expected losses that ascend and stay below 100%");
+        }
+    }
+    Ok(())
+}
+
+/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
+fn file_system(drive: &Drive, values: &Values) -> Result<()> {
+    let Drive { geometry, ftl, .. } = drive;
+    if !is_file_system(&ftl.name) {
+        return Ok(());
+    }
+    if ftl.fs.discard == Discard::Pages && layer_of(&ftl.name) == "block" {
+        let what = "a block map forgets whole blocks only; expected fs.discard = block, or auto";
+        return refuse(values, &["fs.discard", "ftl.name"], what);
+    }
+    if geometry.page_bytes() < 512 {
+        return refuse(values, &["ftl.name", "part.page_size"], "a file system needs pages of 512 bytes at the least");
+    }
+    let lacks = palimpsest_fs::layers::lacks(ftl, geometry, drive.logical_pages());
+    if lacks == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
+         over-provisioning, or more blocks",
+        ftl.name
+    );
+    refuse(values, &["ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
+}
+
+fn buffer(drive: &Drive, values: &Values) -> Result<()> {
+    if drive.host.buffer_bytes >= u64::from(drive.part.page_bytes) {
+        return Ok(());
+    }
+    refuse(values, &["buffer.size", "part.page_size"], "the write buffer must hold at least one page")
+}
+
+/// The refusal `what` of what `keys` say together.
+fn refuse(values: &Values, keys: &[&str], what: &str) -> Result<()> {
+    let entries: Vec<&Entry> = keys.iter().map(|key| values.entry(key)).collect();
+    // The first of the highest, as it is the most likely culprit.
+    let blamed = entries.iter().rev().max_by_key(|entry| entry.rank).expect("a refusal names a key");
+    let tell = |entry: &&Entry| match entry.source == blamed.source {
+        true => format!("{} = {}", entry.key.name, entry.value.to_text()),
+        false => format!("{} = {} ({})", entry.key.name, entry.value.to_text(), entry.source),
+    };
+    let told: Vec<String> = entries.iter().map(tell).collect();
+    Err(Error::input(&blamed.source, format!("{}: {what}", told.join(", "))))
+}

@@ -1,0 +1,30 @@
+//! What the fuzzer and its seeded stand-in in `tests/fuzz_config.rs` do with arbitrary bytes.
+
+use super::resolve;
+use palimpsest_flash::units::parse;
+
+/// Resolves `bytes` as a file (up to the first NUL) with overrides (one a line behind it), and reads the file as a quantity.
+///
+/// Panics if a resolved drive does not survive being written and read again; never because of the bytes.
+pub fn fuzz_config(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (file, overrides) = text.split_once('\0').unwrap_or((&text, ""));
+    let overrides: Vec<String> = overrides.lines().map(str::to_owned).collect();
+    let read = |_: &str| Ok(file.to_owned());
+    if let Ok(resolved) = resolve("fuzz.toml", None, &overrides, &read) {
+        let written = resolved.to_toml();
+        let again = resolve("fuzz.toml", None, &[], &|_| Ok(written.clone()))
+            .unwrap_or_else(|error| panic!("{error} in what was resolved and written:\n{written}"));
+        assert_eq!(again.drive, resolved.drive, "a drive changed by being written and read:\n{written}");
+        assert_eq!(again.to_json(), resolved.to_json());
+    }
+    let _ = resolve(file, Some(file), &overrides, &read);
+    let quantity: String = file.chars().take(80).collect();
+    if let Ok(time) = parse::parse_time(&quantity) {
+        assert_eq!(parse::parse_time(&parse::format_time(time)), Ok(time));
+    }
+    if let Ok(ratio) = parse::parse_ratio(&quantity) {
+        assert_eq!(parse::parse_ratio(&parse::format_ratio(ratio)), Ok(ratio));
+    }
+    let _ = (parse::parse_bytes(&quantity), parse::parse_rate(&quantity), parse::parse_energy(&quantity));
+}

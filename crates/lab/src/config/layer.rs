@@ -1,0 +1,162 @@
+//! One layer of a configuration: what one TOML file, or one row of options, says, with the place of every value.
+//!
+//! A file is read whole before anything is resolved, so that a mistake in it is reported even where a higher layer would
+//! have hidden it.
+
+use super::schema::{self, ABOUT, KEYS};
+use super::value::{Raw, Value};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::parse::shown;
+use std::ops::Range;
+use toml_edit::{Document, Item, TableLike};
+
+/// A value, and where it was set.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Setting {
+    /// Position of the key in [`KEYS`].
+    pub key: usize,
+    /// Its value.
+    pub value: Value,
+    /// `FILE:LINE`, or `--set key=value`.
+    pub place: String,
+}
+
+/// What one layer says.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    /// The keys it sets, each once.
+    pub settings: Vec<Setting>,
+    /// Name it gives to what it describes.
+    pub name: Option<String>,
+    /// One line on what it describes.
+    pub description: Option<String>,
+    /// Where its numbers come from.
+    pub source: Option<String>,
+    /// The SSD preset it builds on, and where it says so.
+    pub base: Option<(String, String)>,
+    /// Whether it sets every key itself, so that no part need be loaded.
+    pub complete: bool,
+}
+
+/// What a file describes, which limits the keys that may stand in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Describes {
+    /// A drive: all keys.
+    Drive,
+    /// A part: `part.*` only.
+    Part,
+    /// Options of the command line: all keys, but none that describes a file.
+    Options,
+}
+
+impl Layer {
+    /// The layer that the TOML text of `file` makes.
+    ///
+    /// # Errors
+    /// [`Error::Input`] at `FILE:LINE`: broken TOML, an unknown key, a value of the wrong type, unit or range.
+    pub fn from_toml(file: &str, text: &str, describes: Describes) -> Result<Layer> {
+        let document = Document::parse(text).map_err(|error| {
+            let line = line_of(text, error.span());
+            Error::input(
+                format!("{file}:{line}"),
+                format!("not valid TOML: {}", error.message().trim().replace('\n', "; ")),
+            )
+        })?;
+        let mut found = Vec::new();
+        flatten(document.as_table(), "", &mut found);
+        let mut layer = Layer::default();
+        for (name, raw, span) in found {
+            let place = format!("{file}:{}", line_of(text, span));
+            match ABOUT.contains(&name.as_str()) {
+                true => layer.describe(&name, raw, place, describes)?,
+                false => layer.set(&name, |kind| kind.read(&raw), place, describes)?,
+            }
+        }
+        Ok(layer)
+    }
+
+    /// The layer that `overrides`, each `key=value`, make.
+    ///
+    /// # Errors
+    /// [`Error::Input`] at `--set key=value`: as for a file.
+    pub fn from_overrides(overrides: &[String]) -> Result<Layer> {
+        let mut layer = Layer::default();
+        for text in overrides {
+            let place = format!("--set {}", shown(text));
+            let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
+                return Err(Error::input(place, "expected key=value, such as part.nop=4"));
+            };
+            layer.set(name.trim(), |kind| kind.read_bare(value), place, Describes::Options)?;
+        }
+        Ok(layer)
+    }
+
+    /// What this layer says of `key`.
+    pub fn get(&self, key: usize) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    fn set(
+        &mut self,
+        name: &str,
+        read: impl Fn(super::value::Kind) -> std::result::Result<Value, String>,
+        place: String,
+        describes: Describes,
+    ) -> Result<()> {
+        let Some(key) = schema::position(name) else {
+            let about = if describes == Describes::Options { &[] } else { ABOUT };
+            let near = schema::near(name, KEYS.iter().map(|key| key.name).chain(about.iter().copied()));
+            let near = if near.is_empty() { "; `palimpsest show` prints all keys".into() } else { near };
+            return Err(Error::input(place, format!("unknown key {}{near}", shown(name))));
+        };
+        if describes == Describes::Part && KEYS[key].split().0 != "part" {
+            return Err(Error::input(place, format!("{name} does not belong to a part; expected part.* keys only")));
+        }
+        if let Some(other) = self.get(key) {
+            return Err(Error::input(place, format!("{name} is already set by {}", other.place)));
+        }
+        let value = read(KEYS[key].kind).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
+        self.settings.push(Setting { key, value, place });
+        Ok(())
+    }
+
+    /// Takes in a key that describes the file.
+    fn describe(&mut self, name: &str, raw: Raw, place: String, describes: Describes) -> Result<()> {
+        match (name, raw) {
+            ("name", Raw::Text(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {
+                self.name = Some(text)
+            }
+            ("description", Raw::Text(text)) => self.description = Some(text),
+            ("source", Raw::Text(text)) => self.source = Some(text),
+            ("base" | "complete", _) if describes == Describes::Part => {
+                return Err(Error::input(place, format!("{name} does not belong to a part")));
+            }
+            ("base", Raw::Text(text)) => self.base = Some((text, place)),
+            ("complete", Raw::Flag(flag)) => self.complete = flag,
+            ("complete", _) => return Err(Error::input(place, "complete: expected true or false")),
+            _ => return Err(Error::input(place, format!("{name}: expected one line of text"))),
+        }
+        Ok(())
+    }
+}
+
+/// Every value under `table` with its dotted name and its place.
+fn flatten(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, Raw, Option<Range<usize>>)>) {
+    for (name, item) in table.iter() {
+        let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
+        let name = format!("{prefix}{name}");
+        match item {
+            Item::Value(value) if !value.is_inline_table() => found.push((name, Raw::from_toml(value), span)),
+            Item::ArrayOfTables(_) => found.push((name, Raw::Other("a list of tables"), span)),
+            _ => match item.as_table_like() {
+                Some(table) => flatten(table, &format!("{name}."), found),
+                None => found.push((name, Raw::Other("nothing"), span)),
+            },
+        }
+    }
+}
+
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
+}

@@ -1,0 +1,194 @@
+//! The presets: parts, drives and workloads, each a TOML file in `presets/` and one line here.
+//!
+//! The texts are built in, so that the program needs no files beside it.
+
+use super::layer::{Describes, Layer};
+use super::schema;
+use palimpsest_flash::error::{Error, Result};
+use toml_edit::Document;
+
+/// A preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    /// What a user calls it.
+    pub name: &'static str,
+    /// Its file in the repository.
+    pub file: &'static str,
+    /// Its TOML text.
+    pub text: &'static str,
+}
+
+/// A row of `palimpsest list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresetInfo {
+    /// What a user calls it.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub description: String,
+    /// Where its numbers come from.
+    pub source: String,
+}
+
+macro_rules! presets {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(Preset {
+            name: $name,
+            file: concat!("presets/", $folder, "/", $name, ".toml"),
+            text: include_str!(concat!("../../../../presets/", $folder, "/", $name, ".toml")),
+        }),*]
+    };
+}
+
+static PARTS: &[Preset] = presets!("parts":
+    "k9-slc-8k",
+    "k9-slc-16k",
+    "vnand-16k",
+    "mlc-8k",
+    "mlc-32k",
+    "a16",
+    "a27",
+    "b16",
+    "b29",
+    "c35",
+    "mlc-4k",
+    "tlc-16k",
+);
+
+static SSDS: &[Preset] = presets!("ssds":
+    "default",
+    "mga-8k",
+    "mga-16k",
+    "spread-16g",
+    "llh-16g",
+    "llh-32g",
+    "llh-64g",
+    "llh32-16g",
+    "llh32-32g",
+    "llh32-64g",
+    "codesign-8ch",
+);
+
+static WORKLOADS: &[Preset] = presets!("workloads":
+    "mysql-like",
+    "randread-4k",
+    "randwrite-4k",
+    "randrw-70-30",
+    "seqwrite-128k",
+    "seqread-128k",
+    "oltp-zipf",
+    "synth-a",
+    "synth-b",
+    "trade",
+    "cfs",
+    "radius",
+    "ads",
+    "kv1",
+    "kv2",
+    "gr1",
+    "su",
+    "kv",
+    "grp",
+    "prj",
+    "usr",
+    "stg",
+    "livemaps",
+    "exchange",
+    "development",
+    "msnstorage",
+    "src1_2",
+    "stg_0",
+    "hm_0",
+    "rsrch_0",
+    "src2_0",
+    "ts_0",
+    "usr_0",
+    "wdev_0",
+    "prxy_0",
+    "proj_0",
+    "web_0",
+    "online",
+    "webresearch",
+    "webusers",
+    "webmail",
+    "web-online",
+    "zipf-0.9",
+    "zipf-0.95",
+    "zipf-1",
+);
+
+/// The built-in parts.
+pub fn part_presets() -> Vec<PresetInfo> {
+    PARTS.iter().map(|preset| preset.info(&preset.layer(Describes::Part))).collect()
+}
+
+/// The built-in drives.
+pub fn ssd_presets() -> Vec<PresetInfo> {
+    SSDS.iter().map(|preset| preset.info(&preset.layer(Describes::Drive))).collect()
+}
+
+/// The built-in workloads.
+pub fn workload_presets() -> Vec<PresetInfo> {
+    WORKLOADS
+        .iter()
+        .map(|preset| PresetInfo {
+            name: preset.name,
+            description: preset.line("description"),
+            source: preset.line("source"),
+        })
+        .collect()
+}
+
+/// The fio-like specification that the workload preset `name` stands for, in whatever case it is written: papers have KV1
+/// where the file is kv1. `None` if there is no such preset.
+pub fn workload_spec(name: &str) -> Option<String> {
+    WORKLOADS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).map(|preset| preset.line("spec"))
+}
+
+/// The part preset called `name`, asked for at `place`.
+pub(super) fn part(name: &str, place: &str) -> Result<&'static Preset> {
+    find(PARTS, "part", name, place, PATH)
+}
+
+/// The drive preset called `name`, asked for at `place`.
+pub(super) fn ssd(name: &str, place: &str) -> Result<&'static Preset> {
+    find(SSDS, "SSD", name, place, PATH)
+}
+
+/// The drive preset called `name` on which the file at `place` builds.
+pub(super) fn base(name: &str, place: &str) -> Result<&'static Preset> {
+    find(SSDS, "SSD preset", name, place, "")
+}
+
+/// What a name may also be.
+const PATH: &str = ", or a path with a '/' or ending in .toml";
+
+fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
+    presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+        let near = match schema::near(name, names.iter().copied()) {
+            near if near.is_empty() => ";".into(),
+            near => near,
+        };
+        let name = palimpsest_flash::units::parse::shown(name);
+        Error::input(place, format!("no {what} is called \"{name}\"{near} expected one of {}{or}", names.join(", ")))
+    })
+}
+
+impl Preset {
+    /// What the preset says. Panics if it is malformed: that is our bug.
+    pub(super) fn layer(&self, describes: Describes) -> Layer {
+        Layer::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn info(&self, layer: &Layer) -> PresetInfo {
+        let line =
+            |text: &Option<String>| text.clone().unwrap_or_else(|| panic!("{} lacks a line about it", self.file));
+        PresetInfo { name: self.name, description: line(&layer.description), source: line(&layer.source) }
+    }
+
+    fn line(&self, key: &str) -> String {
+        let document = Document::parse(self.text).unwrap_or_else(|error| panic!("{}: {error}", self.file));
+        let text = document.get(key).and_then(|item| item.as_str());
+        text.unwrap_or_else(|| panic!("{} lacks {key}", self.file)).into()
+    }
+}

@@ -1,0 +1,399 @@
+//! Tests of the configuration: presets, layers, sources, messages.
+
+use super::*;
+use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
+use palimpsest_flash::units::{GIB, Rate};
+use palimpsest_ftl_api::settings::{BlockCount, VictimPolicy};
+use palimpsest_workload::fio::{FioSource, FioSpec};
+use palimpsest_workload::request::{RequestKind, Source};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+mod llh_paper;
+mod messages;
+
+fn no_file(path: &str) -> Result<String> {
+    Err(Error::input(path, "no such file"))
+}
+
+/// A preset with overrides.
+fn preset(ssd: &str, overrides: &[&str]) -> Result<Resolved> {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    resolve(ssd, None, &overrides, &no_file)
+}
+
+/// The file my.toml with `text`.
+fn file(text: &str, overrides: &[&str]) -> Result<Resolved> {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    resolve("my.toml", None, &overrides, &|path| if path == "my.toml" { Ok(text.into()) } else { no_file(path) })
+}
+
+fn source<'a>(resolved: &'a Resolved, key: &str) -> &'a str {
+    &resolved.entry(key).unwrap().source
+}
+
+/// `FILE:LINE` of the line of a preset that starts with `start`.
+fn line_of(file: &str, start: &str) -> String {
+    let text = std::fs::read_to_string(format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
+}
+
+#[test]
+fn keys_of_other_layers_are_told() {
+    let unused = |ftl: &str| {
+        let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
+        preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()
+    };
+    let systems: Vec<&str> = palimpsest_fs::layers::ENTRIES.iter().map(|entry| entry.name).collect();
+    let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", systems));
+    assert_eq!(unused("page"), [log.clone(), space.clone()]);
+    assert_eq!(unused("sector-log"), [space]);
+    assert_eq!(unused("fs-page"), [log]);
+    assert_eq!(preset("mga-16k", &[]).unwrap().unused(), []);
+    let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
+    assert_eq!(above.unused(), [], "a file system above the layer uses it");
+}
+
+#[test]
+fn keys_of_one_layer_name_it() {
+    for key in KEYS {
+        let of_file_systems = key.split().0 == "fs";
+        assert!(!of_file_systems || !key.layers().is_empty(), "{}: {}", key.name, key.doc);
+        assert!(["ftl", "fs"].contains(&key.split().0) || key.layers().is_empty(), "{}", key.name);
+    }
+    let layers = |name| KEYS[schema::position(name).unwrap()].layers();
+    assert_eq!((layers("ftl.low_pages_first"), layers("ftl.wom")), (vec!["mga"], vec!["llh"]));
+    assert_eq!((layers("ftl.victim"), layers("ftl.read")), (vec![], vec![]));
+}
+
+#[test]
+fn every_scheme_can_be_named() {
+    use palimpsest_fs::schemes::SCHEMES;
+    let kind = KEYS[schema::position("fs.scheme").unwrap()].kind;
+    assert_eq!(kind, value::Kind::Choice(&["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]));
+    for scheme in SCHEMES {
+        let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();
+        assert_eq!(resolved.drive.ftl.fs.scheme, scheme.name);
+    }
+}
+
+#[test]
+fn a_file_system_needs_room() {
+    let refused =
+        preset("codesign-8ch", &["ftl.name=codesign", "ssd.blocks_per_plane=24", "ssd.over_provisioning=15%"]);
+    let Err(Error::Input { what, .. }) = refused else { panic!("not refused") };
+    assert!(what.contains("the file system of codesign needs") && what.contains("more spare pages"), "{what}");
+}
+
+#[test]
+fn every_preset_resolves_and_survives_being_written() {
+    assert_eq!(ssd_presets().len(), 11);
+    for info in ssd_presets() {
+        let resolved = preset(info.name, &[]).unwrap();
+        assert_eq!(resolved.drive.name, info.name);
+        let text = resolved.to_toml();
+        let again = file(&text, &[]).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        assert_eq!(again.drive, resolved.drive);
+        assert_eq!(again.to_json(), resolved.to_json());
+        assert!(!info.source.is_empty() && !info.description.contains('\n'));
+    }
+}
+
+#[test]
+fn every_part_and_workload_can_be_had() {
+    let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
+    let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "c35"];
+    assert_eq!(names, [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k"]].concat());
+    for name in names {
+        let resolved = preset("default", &[&format!("ssd.part={name}")]).unwrap();
+        assert_eq!(resolved.drive.part.name, name);
+    }
+    for info in workload_presets() {
+        let spec = workload_spec(info.name).unwrap();
+        FioSpec::parse(&spec).unwrap_or_else(|error| panic!("{}: {error}", info.name));
+    }
+    assert_eq!(workload_spec("nothing"), None);
+    assert_eq!(workload_spec("KV1"), workload_spec("kv1"));
+    assert!(workload_spec("Synth-A").is_some());
+}
+
+#[test]
+fn presets_have_the_numbers_of_their_papers() {
+    let mga = preset("mga-16k", &[]).unwrap().drive;
+    assert_eq!((mga.part.cell, mga.part.nop, mga.part.order), (CellKind::Slc, 4, ProgramOrder::Ascending));
+    assert_eq!((mga.geometry.pages_per_block, mga.geometry.blocks_per_plane), (128, 512));
+    assert_eq!((mga.part.t_read, mga.part.t_program, mga.part.t_erase), (25_000, 200_000, 1_500_000));
+    assert_eq!((mga.ftl.gc_start, mga.ftl.gc_stop), (BlockCount::Share(0.2), BlockCount::Share(0.4)));
+    let spread = preset("spread-16g", &[]).unwrap().drive;
+    assert_eq!(spread.part.t_read_words, [35_000, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000]);
+    assert_eq!(spread.part.t_dma_words, [2_500, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000]);
+    let with = |set: &str| preset("spread-16g", &[set]).unwrap().drive.ftl;
+    assert_eq!(
+        (with("sim.suspend=none").name.as_str(), with("sim.suspend=none").read.mode),
+        ("spftl", ReadMode::Spread)
+    );
+    for (layer, set, mode) in [
+        ("dma-fgm", "ftl.read=dma", ReadMode::Dma),
+        ("page-fgm", "ftl.name=page-fgm", ReadMode::Page),
+        ("subpage", "ftl.name=subpage", ReadMode::Page),
+    ] {
+        assert_eq!((with(set).name.as_str(), with(set).read.mode), (layer, mode));
+    }
+    assert_eq!(spread.geometry.pages() * u64::from(spread.geometry.page_bytes()), 16 * GIB);
+    for (name, gib) in
+        [("llh-16g", 16), ("llh-32g", 32), ("llh-64g", 64), ("llh32-16g", 16), ("llh32-32g", 32), ("llh32-64g", 64)]
+    {
+        let llh = preset(name, &[]).unwrap().drive;
+        assert_eq!(llh.geometry.planes(), 16, "{name}: banks");
+        assert_eq!(llh.geometry.pages() * u64::from(llh.geometry.page_bytes()), gib * GIB, "{name}");
+        assert_eq!(llh.part.e_erase, 192_790_000, "{name}");
+    }
+    let default = preset("default", &[]).unwrap().drive;
+    assert!((31 * GIB..33 * GIB).contains(&default.logical_bytes()), "{}", default.logical_bytes());
+    assert_eq!(default.host.link_rate, Rate(7_000_000_000));
+}
+
+#[test]
+fn logical_pages_are_the_most_that_leave_the_over_provisioning() {
+    let mut drive = preset("llh32-16g", &[]).unwrap().drive;
+    drive.geometry =
+        Geometry { channels: 1, chips_per_channel: 1, blocks_per_plane: 128, pages_per_block: 1, ..drive.geometry };
+    assert_eq!(drive.logical_pages(), 100);
+    for op in [0.0, 0.07, 0.11, 0.28, 1.0, 3.0] {
+        drive.over_provisioning = op;
+        let (physical, logical) = (128.0, drive.logical_pages() as f64);
+        assert!((physical - logical) / logical >= op && (physical - logical - 1.0) / (logical + 1.0) < op, "{op}");
+    }
+    drive.over_provisioning = 200.0;
+    assert_eq!(drive.logical_pages(), 0);
+}
+
+#[test]
+fn higher_layers_win_and_sources_are_remembered() {
+    let text = "base = \"mga-16k\"\n\n[part]\nnop = 2\n[ftl]\nvictim = \"d-choices\"\n";
+    let resolved = file(text, &["part.t_read = 30us", "host.fold=true", "ssd.over_provisioning=150%"]).unwrap();
+    assert_eq!((resolved.drive.part.nop, resolved.drive.part.t_read, resolved.drive.host.fold), (2, 30_000, true));
+    assert_eq!(resolved.drive.ftl.victim, VictimPolicy::DChoices { choices: 10 });
+    assert_eq!((resolved.drive.name.as_str(), resolved.drive.part.name.as_str()), ("my", "k9-slc-16k"));
+    assert_eq!(source(&resolved, "part.nop"), "my.toml:4");
+    assert_eq!(source(&resolved, "part.t_read"), "--set part.t_read = 30us");
+    assert_eq!(source(&resolved, "part.t_read_high"), "default, as part.t_read");
+    assert_eq!(resolved.drive.part.t_read_high, 30_000);
+    assert_eq!(source(&resolved, "part.order"), line_of("presets/parts/k9-slc-16k.toml", "order ="));
+    assert_eq!(source(&resolved, "ftl.gc_stop"), line_of("presets/ssds/mga-16k.toml", "gc_stop ="));
+    assert_eq!(source(&resolved, "sim.suspend"), "default");
+    let other = resolve("mga-8k", Some("subpage"), &[], &no_file).unwrap();
+    assert_eq!((other.drive.ftl.name.as_str(), source(&other, "ftl.name")), ("subpage", "--ftl subpage"));
+}
+
+#[test]
+fn naming_another_part_drops_what_lower_layers_said_of_it() {
+    let default = preset("default", &[]).unwrap().drive;
+    assert_eq!(default.part.pages_per_block, 264);
+    let other = preset("default", &["part.nop=3", "ssd.part=k9-slc-16k"]).unwrap().drive;
+    assert_eq!((other.part.pages_per_block, other.part.nop), (128, 3));
+    let written = preset("default", &[]).unwrap().to_toml();
+    assert_eq!(file(&written, &["ssd.part=vnand-16k"]).unwrap().drive.part.t_read, 99_000);
+}
+
+#[test]
+fn a_part_may_be_a_file_or_stand_in_the_drive() {
+    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\nt_read = \"25us\"\n\
+                t_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
+    let drive = "[ssd]\nchannels = 2\nblocks_per_plane = 64\n";
+    let read = |path: &str| match path {
+        "a/b/my.toml" => Ok(format!("{drive}part = \"parts/mine.toml\"\n")),
+        "a/b/parts/mine.toml" => Ok(part.into()),
+        _ => no_file(path),
+    };
+    let outside = resolve("a/b/my.toml", None, &[], &read).unwrap();
+    assert_eq!((outside.drive.name.as_str(), outside.drive.part.name.as_str()), ("my", "mine"));
+    assert_eq!(source(&outside, "part.t_read"), "a/b/parts/mine.toml:6");
+    let written = outside.to_toml();
+    assert_eq!(resolve("config.toml", None, &[], &|_| Ok(written.clone())).unwrap().drive, outside.drive);
+    let inside = file(&format!("{drive}{}", part.replace("description = \"mine\"\n", "")), &[]).unwrap();
+    assert_eq!(inside.drive.part.name, "my");
+    assert_eq!(inside.drive.part, Part { name: "my".into(), ..outside.drive.part });
+    assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
+}
+
+#[test]
+fn json_nests_tables_and_keeps_units() {
+    let json = preset("spread-16g", &["host.speedup=2.5"]).unwrap().to_json();
+    assert_eq!(json["name"], "spread-16g");
+    assert_eq!(json["part"]["t_read"], "99us");
+    assert_eq!(json["part"]["t_dma_words"][0], "2.5us");
+    assert_eq!(json["part"]["nop"], 1);
+    assert_eq!(json["part"]["bus_rate"], "800MB/s");
+    assert_eq!(json["ssd"]["over_provisioning"], "7%");
+    assert_eq!(json["ftl"]["gc_start"], "1 block");
+    assert_eq!(json["host"]["speedup"], 2.5);
+    assert_eq!(json["host"]["link_rate"], "unlimited");
+    assert_eq!(json["sim"]["multi_plane"], true);
+}
+
+#[test]
+fn toml_tells_meaning_and_source_of_every_key() {
+    let text = preset("mga-16k", &["part.nop=3"]).unwrap().to_toml();
+    assert!(text.starts_with("name = \"mga-16k\"\ncomplete = true\n\n[ssd]\npart = \"k9-slc-16k\" "), "{text}");
+    assert!(
+        text.contains("  # programs of a page between two erases, re-programs included [--set part.nop=3]\n"),
+        "{text}"
+    );
+    assert_eq!(text.lines().filter(|line| line.contains(" # ")).count(), KEYS.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_panics(text: String, override_text in "[a-z_.]{0,20}=?.{0,20}") {
+        let _ = file(&text, &[]);
+        let _ = preset("default", &[&override_text, &text]);
+        let _ = resolve(&text, Some(&text), &[], &no_file);
+    }
+
+    #[test]
+    fn times_and_sizes_survive(time in 0u64..=2_000_000_000, spare in 0u32..=1 << 24, op in 0.7f64..99.0, reads in 0.0..=1.0f64) {
+        let overrides = [
+            format!("part.t_read_retry={time}ns"),
+            format!("part.spare_size={spare}B"),
+            format!("ssd.over_provisioning={}", palimpsest_flash::units::parse::format_ratio(op)),
+            format!("faults.read_fail={}", palimpsest_flash::units::parse::format_ratio(reads)),
+        ];
+        let resolved = preset("mga-16k", &overrides.each_ref().map(String::as_str)).unwrap();
+        prop_assert_eq!(resolved.drive.part.t_read_retry, time);
+        prop_assert_eq!(resolved.drive.over_provisioning, op);
+        prop_assert_eq!(file(&resolved.to_toml(), &[]).unwrap().drive, resolved.drive);
+    }
+}
+
+/// What a workload preset generates: mean sizes of reads and writes in units of 4 KiB, the share of reads, and that of
+/// requests of 4 KiB, the last two in percent.
+fn generated(name: &str, seed: u64) -> [f64; 4] {
+    let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
+    let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
+    let (mut count, mut sectors, mut small) = ([0u64; 2], [0u64; 2], 0u64);
+    while let Some(request) = source.next_request().unwrap() {
+        let direction = usize::from(request.kind == RequestKind::Write);
+        count[direction] += 1;
+        sectors[direction] += u64::from(request.sectors);
+        small += u64::from(request.sectors == 8);
+    }
+    let mean = |direction: usize| sectors[direction] as f64 / 8.0 / count[direction] as f64;
+    let percent = |part: u64| 100.0 * part as f64 / (count[0] + count[1]) as f64;
+    [mean(0), mean(1), percent(count[0]), percent(small)]
+}
+
+/// Table II of the MGA paper, within 2 %.
+#[test]
+fn workloads_of_the_mga_paper_have_the_statistics_of_its_table() {
+    let table = [
+        ("cfs", 23.90, 81.99, 90.6, None),
+        ("radius", 210.67, 22.51, 8.1, None),
+        ("ads", 63.80, 11.28, 86.7, None),
+        ("trade", 3.23, 5.91, 18.8, None),
+        ("synth-a", 1.0, 1.0, 40.8, Some(100.0)),
+        ("synth-b", 6.58, 5.38, 45.5, Some(50.0)),
+    ];
+    for (name, read, write, reads, small) in table {
+        let near = |what: &str, own: f64, table: f64| {
+            assert!((own / table - 1.0).abs() < 0.02, "{name}, {what}: {own} against {table}");
+        };
+        for seed in 1..=3 {
+            let [own_read, own_write, own_reads, own_small] = generated(name, seed);
+            near("mean read", own_read, read);
+            near("mean write", own_write, write);
+            near("reads", own_reads, reads);
+            near("writes", 100.0 - own_reads, 100.0 - reads);
+            if let Some(small) = small {
+                near("requests of 4 KiB", own_small, small);
+            }
+        }
+    }
+}
+
+/// Sec. IV of the co-design paper, within 2 %; every request lies in the file that it names.
+#[test]
+fn workloads_of_the_codesign_paper_have_its_statistics() {
+    let paper =
+        [("livemaps", 64.4, 49.1), ("exchange", 32.1, 20.2), ("development", 95.9, 24.2), ("msnstorage", 64.6, 9.99)];
+    for (name, reads, kib) in paper {
+        for seed in 1..=3 {
+            let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
+            let mut source = FioSource::new(&spec, 1 << 31, seed).unwrap();
+            let mut files: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+            while let Some(piece) = source.next_of_layout() {
+                let end = piece.sector + u64::from(piece.sectors);
+                let file = files.entry(piece.stream).or_insert((piece.sector, piece.sector));
+                assert_eq!(file.1, piece.sector, "{name}: files are written in order");
+                file.1 = end;
+            }
+            assert!(files.len() > 1000, "{name}: {} files", files.len());
+            let (mut count, mut sectors) = ([0.0f64; 2], 0u64);
+            while let Some(request) = source.next_request().unwrap() {
+                count[usize::from(request.kind == RequestKind::Write)] += 1.0;
+                sectors += u64::from(request.sectors);
+                let (first, end) = files[&request.stream];
+                assert!(first <= request.sector && request.sector + u64::from(request.sectors) <= end, "{name}");
+            }
+            let total = count[0] + count[1];
+            let (own_reads, own_kib) = (100.0 * count[0] / total, sectors as f64 / 2.0 / total);
+            assert!((own_kib / kib - 1.0).abs() < 0.02, "{name}: mean request of {own_kib} KiB against {kib}");
+            assert!((own_reads / reads - 1.0).abs() < 0.02, "{name}: {own_reads} % reads against {reads}");
+        }
+    }
+}
+
+/// Requests of a workload preset: how many reads and writes there are of each size in bytes.
+fn sizes(name: &str, seed: u64) -> [BTreeMap<u64, u64>; 2] {
+    let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
+    let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    while let Some(request) = source.next_request().unwrap() {
+        let direction = usize::from(request.kind == RequestKind::Write);
+        *counts[direction].entry(u64::from(request.sectors) * 512).or_default() += 1;
+    }
+    counts
+}
+
+/// Table II and Fig. 1 of the SPREAD paper: shares within 2 %, and what it bounds on the right side of the bound.
+#[test]
+fn workloads_of_the_spread_paper_have_its_statistics() {
+    const ALL: u64 = u64::MAX;
+    for seed in 1..=3 {
+        let percent = |name: &str, direction: usize, least: u64, most: u64| {
+            let counts = sizes(name, seed);
+            let of =
+                |direction: usize| counts[direction].range(least..=most).map(|(_, count)| count).sum::<u64>() as f64;
+            100.0 * of(direction) / counts[direction].values().sum::<u64>() as f64
+        };
+        let reads = |name: &str| {
+            let [reads, writes] = sizes(name, seed).map(|counts| counts.values().sum::<u64>() as f64);
+            100.0 * reads / (reads + writes)
+        };
+        let near = |what: &str, own: f64, paper: f64| {
+            assert!((own / paper - 1.0).abs() < 0.02, "{what}: {own} against {paper}");
+        };
+        for name in ["kv1", "kv2", "gr1", "su", "kv", "grp"] {
+            assert_eq!(reads(name), 100.0, "{name} is read only");
+        }
+        for name in ["kv1", "kv2"] {
+            assert!(percent(name, 0, 0, 1024) > 90.0, "{name}: values below 1 KB");
+        }
+        assert!(percent("gr1", 0, 0, 4096) > 99.0, "gr1: lists below 4 KB");
+        assert!(percent("kv", 0, 2048, 2048) > 90.0, "kv: reads of 2 KB");
+        near("grp, 4 KB to 8 KB", percent("grp", 0, 4096, 4096) / percent("grp", 0, 8192, 8192), 1.5);
+        near("grp, both", percent("grp", 0, 4096, 8192), 100.0);
+        for (name, paper) in [("prj", 90.0), ("usr", 70.0), ("stg", 30.0)] {
+            near(&format!("{name}, reads"), reads(name), paper);
+            near(&format!("{name}, writes"), 100.0 - reads(name), 100.0 - paper);
+            near(&format!("{name}, writes of 4 KB"), percent(name, 1, 0, 4096), 100.0);
+        }
+        near("prj, 4 KB", percent("prj", 0, 4096, 4096), 50.0);
+        near("prj, 16 KB", percent("prj", 0, 16_384, ALL), 50.0);
+        for name in ["su", "usr", "stg"] {
+            assert_eq!(percent(name, 0, 16_384, 16_384), 100.0, "{name}: reads of 16 KB");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The laboratory: from a configuration and a workload to a result. It does no I/O and knows no wall clock.
+//!
+//! The crates below it, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. Their modules are gathered here, so
+//! that programs and tests need this crate only.
+
+pub mod config;
+pub mod metrics;
+pub mod run;
+
+pub use palimpsest_flash::{error, geometry, nand, prefetch, rng, units};
+pub use palimpsest_ftl::log;
+pub use palimpsest_ftl_api::plan;
+pub use palimpsest_sim::{self as sim, observe};
+pub use palimpsest_wom as wom;
+
+/// Translation layers.
+pub mod ftl {
+    pub use palimpsest_ftl::layers::*;
+    pub use palimpsest_ftl::*;
+    pub use palimpsest_ftl_api::*;
+}
+
+/// The host: workloads, file systems, and the host's own view of its data.
+pub mod host {
+    pub use crate::layers::{find_layer, layers};
+    pub use palimpsest_fs as fs;
+    pub use palimpsest_sim::shadow;
+    pub use palimpsest_workload::*;
+}
+
+pub mod layers;
+
+/// The code of the guide is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-an-ftl.md")]
+pub struct Guide;

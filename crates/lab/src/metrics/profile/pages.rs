@@ -1,0 +1,168 @@
+//! How often each page is read and written: footprint, overwrites and hot share, in bounded memory.
+//!
+//! Counters are kept for every page until there are [`MOST_PAGES`]; then for the half of all pages whose hash says so,
+//! then for a quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST
+//! 2015). Which pages those are depends on their numbers alone, so that what is kept of a page is exact; sizes are scaled
+//! up, and shares are those of the sample.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use serde::Serialize;
+
+use super::PAGE_BYTES;
+use palimpsest_flash::rng::mix;
+
+/// Most pages that have counters: 8 GiB of footprint, in some 64 MiB of memory.
+pub const MOST_PAGES: usize = 1 << 21;
+
+/// Points of a curve, less one.
+const CURVE_STEPS: u64 = 50;
+
+/// Reads and writes of a page.
+type Counts = [u32; 2];
+
+/// Counters of pages.
+#[derive(Debug)]
+pub struct Pages {
+    // Aggregated only after sorting: its order has no part in any result.
+    counts: HashMap<u64, Counts, BuildHasherDefault<PageHasher>>,
+    /// One of 2^so many pages has counters.
+    halvings: u32,
+    most: usize,
+    touches: [u64; 2],
+}
+
+/// Footprint, overwrites and hot share, in pages of 4 KiB.
+#[derive(Debug, Clone, Serialize)]
+pub struct Locality {
+    /// One where every page was counted; else the share of the pages that the figures were estimated from.
+    pub sampled_share: f64,
+    /// Bytes of the distinct pages read or written.
+    pub footprint_bytes: u64,
+    /// Bytes of the distinct pages read.
+    pub read_footprint_bytes: u64,
+    /// Bytes of the distinct pages written.
+    pub write_footprint_bytes: u64,
+    /// Pages written over distinct pages written; null without writes.
+    pub writes_per_page: Option<f64>,
+    /// Share of the page writes that go to a page written before.
+    pub overwrite_ratio: Option<f64>,
+    /// Share of the page writes that go to the fifth of the written pages written most.
+    pub hot_write_ratio: Option<f64>,
+    /// Share of the page reads that go to the fifth of the read pages read most.
+    pub hot_read_ratio: Option<f64>,
+    /// Share of the page writes that go to the most written pages, by their share of the written pages in steps of 2 %
+    /// from 0 to all.
+    pub write_curve: Vec<f64>,
+    /// The same for reads.
+    pub read_curve: Vec<f64>,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Pages::up_to(MOST_PAGES)
+    }
+}
+
+impl Pages {
+    /// Counters of at most `most` pages.
+    pub fn up_to(most: usize) -> Pages {
+        Pages { counts: HashMap::default(), halvings: 0, most, touches: [0; 2] }
+    }
+
+    /// Counts a read (`kind` 0) or a write (1) of the pages from `first` to before `end`.
+    pub fn add(&mut self, first: u64, end: u64, kind: usize) {
+        self.touches[kind] += end - first;
+        for page in first..end {
+            if is_sampled(page, self.halvings) {
+                let count = &mut self.counts.entry(page).or_default()[kind];
+                *count = count.saturating_add(1);
+            }
+        }
+        while self.counts.len() > self.most {
+            self.halvings += 1;
+            let halvings = self.halvings;
+            self.counts.retain(|&page, _| is_sampled(page, halvings));
+        }
+    }
+
+    /// The figures.
+    pub fn locality(&self) -> Locality {
+        let [reads, writes] = [0, 1].map(|kind| {
+            let mut counts: Vec<u32> = self.counts.values().map(|counts| counts[kind]).filter(|&n| n > 0).collect();
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            counts
+        });
+        let bytes = |pages: usize| (pages as u64 * PAGE_BYTES) << self.halvings;
+        let total: u64 = writes.iter().map(|&count| u64::from(count)).sum();
+        let some = |value: f64| (!writes.is_empty()).then_some(value);
+        Locality {
+            sampled_share: 1.0 / (1u64 << self.halvings) as f64,
+            footprint_bytes: bytes(self.counts.len()),
+            read_footprint_bytes: bytes(reads.len()),
+            write_footprint_bytes: bytes(writes.len()),
+            writes_per_page: some(total as f64 / writes.len() as f64),
+            overwrite_ratio: some((total - writes.len() as u64) as f64 / total as f64),
+            hot_write_ratio: hot(&writes),
+            hot_read_ratio: hot(&reads),
+            write_curve: curve(&writes),
+            read_curve: curve(&reads),
+        }
+    }
+
+    /// Pages read and written, each as often as it was.
+    pub fn touches(&self) -> [u64; 2] {
+        self.touches
+    }
+}
+
+#[inline]
+fn is_sampled(page: u64, halvings: u32) -> bool {
+    halvings == 0 || mix(page) >> (64 - halvings) == 0
+}
+
+/// The share of the largest fifth (rounded up) of the counts, which come in falling order.
+fn hot(counts: &[u32]) -> Option<f64> {
+    let sum = |counts: &[u32]| counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+    let fifth = counts.len().div_ceil(5);
+    (!counts.is_empty()).then(|| sum(&counts[..fifth]) as f64 / sum(counts) as f64)
+}
+
+/// Shares of the sum that the largest counts have, in equal steps of their number.
+fn curve(counts: &[u32]) -> Vec<f64> {
+    let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    if total == 0 {
+        return Vec::new();
+    }
+    let (mut sum, mut taken) = (0u64, 0usize);
+    let point = |step: u64| {
+        let upto = (counts.len() as u64 * step / CURVE_STEPS) as usize;
+        sum += counts[taken..upto].iter().map(|&count| u64::from(count)).sum::<u64>();
+        taken = upto;
+        sum as f64 / total as f64
+    };
+    (0..=CURVE_STEPS).map(point).collect()
+}
+
+/// A hash of page numbers that differs from the one that samples them.
+#[derive(Debug, Default)]
+pub struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = mix(self.0 ^ value ^ SALT);
+    }
+}

@@ -1,0 +1,262 @@
+//! What a run measures while it goes on: latencies, and a time series of bounded length.
+
+use super::histogram::Histogram;
+use super::tail::Tail;
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::units::Nanos;
+use palimpsest_sim::observe::Observer;
+use serde::Serialize;
+
+/// The series never has more windows than this; when it would, windows are joined in pairs.
+const MOST_WINDOWS: usize = 512;
+const FIRST_WINDOW: Nanos = 100_000;
+
+/// What flash has done up to some moment, for the series.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlashTotals {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Page programs of cleaning and merging.
+    pub gc_programs: u64,
+    /// Erases.
+    pub erases: u64,
+    /// Bytes of data programmed.
+    pub data_bytes: u64,
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Window {
+    requests: u64,
+    bytes: u64,
+    reads: u64,
+    read_sum: u64,
+    writes: u64,
+    write_sum: u64,
+    /// Request-nanoseconds that requests were outstanding in this window; kept with percentiles only.
+    outstanding: u64,
+    max: Nanos,
+    flash: FlashTotals,
+    read_tail: Tail,
+    write_tail: Tail,
+}
+
+/// Latencies by kind, collections, and the time series.
+pub struct Recorder {
+    /// Latencies of all requests.
+    pub all: Histogram,
+    /// Latencies of reads.
+    pub read: Histogram,
+    /// Latencies of writes.
+    pub write: Histogram,
+    /// Times of collections.
+    pub collections: Histogram,
+    start: Nanos,
+    window: Nanos,
+    windows: Vec<Window>,
+    sampled: FlashTotals,
+    next_sample: Nanos,
+    last_completion: Nanos,
+    /// Whether windows have percentiles, and the requests outstanding in them.
+    percentiles: bool,
+}
+
+impl Recorder {
+    /// An empty recorder that begins at `start`, when flash had done `totals`; `percentiles` says whether each window has its own.
+    pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
+        Recorder {
+            all: Histogram::new(),
+            read: Histogram::new(),
+            write: Histogram::new(),
+            collections: Histogram::new(),
+            start,
+            window: FIRST_WINDOW,
+            windows: Vec::new(),
+            sampled: totals,
+            next_sample: start + FIRST_WINDOW,
+            last_completion: start,
+            percentiles,
+        }
+    }
+
+    fn window_at(&mut self, now: Nanos) -> &mut Window {
+        while (now - self.start) / self.window >= MOST_WINDOWS as u64 {
+            self.join_pairs();
+        }
+        let index = ((now - self.start) / self.window) as usize;
+        if index >= self.windows.len() {
+            self.windows.resize_with(index + 1, Window::default);
+        }
+        &mut self.windows[index]
+    }
+
+    fn join_pairs(&mut self) {
+        for pair in self.windows.chunks_mut(2) {
+            if let [one, two] = pair {
+                one.requests += two.requests;
+                one.bytes += two.bytes;
+                one.reads += two.reads;
+                one.read_sum += two.read_sum;
+                one.writes += two.writes;
+                one.write_sum += two.write_sum;
+                one.outstanding += two.outstanding;
+                one.max = one.max.max(two.max);
+                one.flash = add(one.flash, two.flash);
+                one.read_tail.merge(&two.read_tail);
+                one.write_tail.merge(&two.write_tail);
+            }
+        }
+        let mut index = 0;
+        self.windows.retain(|_| {
+            index += 1;
+            index % 2 == 1
+        });
+        self.window *= 2;
+    }
+
+    /// When the last request completed; the start where none did.
+    pub fn last_completion(&self) -> Nanos {
+        self.last_completion
+    }
+
+    /// From when on [`Self::sample`] should be called again.
+    #[inline]
+    pub fn next_sample(&self) -> Nanos {
+        self.next_sample
+    }
+
+    /// Books what flash has done since the last sample to the window of `now`.
+    pub fn sample(&mut self, now: Nanos, totals: FlashTotals) {
+        let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
+        let window = self.window_at(now);
+        window.flash = add(window.flash, done);
+        self.next_sample = now + self.window;
+    }
+
+    /// Mean of the requests outstanding in a window. The last one ends with the last completion.
+    fn outstanding(&self, index: u64, window: &Window) -> f64 {
+        let length = self.window.min((self.last_completion - self.start).saturating_sub(index * self.window));
+        window.outstanding as f64 / length.max(1) as f64
+    }
+
+    /// Books a request that was outstanding for `latency` up to `now` to the windows in which it was.
+    fn note_outstanding(&mut self, latency: Nanos, now: Nanos) {
+        let mut end = now - self.start;
+        let begin = end.saturating_sub(latency);
+        while end > begin {
+            let index = (end - 1) / self.window;
+            let from = begin.max(index * self.window);
+            self.windows[index as usize].outstanding += end - from;
+            end = from;
+        }
+    }
+
+    /// The time series.
+    pub fn series(&self) -> Series {
+        let mean = |sum: u64, count: u64| sum.checked_div(count);
+        let column = |value: fn(&Window) -> u64| self.windows.iter().map(value).collect::<Vec<u64>>();
+        Series {
+            window_ns: self.window,
+            start_ns: (0..self.windows.len() as u64).map(|index| index * self.window).collect(),
+            requests: column(|window| window.requests),
+            bytes: column(|window| window.bytes),
+            read_mean_ns: self.windows.iter().map(|window| mean(window.read_sum, window.reads)).collect(),
+            write_mean_ns: self.windows.iter().map(|window| mean(window.write_sum, window.writes)).collect(),
+            read_p99_ns: self.windows.iter().map(|window| window.read_tail.p99()).collect(),
+            write_p99_ns: self.windows.iter().map(|window| window.write_tail.p99()).collect(),
+            max_ns: column(|window| window.max),
+            outstanding: (0..).zip(&self.windows).map(|(index, window)| self.outstanding(index, window)).collect(),
+            programs: column(|window| window.flash.programs),
+            reads: column(|window| window.flash.reads),
+            erases: column(|window| window.flash.erases),
+            gc_programs: column(|window| window.flash.gc_programs),
+            write_amplification: self
+                .windows
+                .iter()
+                .map(|window| window.flash)
+                .map(|flash| (flash.host_bytes > 0).then(|| flash.data_bytes as f64 / flash.host_bytes as f64))
+                .collect(),
+        }
+    }
+}
+
+fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
+    FlashTotals {
+        reads: one.reads + two.reads,
+        programs: one.programs + two.programs,
+        gc_programs: one.gc_programs + two.gc_programs,
+        erases: one.erases + two.erases,
+        data_bytes: one.data_bytes + two.data_bytes,
+        host_bytes: one.host_bytes + two.host_bytes,
+    }
+}
+
+pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
+    FlashTotals {
+        reads: later.reads - earlier.reads,
+        programs: later.programs - earlier.programs,
+        gc_programs: later.gc_programs - earlier.gc_programs,
+        erases: later.erases - earlier.erases,
+        data_bytes: later.data_bytes - earlier.data_bytes,
+        host_bytes: later.host_bytes - earlier.host_bytes,
+    }
+}
+
+impl Observer for Recorder {
+    #[inline]
+    fn request_completed(&mut self, kind: RequestKind, bytes: u64, latency: Nanos, now: Nanos) {
+        self.all.record(latency);
+        self.last_completion = now;
+        match kind {
+            RequestKind::Read => self.read.record(latency),
+            RequestKind::Write => self.write.record(latency),
+            _ => {}
+        }
+        let percentiles = self.percentiles;
+        let window = self.window_at(now);
+        window.requests += 1;
+        window.bytes += bytes;
+        window.max = window.max.max(latency);
+        match kind {
+            RequestKind::Read if percentiles => window.read_tail.record(latency),
+            RequestKind::Write if percentiles => window.write_tail.record(latency),
+            _ => {}
+        }
+        match kind {
+            RequestKind::Read => (window.reads, window.read_sum) = (window.reads + 1, window.read_sum + latency),
+            RequestKind::Write => (window.writes, window.write_sum) = (window.writes + 1, window.write_sum + latency),
+            _ => {}
+        }
+        if percentiles {
+            self.note_outstanding(latency, now);
+        }
+    }
+
+    fn collection_ended(&mut self, took: Nanos) {
+        self.collections.record(took);
+    }
+}
+
+/// The time series of a run, one entry a window.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names say it; they are the keys of the series' JSON")]
+pub struct Series {
+    pub window_ns: Nanos,
+    pub start_ns: Vec<Nanos>,
+    pub requests: Vec<u64>,
+    pub bytes: Vec<u64>,
+    pub read_mean_ns: Vec<Option<Nanos>>,
+    pub write_mean_ns: Vec<Option<Nanos>>,
+    pub read_p99_ns: Vec<Option<Nanos>>,
+    pub write_p99_ns: Vec<Option<Nanos>>,
+    pub max_ns: Vec<Nanos>,
+    pub outstanding: Vec<f64>,
+    pub programs: Vec<u64>,
+    pub reads: Vec<u64>,
+    pub erases: Vec<u64>,
+    pub gc_programs: Vec<u64>,
+    pub write_amplification: Vec<Option<f64>>,
+}

@@ -1,0 +1,330 @@
+//! States of all blocks over a run: a bounded number of snapshots, evenly over its requests.
+//!
+//! The clock is the number of measured requests, which every fidelity has; each snapshot says what the simulated time was. A
+//! layer plans a request when it is submitted: a snapshot shows flash as it is planned by then, some of which the engine has
+//! yet to do. Of a large drive, neighbouring blocks of a plane share a cell, and where there are more planes than cells,
+//! neighbouring planes do. Where the length of the run is not known the distance of snapshots doubles as it gets longer.
+//! Ignored: what happens between two snapshots.
+
+use super::recorder::{FlashTotals, subtract};
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::Nand;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::Ftl;
+use serde::Serialize;
+
+/// There are fewer snapshots than this.
+const MOST_SNAPSHOTS: usize = 64;
+/// There are no more cells than this.
+const MOST_CELLS: u32 = 2048;
+/// Requests between snapshots at first, where nobody knows how many there will be.
+const FIRST_INTERVAL: u64 = 256;
+
+/// States of a block, in the order in which a cell counts them.
+pub const STATES: [&str; 6] = ["free", "open", "partial", "full", "reused", "bad"];
+
+const FREE: usize = 0;
+const OPEN: usize = 1;
+/// Every page is programmed, and some of their subpages are not: they may take another program.
+const PARTIAL: usize = 2;
+const FULL: usize = 3;
+/// Low pages were programmed again over data.
+const REUSED: usize = 4;
+const BAD: usize = 5;
+
+/// Blocks that are shown as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Cell {
+    /// Blocks in each of [`STATES`].
+    blocks: [u32; STATES.len()],
+    programmed_subpages: u64,
+    valid_subpages: u64,
+    erases: u64,
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    requests: u64,
+    time: Nanos,
+    totals: FlashTotals,
+    cells: Vec<Cell>,
+}
+
+/// Which blocks make a cell: rows of planes in the order channel, die, plane; columns of blocks in the order of their number.
+#[derive(Debug, Clone)]
+struct Grid {
+    geometry: Geometry,
+    planes_per_row: u32,
+    blocks_per_cell: u32,
+    columns: u32,
+    /// The row of each plane.
+    rows: Vec<u32>,
+}
+
+impl Grid {
+    fn new(geometry: &Geometry) -> Self {
+        let planes = geometry.planes();
+        let planes_per_row = planes.div_ceil(MOST_CELLS);
+        let rows = planes.div_ceil(planes_per_row);
+        let blocks_per_cell = geometry.blocks_per_plane.div_ceil((MOST_CELLS / rows).min(geometry.blocks_per_plane));
+        let mut order: Vec<u32> = (0..planes).collect();
+        order.sort_by_key(|&plane| {
+            let die = geometry.die_of_plane(plane);
+            (geometry.channel_of_die(die), die, plane)
+        });
+        let mut row_of = vec![0; planes as usize];
+        (0..).zip(&order).for_each(|(place, &plane)| row_of[plane as usize] = place / planes_per_row);
+        Grid {
+            geometry: *geometry,
+            planes_per_row,
+            blocks_per_cell,
+            columns: geometry.blocks_per_plane.div_ceil(blocks_per_cell),
+            rows: row_of,
+        }
+    }
+
+    fn cells(&self) -> usize {
+        (self.rows.len() as u32).div_ceil(self.planes_per_row) as usize * self.columns as usize
+    }
+
+    fn cell_of(&self, block: u32) -> usize {
+        let row = self.rows[self.geometry.plane_of_block(block) as usize];
+        (row * self.columns + block % self.geometry.blocks_per_plane / self.blocks_per_cell) as usize
+    }
+}
+
+/// The snapshots of a run.
+#[derive(Debug)]
+pub struct Snapshots {
+    grid: Grid,
+    interval: u64,
+    next: u64,
+    taken: Vec<Snapshot>,
+    /// Whether the layer tells what is valid.
+    validity: bool,
+    valid: Vec<u32>,
+}
+
+impl Snapshots {
+    /// None yet, of a drive of `geometry`.
+    pub fn new(geometry: &Geometry) -> Self {
+        Snapshots {
+            grid: Grid::new(geometry),
+            interval: FIRST_INTERVAL,
+            next: 0,
+            taken: Vec::new(),
+            validity: true,
+            valid: vec![0; geometry.blocks() as usize],
+        }
+    }
+
+    /// There will be `requests` of them, as far as anybody knows; 0: nobody does.
+    pub fn expect(&mut self, requests: u64) {
+        if requests > 0 {
+            self.interval = requests.div_ceil(MOST_SNAPSHOTS as u64 - 3);
+        }
+    }
+
+    /// After how many requests [`Self::take`] should be called next.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Looks at every block after `requests` requests.
+    pub fn take(&mut self, requests: u64, time: Nanos, totals: FlashTotals, nand: &Nand, ftl: &dyn Ftl) {
+        let cells = self.look(nand, ftl);
+        self.keep(Snapshot { requests, time, totals, cells });
+    }
+
+    /// Keeps a snapshot, instead of one after equally many requests; where there are too many, every second one goes.
+    fn keep(&mut self, snapshot: Snapshot) {
+        let requests = snapshot.requests;
+        if self.taken.last().is_some_and(|last| last.requests == requests) {
+            self.taken.pop();
+        }
+        self.taken.push(snapshot);
+        if self.taken.len() == MOST_SNAPSHOTS - 1 {
+            let mut index = 0;
+            self.taken.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.interval *= 2;
+        }
+        self.next = requests + self.interval;
+    }
+
+    fn look(&mut self, nand: &Nand, ftl: &dyn Ftl) -> Vec<Cell> {
+        self.valid.fill(0);
+        self.validity = ftl.count_valid(&mut self.valid);
+        let mut cells = vec![Cell::default(); self.grid.cells()];
+        for (block, &valid) in (0..).zip(&self.valid) {
+            let cell = &mut cells[self.grid.cell_of(block)];
+            let fill = nand.fill(block);
+            let geometry = &self.grid.geometry;
+            let state = match () {
+                () if nand.is_bad(block) => BAD,
+                () if fill.pages == 0 => FREE,
+                () if fill.reused => REUSED,
+                () if fill.pages < geometry.pages_per_block => OPEN,
+                () if fill.subpages < geometry.subpages_per_block() => PARTIAL,
+                () => FULL,
+            };
+            cell.blocks[state] += 1;
+            cell.programmed_subpages += u64::from(fill.subpages);
+            cell.valid_subpages += u64::from(valid);
+            cell.erases += u64::from(nand.erases(block));
+        }
+        cells
+    }
+
+    /// What was seen, snapshot by snapshot.
+    pub fn series(&self) -> BlockSeries {
+        let geometry = &self.grid.geometry;
+        let before = self.taken.first().map_or(FlashTotals::default(), |first| first.totals);
+        let totals: Vec<FlashTotals> = self.taken.iter().map(|snapshot| subtract(snapshot.totals, before)).collect();
+        let column = |value: fn(&FlashTotals) -> u64| totals.iter().map(value).collect::<Vec<u64>>();
+        let (mut first_block, mut blocks) = (vec![u32::MAX; self.grid.cells()], vec![0; self.grid.cells()]);
+        for block in 0..geometry.blocks() {
+            let cell = self.grid.cell_of(block);
+            first_block[cell] = block.min(first_block[cell]);
+            blocks[cell] += 1;
+        }
+        let share =
+            |part: u64, cell: usize| part as f64 / (f64::from(geometry.subpages_per_block()) * f64::from(blocks[cell]));
+        let rounded = |share: f64| (share * 1e4).round() / 1e4;
+        let cells = || self.taken.iter().flat_map(|snapshot| snapshot.cells.iter().enumerate());
+        BlockSeries {
+            columns: self.grid.columns,
+            channel: first_block.iter().map(|&block| geometry.channel_of_die(die_of(geometry, block))).collect(),
+            die: first_block.iter().map(|&block| die_of(geometry, block)).collect(),
+            plane: first_block.iter().map(|&block| geometry.plane_of_block(block)).collect(),
+            requests: self.taken.iter().map(|snapshot| snapshot.requests).collect(),
+            time_ns: self.taken.iter().map(|snapshot| snapshot.time).collect(),
+            reads: column(|totals| totals.reads),
+            programs: column(|totals| totals.programs),
+            gc_programs: column(|totals| totals.gc_programs),
+            flash_erases: column(|totals| totals.erases),
+            data_bytes: column(|totals| totals.data_bytes),
+            host_bytes: column(|totals| totals.host_bytes),
+            states: STATES.to_vec(),
+            counts: (0..STATES.len()).map(|state| cells().map(|(_, cell)| cell.blocks[state]).collect()).collect(),
+            programmed: cells().map(|(index, cell)| rounded(share(cell.programmed_subpages, index))).collect(),
+            valid: self
+                .validity
+                .then(|| cells().map(|(index, cell)| rounded(share(cell.valid_subpages, index))).collect()),
+            erases: cells().map(|(index, cell)| cell.erases as f64 / f64::from(blocks[index])).collect(),
+            first_block,
+            blocks,
+        }
+    }
+}
+
+fn die_of(geometry: &Geometry, block: u32) -> u32 {
+    geometry.die_of_plane(geometry.plane_of_block(block))
+}
+
+/// States of blocks over a run. Lists are by cell, by snapshot, or by cell of each snapshot, the cells of the first first.
+#[derive(Debug, Clone, Serialize)]
+pub struct BlockSeries {
+    /// Cells of a row of planes.
+    pub columns: u32,
+    /// By cell: its channel, or the first where it has several; so with the next two.
+    pub channel: Vec<u32>,
+    /// By cell: its die.
+    pub die: Vec<u32>,
+    /// By cell: its plane.
+    pub plane: Vec<u32>,
+    /// By cell: its first block.
+    pub first_block: Vec<u32>,
+    /// By cell: how many blocks it has.
+    pub blocks: Vec<u32>,
+    /// By snapshot: measured requests submitted before it.
+    pub requests: Vec<u64>,
+    /// By snapshot: simulated time since the measurement began.
+    pub time_ns: Vec<Nanos>,
+    /// By snapshot: page reads since then; so with the next five.
+    pub reads: Vec<u64>,
+    /// By snapshot: page programs.
+    pub programs: Vec<u64>,
+    /// By snapshot: page programs of cleaning and merging.
+    pub gc_programs: Vec<u64>,
+    /// By snapshot: erases.
+    pub flash_erases: Vec<u64>,
+    /// By snapshot: bytes of data programmed.
+    pub data_bytes: Vec<u64>,
+    /// By snapshot: bytes that the host wrote.
+    pub host_bytes: Vec<u64>,
+    /// Names of the states.
+    pub states: Vec<&'static str>,
+    /// By state, and cell of each snapshot: blocks in that state.
+    pub counts: Vec<Vec<u32>>,
+    /// By cell of each snapshot: share of its subpages that is programmed.
+    pub programmed: Vec<f64>,
+    /// By cell of each snapshot: share of its subpages that is valid; null where the layer does not tell.
+    pub valid: Option<Vec<f64>>,
+    /// By cell of each snapshot: mean erases of its blocks since the drive was new.
+    pub erases: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(channels: u32, dies_per_chip: u32, planes_per_die: u32, blocks_per_plane: u32) -> Geometry {
+        Geometry {
+            channels,
+            chips_per_channel: 1,
+            dies_per_chip,
+            planes_per_die,
+            blocks_per_plane,
+            pages_per_block: 8,
+            subpages_per_page: 4,
+            subpage_bytes: 4096,
+        }
+    }
+
+    #[test]
+    fn every_block_has_one_cell_in_the_order_of_its_address() {
+        for geometry in [geometry(2, 2, 2, 8), geometry(8, 4, 4, 1000), geometry(64, 8, 8, 3), geometry(1, 1, 1, 1)] {
+            let grid = Grid::new(&geometry);
+            assert!(grid.cells() <= MOST_CELLS as usize, "{geometry:?}: {}", grid.cells());
+            let mut seen = vec![0; grid.cells()];
+            (0..geometry.blocks()).for_each(|block| seen[grid.cell_of(block)] += 1);
+            let most = grid.planes_per_row * grid.blocks_per_cell;
+            assert!(seen.iter().all(|&blocks| 0 < blocks && blocks <= most), "{geometry:?}");
+        }
+        let grid = Grid::new(&geometry(2, 2, 2, 8));
+        // Planes are numbered over channels first; rows are channel 0 (dies 0 and 2), then channel 1 (dies 1 and 3).
+        assert_eq!(grid.rows, [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!((grid.cell_of(0), grid.cell_of(7), grid.cell_of(8)), (0, 7, 32));
+    }
+
+    fn drive(snapshots: &mut Snapshots, requests: u64) -> Vec<u64> {
+        let at = |requests| Snapshot { requests, time: 0, totals: FlashTotals::default(), cells: Vec::new() };
+        for done in 0..=requests {
+            if done == 0 || done == requests || done == snapshots.next() {
+                snapshots.keep(at(done));
+            }
+        }
+        snapshots.taken.iter().map(|snapshot| snapshot.requests).collect()
+    }
+
+    #[test]
+    fn snapshots_are_few_and_even_whatever_is_expected() {
+        for (expected, requests) in
+            [(1000, 1000), (61, 61), (7, 7), (0, 100), (0, 1_000_000), (100, 90_000), (9000, 40)]
+        {
+            let mut snapshots = Snapshots::new(&geometry(1, 1, 1, 1));
+            snapshots.expect(expected);
+            let taken = drive(&mut snapshots, requests);
+            assert!(taken.len() < MOST_SNAPSHOTS, "{expected}: {taken:?}");
+            assert!(taken.len() >= 20 || requests < 100 * FIRST_INTERVAL, "{expected}: {taken:?}");
+            assert_eq!((taken[0], *taken.last().unwrap()), (0, requests));
+            let gaps: Vec<u64> = taken.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let (last, regular) = gaps.split_last().unwrap();
+            assert!(regular.iter().all(|&gap| gap == snapshots.interval), "{expected}: {taken:?}");
+            assert!(*last <= snapshots.interval, "{expected}: {taken:?}");
+        }
+    }
+}

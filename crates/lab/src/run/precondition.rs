@@ -1,0 +1,227 @@
+//! Bringing a drive into a state worth measuring, at count fidelity: fast, and always with an end.
+//!
+//! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites what was filled, so many
+//! times its size, in units of the map at uniform random addresses; `bs:64KiB` fills with writes of that size instead of units
+//! of the map, for layers that tell hot writes by their size; `steady` fills the whole drive and overwrites it at random until
+//! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
+//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), as it lays them out.
+
+use super::{Phase, Session};
+use crate::metrics::report;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_flash::units::parse::{format_bytes, parse_bytes};
+use palimpsest_sim::device::Command;
+use palimpsest_workload::request::Source;
+
+/// What to do before the measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Precondition {
+    /// Nothing: the drive is new.
+    None,
+    /// Fill a share of the drive, then overwrite it so many times at random.
+    Fill {
+        /// Share of the logical space.
+        share: f64,
+        /// Random overwrites, in multiples of what was filled.
+        random: f64,
+        /// Bytes of a write that fills; 0: a unit of the map.
+        write_bytes: u64,
+    },
+    /// Overwrite at random until the write amplification is steady.
+    Steady,
+    /// Write the files of the workload.
+    Layout,
+}
+
+const EXPECTED: &str =
+    "expected none, steady, layout or fill:PERCENT[,random:TIMESx][,bs:SIZE], such as fill:90%,random:2x";
+/// Writes that fill a file system where nothing else is said, as nobody lays out files page by page.
+const FILE_WRITE_BYTES: u64 = 1 << 20;
+/// Largest write that fills.
+const MOST_WRITE_BYTES: u64 = 1 << 30;
+/// Overwrites are measured in windows of 1 / this of the drive.
+const WINDOWS_PER_DRIVE: u64 = 2;
+const LEAST_WINDOWS: usize = 4;
+const MOST_WINDOWS: usize = 40;
+const STEADY_WITHIN: f64 = 0.01;
+
+impl Precondition {
+    /// Reads the notation above.
+    ///
+    /// # Errors
+    /// [`Error::Input`] that says what was expected.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |what: String| Error::input(format!("--precondition {text}"), format!("{what}; {EXPECTED}"));
+        match text.trim() {
+            "none" => return Ok(Precondition::None),
+            "steady" => return Ok(Precondition::Steady),
+            "layout" => return Ok(Precondition::Layout),
+            _ => {}
+        }
+        let (mut share, mut random, mut write_bytes) = (None, None, None);
+        for part in text.split(',').map(str::trim) {
+            let (name, value) = part.split_once(':').ok_or_else(|| wrong(format!("{part:?} has no value")))?;
+            if name == "bs" {
+                let bytes = parse_bytes(value).map_err(&wrong)?;
+                if bytes == 0 || bytes > MOST_WRITE_BYTES || write_bytes.replace(bytes).is_some() {
+                    return Err(wrong(format!("{value:?} is no size of writes, or the second one")));
+                }
+                continue;
+            }
+            let (slot, unit) = match name {
+                "fill" => (&mut share, '%'),
+                "random" => (&mut random, 'x'),
+                _ => return Err(wrong(format!("there is no {name:?}"))),
+            };
+            let number = value.strip_suffix(unit).and_then(|digits| digits.trim().parse::<f64>().ok());
+            let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+            let number = number.ok_or_else(|| wrong(format!("{value:?} is not a number with {unit:?} behind it")))?;
+            if slot.replace(number).is_some() {
+                return Err(wrong(format!("{name:?} is given twice")));
+            }
+        }
+        let share = share.ok_or_else(|| wrong("what to fill is missing".into()))? / 100.0;
+        if share <= 0.0 || share > 1.0 {
+            return Err(wrong("a drive can be filled to more than 0 % and at most 100 %".into()));
+        }
+        let random = random.unwrap_or(0.0);
+        if random > 100.0 {
+            return Err(wrong("more than 100 overwrites of a drive change nothing".into()));
+        }
+        Ok(Precondition::Fill { share, random, write_bytes: write_bytes.unwrap_or(0) })
+    }
+}
+
+/// Does it, and reports what it reached.
+pub(super) fn precondition(
+    session: &mut Session<'_>,
+    source: &mut dyn Source,
+    what: &Precondition,
+) -> Result<report::Precondition> {
+    let mut done = report::Precondition { spec: describe(what), ..Default::default() };
+    match *what {
+        Precondition::None => {}
+        Precondition::Fill { share, random, write_bytes } => {
+            let units = ((session.units() as f64 * share) as u64).max(1);
+            let overwrites = (units as f64 * random) as u64;
+            session.expect(Phase::Precondition, units + overwrites)?;
+            fill(session, units, write_bytes)?;
+            let before = session.written();
+            overwrite(session, units, overwrites)?;
+            done.last_write_amplification = session.amplification_since(before);
+        }
+        Precondition::Steady => {
+            let units = session.units();
+            let window = (units / WINDOWS_PER_DRIVE).max(1);
+            session.expect(Phase::Precondition, units + window * MOST_WINDOWS as u64)?;
+            fill(session, units, 0)?;
+            let steady = settle(session, units, window)?;
+            (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
+        }
+        Precondition::Layout => lay_out(session, source)?,
+    }
+    done.bytes_written = session.host_bytes_written();
+    Ok(done)
+}
+
+fn describe(what: &Precondition) -> String {
+    match what {
+        Precondition::None => "none".into(),
+        Precondition::Steady => "steady".into(),
+        Precondition::Layout => "layout".into(),
+        Precondition::Fill { share, random, write_bytes } => {
+            let mut text = format!("fill:{}%", share * 100.0);
+            if *random > 0.0 {
+                text += &format!(",random:{random}x");
+            }
+            if *write_bytes > 0 {
+                text += &format!(",bs:{}", format_bytes(*write_bytes));
+            }
+            text
+        }
+    }
+}
+
+/// Overwrites in windows until their write amplification is steady; returns the last one and whether it is.
+fn settle(session: &mut Session<'_>, units: u64, window: u64) -> Result<(f64, bool)> {
+    let mut seen: Vec<f64> = Vec::new();
+    while seen.len() < MOST_WINDOWS {
+        let before = session.written();
+        overwrite(session, units, window)?;
+        seen.push(session.amplification_since(before).unwrap_or(1.0));
+        if let [.., a, b, c] = seen[..] {
+            let close = |one: f64, two: f64| (one - two).abs() < STEADY_WITHIN * two;
+            if seen.len() >= LEAST_WINDOWS && close(a, b) && close(b, c) && close(a, c) {
+                return Ok((c, true));
+            }
+        }
+    }
+    Ok((seen.last().copied().unwrap_or(1.0), false))
+}
+
+/// Writes the files of the workload.
+fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
+    session.expect(Phase::Precondition, 0)?;
+    let mut written = false;
+    while let Some(request) = source.next_of_layout() {
+        session.count_request(source, request)?;
+        written = true;
+    }
+    if !written {
+        let what = "the workload has no files to lay out (a trace does not say how large its are); expected one with nrfiles or filesize, or fill:PERCENT";
+        return Err(Error::input("--precondition layout", what));
+    }
+    Ok(())
+}
+
+/// Writes `units` units in order, `write_bytes` at a time; 0: what is usual for the layer.
+fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
+    let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { 0 };
+    let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
+    let at_a_time = (write_bytes / session.unit_bytes()).max(1);
+    for first in (0..units).step_by(at_a_time as usize) {
+        write_units(session, first, at_a_time.min(units - first))?;
+    }
+    Ok(())
+}
+
+fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+    let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
+    for _ in 0..times {
+        write_units(session, rng.below(units), 1)?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn write_units(session: &mut Session<'_>, first: u64, units: u64) -> Result<()> {
+    let sectors = session.unit_bytes() / SECTOR_BYTES;
+    let extent = Extent { sector: first * sectors, sectors: (units * sectors) as u32 };
+    session.count(Command { kind: RequestKind::Write, extent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notation() {
+        assert_eq!(Precondition::parse("none"), Ok(Precondition::None));
+        assert_eq!(Precondition::parse("layout"), Ok(Precondition::Layout));
+        assert_eq!(Precondition::parse("fill:90%"), Ok(Precondition::Fill { share: 0.9, random: 0.0, write_bytes: 0 }));
+        let parsed = Precondition::parse("fill:50%, random:2x, bs:64KiB").unwrap();
+        assert_eq!(parsed, Precondition::Fill { share: 0.5, random: 2.0, write_bytes: 64 << 10 });
+        assert_eq!(describe(&parsed), "fill:50%,random:2x,bs:64KiB");
+        assert!(Precondition::parse("fill:50%,bs:64").is_err() && Precondition::parse("fill:50%,bs:0B").is_err());
+        for wrong in
+            ["", "full", "fill", "fill:", "fill:90", "fill:0%", "fill:101%", "random:2x", "fill:-1%", "fill:nan%"]
+        {
+            assert!(matches!(Precondition::parse(wrong), Err(Error::Input { .. })), "{wrong}");
+        }
+        assert!(Precondition::parse("fill:90%,random:2").is_err());
+        assert!(Precondition::parse("fill:90%,fill:80%").is_err());
+    }
+}

@@ -1,0 +1,258 @@
+//! The result of a run, from what was counted.
+
+use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
+use crate::config::Resolved;
+use crate::metrics::histogram::Histogram;
+use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
+use crate::metrics::report::{
+    ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
+    SCHEMA_VERSION, Sim, Summary, Throughput,
+};
+use crate::metrics::snapshots::Snapshots;
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::units::Picojoules;
+use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
+use palimpsest_ftl_api::{Figure, Report};
+use serde_json::{Map, Value};
+
+/// The result of a session that is over.
+pub(super) fn outcome(
+    resolved: &Resolved,
+    session: &Session<'_>,
+    options: &Options,
+    skipped_lines: u64,
+    precondition: Precondition,
+) -> Outcome {
+    let drive = &resolved.drive;
+    let timed = options.fidelity == Fidelity::Timed;
+    let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
+    let report = session.device.ftl.report();
+    let before = &session.baseline.ftl;
+    let flash = flash(session);
+    let (io, io_before) = (&session.device.io.counters, &session.baseline.io);
+    let data_bytes = io.data_bytes - io_before.data_bytes;
+    let written = session.host.bytes_written;
+    let recorder = &session.recorder;
+    let measured = Measured {
+        host_bytes: written,
+        erases: flash.erases,
+        reused_erases: session.device.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
+        second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
+    };
+    let summary = Summary {
+        schema_version: SCHEMA_VERSION,
+        ftl: drive.ftl.name.clone(),
+        ssd: drive.name.clone(),
+        workload: options.workload.clone(),
+        seed: options.seed,
+        fidelity: if timed { "timed" } else { "count" },
+        payload: match options.payload {
+            Payload::None => "none",
+            Payload::Tag => "tag",
+            Payload::Bytes => "bytes",
+        },
+        config: resolved.to_json(),
+        requests: session.requests.clone(),
+        host: session.host.clone(),
+        latency_ns: timed.then(|| Latencies {
+            all: Latency::of(&recorder.all),
+            read: Latency::of(&recorder.read),
+            write: Latency::of(&recorder.write),
+        }),
+        throughput: throughput(session, timed, simulated),
+        simulated_ns: simulated,
+        write_amplification: (written > 0).then(|| data_bytes as f64 / written as f64),
+        padding_bytes: io.padding_bytes - io_before.padding_bytes,
+        read_amplification: read_amplification(io, io_before),
+        gc: Gc {
+            runs: report.gc_runs - before.gc_runs,
+            erased_blocks: report.gc_erased - before.gc_erased,
+            moved_subpages: report.gc_moved_subpages - before.gc_moved_subpages,
+            mean_ns: (recorder.collections.count() > 0).then(|| recorder.collections.mean()),
+            p99_ns: (recorder.collections.count() > 0).then(|| recorder.collections.percentile(990)),
+        },
+        merge: Merge {
+            count: report.merges - before.merges,
+            moved_subpages: report.merge_moved_subpages - before.merge_moved_subpages,
+        },
+        mapping: MappingBytes {
+            bytes: report.mapping.tables.iter().map(|table| table.1).sum(),
+            bytes_peak: report.mapping.peak_bytes,
+            tables: report.mapping.tables.iter().copied().collect(),
+        },
+        energy_uj: energy(session),
+        lifetime: lifetime(session, &report, drive.ftl.safe_life, &measured),
+        ftl_stats: own_figures(&report, before),
+        notes: notes(session, skipped_lines, &precondition, unsafe_after(&drive.part, drive.ftl.safe_life, &measured)),
+        precondition,
+        interrupted: session.interrupted,
+        flash,
+        sim: Sim::default(),
+    };
+    Outcome { summary, detail: detail(session, timed, simulated) }
+}
+
+fn throughput(session: &Session<'_>, timed: bool, simulated: u64) -> Throughput {
+    if !timed || simulated == 0 {
+        return Throughput::default();
+    }
+    let seconds = simulated as f64 / 1e9;
+    let requests = &session.requests;
+    let all = requests.read + requests.write + requests.trim + requests.flush;
+    let bytes = session.host.bytes_read + session.host.bytes_written;
+    Throughput { iops: Some(all as f64 / seconds), bytes_per_s: Some(bytes as f64 / seconds) }
+}
+
+fn flash(session: &Session<'_>) -> Flash {
+    let (nand, before) = (session.device.io.nand.counters(), &session.baseline.nand);
+    let (io, io_before) = (&session.device.io.counters, &session.baseline.io);
+    let by_cause = CAUSE_NAMES.iter().enumerate().map(|(cause, &name)| {
+        let reads = io.reads[cause] - io_before.reads[cause];
+        (name, ByCause { reads, programs: io.programs[cause] - io_before.programs[cause] })
+    });
+    Flash {
+        page_reads: nand.reads - before.reads,
+        page_programs: nand.programs - before.programs,
+        partial_programs: nand.partial_programs - before.partial_programs,
+        reprograms: nand.reprograms - before.reprograms,
+        erases: nand.erases - before.erases,
+        bytes_sensed: io.sensed.iter().sum::<u64>() - io_before.sensed.iter().sum::<u64>(),
+        bytes_transferred: io.bus_bytes - io_before.bus_bytes,
+        read_retries: nand.retries - before.retries,
+        failed_programs: nand.failed_programs - before.failed_programs,
+        failed_erases: nand.failed_erases - before.failed_erases,
+        by_cause: by_cause.collect(),
+    }
+}
+
+/// Reads of the host, and reads of cleaning and merging. What read-modify-write reads is neither.
+fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification {
+    let ratio = |causes: &[Cause]| {
+        let of = |counts: &[u64; CAUSES]| causes.iter().map(|&cause| counts[cause as usize]).sum::<u64>();
+        let (sensed, wanted) = (of(&io.sensed) - of(&before.sensed), of(&io.wanted) - of(&before.wanted));
+        (wanted > 0).then(|| sensed as f64 / wanted as f64)
+    };
+    ReadAmplification { host: ratio(&[Cause::Host]), gc: ratio(&[Cause::Gc, Cause::Merge]) }
+}
+
+fn energy(session: &Session<'_>) -> Energy {
+    let (nand, before) = (session.device.io.nand.counters(), &session.baseline.nand);
+    let microjoules = |now: Picojoules, before: Picojoules| (now - before) as f64 / 1e6;
+    let all = |counters: &palimpsest_flash::nand::NandCounters| {
+        counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy
+    };
+    Energy {
+        read: microjoules(nand.read_energy, before.read_energy),
+        program: microjoules(nand.program_energy, before.program_energy),
+        reprogram: microjoules(nand.reprogram_energy, before.reprogram_energy),
+        erase: microjoules(nand.erase_energy, before.erase_energy),
+        total: microjoules(all(nand), all(before)),
+    }
+}
+
+fn lifetime(session: &Session<'_>, report: &Report, safe_life: f64, measured: &Measured) -> Lifetime {
+    let nand = &session.device.io.nand;
+    let blocks = nand.geometry().blocks();
+    Lifetime {
+        mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
+        max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
+        reused_erases: measured.reused_erases,
+        projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
+        retired_blocks: report.retired_blocks,
+    }
+}
+
+/// The layer's own figures of the measured part.
+fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
+    let earlier = |name: &str| before.own.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
+    let value = |name: &str, figure: Figure| match (figure, earlier(name)) {
+        (Figure::Count(now), Some(Figure::Count(then))) => Value::from(now - then),
+        (Figure::Count(level), _) | (Figure::Level(level), _) => Value::from(level),
+        (Figure::Part(_, 0), _) => Value::Null,
+        (Figure::Part(part, whole), _) => Value::from(part as f64 / whole as f64),
+        (Figure::Share(part, whole), then) => {
+            let (part_before, whole_before) = match then {
+                Some(Figure::Share(part, whole)) => (part, whole),
+                _ => (0, 0),
+            };
+            let whole = whole - whole_before;
+            if whole == 0 { Value::Null } else { Value::from((part - part_before) as f64 / whole as f64) }
+        }
+    };
+    report.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
+}
+
+/// What the user should know about how the result came about.
+fn notes(
+    session: &Session<'_>,
+    skipped_lines: u64,
+    precondition: &Precondition,
+    unsafe_after: Option<u64>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if session.interrupted {
+        notes.push("interrupted: these are the figures up to then".into());
+    }
+    if session.folded > 0 {
+        notes.push(format!(
+            "{} requests lay beyond the drive and were folded into it (host.fold = true)",
+            session.folded
+        ));
+    }
+    if skipped_lines > 0 {
+        notes.push(format!("{skipped_lines} malformed lines of the trace were skipped"));
+    }
+    let unwritten = session.device.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
+    if unwritten > 0 && session.host.subpages_read > 0 {
+        notes.push(format!(
+            "{unwritten} of {} subpages read had never been written, and took no flash read (see --precondition)",
+            session.host.subpages_read
+        ));
+    }
+    if precondition.converged == Some(false) {
+        notes.push("preconditioning reached its bound before the write amplification was steady".into());
+    }
+    if let Some(cycles) = unsafe_after {
+        let part = session.device.io.nand.part();
+        notes.push(format!(
+            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are reused: \
+             less of ftl.safe_life is safe",
+            part.name, part.endurance
+        ));
+    }
+    if session.verified() {
+        notes.push("every read was verified against what the host had written".into());
+    }
+    notes
+}
+
+fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
+    let recorder = &session.recorder;
+    let buckets = |histogram: &Histogram| {
+        let (lower_ns, count) = histogram.occupied().unzip();
+        Buckets { lower_ns, count }
+    };
+    let shares = |now: Vec<u64>, before: &[u64]| {
+        let busy = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
+        busy.map(|busy| (busy / simulated.max(1) as f64).min(1.0)).collect()
+    };
+    let nand = &session.device.io.nand;
+    let blocks = 0..nand.geometry().blocks();
+    Detail {
+        time: timed.then(|| recorder.series()),
+        latency: timed.then(|| Histograms {
+            all: buckets(&recorder.all),
+            read: buckets(&recorder.read),
+            write: buckets(&recorder.write),
+        }),
+        wear: Wear {
+            erases: blocks.clone().map(|block| nand.erases(block)).collect(),
+            plane: blocks.map(|block| nand.geometry().plane_of_block(block)).collect(),
+        },
+        utilization: timed.then(|| Utilization {
+            channels: shares(session.device.engine.bus_busy(), &session.baseline.bus_busy),
+            dies: shares(session.device.engine.die_busy(), &session.baseline.die_busy),
+        }),
+        blocks: session.snapshots.as_ref().map(Snapshots::series),
+    }
+}

@@ -1,0 +1,252 @@
+//! A drive that serves programs outside the simulator: requests come one by one, writes with their bytes, and reads return
+//! the bytes that flash holds, after they were verified against the shadow.
+//!
+//! Each request is served to its end before the next (queue depth one). At timed fidelity it takes the time that the engine
+//! says, on the drive's own clock, which stands still between requests: how long the program thinks is ignored, so there
+//! is no idle time and no background collection. Ends with the same result as a run.
+
+use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, report};
+use crate::config::Resolved;
+use crate::metrics::report::Precondition;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_sim::device::Command;
+use palimpsest_workload::request::{Arrivals, Request, Source};
+
+/// What is served has no workload.
+struct NoFiles;
+
+impl Source for NoFiles {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        Ok(None)
+    }
+
+    fn place(&self) -> String {
+        String::new()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: 1 }
+    }
+}
+
+/// A served drive. After the first error it must not be used any more: flash and shadow may disagree.
+pub struct Served<'a> {
+    resolved: &'a Resolved,
+    options: &'a Options,
+    session: Session<'a>,
+    precondition: Precondition,
+}
+
+impl<'a> Served<'a> {
+    /// A new drive, preconditioned as `options` say; their limits on requests are ignored.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for options that do not go together, and what preconditioning meets.
+    pub fn new(resolved: &'a Resolved, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        if options.payload != Payload::Bytes {
+            return Err(Error::input("--payload", "a served drive stores what it is sent; expected bytes"));
+        }
+        let mut session = Session::new(&resolved.drive, options, watcher)?;
+        let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
+        if options.fidelity == Fidelity::Timed {
+            session.device.start_timing()?;
+        }
+        session.start_measuring();
+        session.expect(Phase::Run, 0)?;
+        Ok(Served { resolved, options, session, precondition })
+    }
+
+    /// Bytes of the drive, a multiple of a sector.
+    pub fn bytes(&self) -> u64 {
+        self.resolved.drive.logical_bytes()
+    }
+
+    /// Bytes of a unit of the layer's map: what it writes and trims best.
+    pub fn unit_bytes(&self) -> u64 {
+        self.session.unit_bytes()
+    }
+
+    /// Writes whole sectors of `bytes` from `sector` on; they must lie in the drive.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Result<()> {
+        let sectors = bytes.len() as u64 / SECTOR_BYTES;
+        assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
+        self.session.device.io.host.bring(Some((sector, bytes)));
+        let done = self.serve(RequestKind::Write, Extent { sector, sectors: sectors as u32 });
+        self.session.device.io.host.bring(None);
+        done
+    }
+
+    /// The bytes of `extent`, which must lie in the drive.
+    ///
+    /// # Errors
+    /// What flash says, and [`Error::Rule`] where they are not what was written.
+    pub fn read(&mut self, extent: Extent) -> Result<Vec<u8>> {
+        self.session.verifier.returned = Some(Vec::new());
+        self.serve(RequestKind::Read, extent)?;
+        Ok(self.session.verifier.returned.take().expect("a read that was served returned bytes"))
+    }
+
+    /// Forgets the whole units inside `extent`, which must lie in the drive: they read as zeros. The rest of it stays.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn trim(&mut self, extent: Extent) -> Result<()> {
+        self.serve(RequestKind::Trim, extent)
+    }
+
+    /// Makes everything durable that was written.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn flush(&mut self) -> Result<()> {
+        self.serve(RequestKind::Flush, Extent { sector: 0, sectors: 0 })
+    }
+
+    fn serve(&mut self, kind: RequestKind, extent: Extent) -> Result<()> {
+        let session = &mut self.session;
+        assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
+        assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request lies in the drive");
+        session.tally(kind, extent);
+        let command = Command { kind, extent };
+        if self.options.fidelity == Fidelity::Count {
+            session.device.count(command, &mut session.verifier)?;
+        } else {
+            let now = session.device.engine.now();
+            session.device.submit(command, now, &mut session.verifier)?;
+            session.device.harvest(&mut session.recorder, &mut session.verifier)?;
+            while session.device.outstanding() > 0 {
+                session.advance()?;
+            }
+        }
+        session.watch()
+    }
+
+    /// Lets everything end that is under way, checks every conservation law, and gives out the result.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the law that does not hold; what flash says.
+    pub fn finish(mut self) -> Result<Outcome> {
+        self.session.drain()?;
+        self.session.check()?;
+        Ok(report::outcome(self.resolved, &self.session, self.options, 0, self.precondition))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::run::Warmup;
+    use palimpsest_flash::rng::Rng;
+    use palimpsest_fs::layers::is_file_system;
+    use std::ops::ControlFlow;
+
+    const DRIVE: [&str; 9] = [
+        "ftl.gc_start=2 blocks",
+        "ftl.gc_stop=3 blocks",
+        "ssd.channels=2",
+        "ssd.planes_per_die=1",
+        "ssd.chips_per_channel=1",
+        "ssd.blocks_per_plane=16",
+        "part.pages_per_block=8",
+        "ssd.over_provisioning=60%",
+        "part.t_read_words=[\"10us\", \"20us\", \"30us\", \"40us\"]",
+    ];
+
+    fn options(fidelity: Fidelity) -> Options {
+        Options {
+            workload: "served".into(),
+            precondition: super::super::precondition::Precondition::None,
+            requests: None,
+            warmup: Warmup::Requests(0),
+            fidelity,
+            payload: Payload::Bytes,
+            seed: 1,
+            series: false,
+        }
+    }
+
+    /// Random requests against a plain array; a trim of the array forgets whole units only, as the drive's does.
+    fn against_array(ftl: &str, fidelity: Fidelity, extra: &[&str], trims: bool) {
+        // What is asked for in addition replaces what the drive has.
+        let key = |text: &str| text.split('=').next().map(String::from);
+        let kept = DRIVE.iter().filter(|text| !extra.iter().any(|other| key(other) == key(text)));
+        let set: Vec<String> = kept.chain(extra).map(|&text| text.into()).collect();
+        let resolved = config::resolve("mga-8k", Some(ftl), &set, &|_| unreachable!()).unwrap();
+        let (options, mut watcher) = (options(fidelity), |_| ControlFlow::Continue(()));
+        let mut served = Served::new(&resolved, &options, &mut watcher).unwrap();
+        let (sectors, unit) = (served.bytes() / SECTOR_BYTES, served.unit_bytes() as usize);
+        let mut array = vec![0; served.bytes() as usize];
+        let mut rng = Rng::new(7, 0);
+        for _ in 0..3000 {
+            let sector = rng.below(sectors);
+            let extent = Extent { sector, sectors: (1 + rng.below(40)).min(sectors - sector) as u32 };
+            let range = (sector * SECTOR_BYTES) as usize..(extent.end() * SECTOR_BYTES) as usize;
+            match rng.below(16) {
+                0 => served.flush().unwrap(),
+                1 if !trims => {}
+                1 => {
+                    served.trim(extent).unwrap();
+                    let (from, to) = (range.start.div_ceil(unit) * unit, range.end / unit * unit);
+                    array.get_mut(from..to).unwrap_or_default().fill(0);
+                }
+                2..8 => assert!(served.read(extent).unwrap() == array[range], "{extent:?} differs"),
+                _ => {
+                    let bytes: Box<[u8]> = range.clone().map(|_| rng.below(256) as u8).collect();
+                    array[range].copy_from_slice(&bytes);
+                    served.write(sector, bytes).unwrap();
+                }
+            }
+        }
+        let summary = served.finish().unwrap().summary;
+        assert_eq!(summary.latency_ns.is_some(), fidelity == Fidelity::Timed);
+        assert!(
+            summary.gc.runs + summary.gc.erased_blocks + summary.merge.count > 0,
+            "the drive was not worn enough to say anything"
+        );
+        assert_eq!(summary.payload, "bytes");
+    }
+
+    const LLH_FILES: [&str; 5] = [
+        "ssd.blocks_per_plane=96",
+        "ssd.over_provisioning=200%",
+        "part.cell=mlc",
+        "part.order=low-low-high",
+        "part.nop=2",
+    ];
+
+    #[test]
+    fn every_layer_returns_what_was_written() {
+        for entry in crate::layers::layers() {
+            // What a layer cannot do without.
+            let needs: &[&str] = match entry.name {
+                "llh" => &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"],
+                "fs-llh" => &LLH_FILES,
+                name if is_file_system(name) => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
+                _ => &[],
+            };
+            against_array(entry.name, Fidelity::Count, needs, true);
+            against_array(entry.name, Fidelity::Timed, needs, true);
+        }
+    }
+
+    #[test]
+    fn a_write_that_the_power_cut_keeps_its_bytes() {
+        // Without trims: what was trimmed may come back with the power, which the shadow does not know.
+        against_array("page", Fidelity::Count, &["faults.power_cut_at=1500"], false);
+    }
+
+    #[test]
+    fn a_drive_without_bytes_is_refused() {
+        let resolved = config::resolve("mga-8k", None, &[], &|_| unreachable!()).unwrap();
+        let options = Options { payload: Payload::Tag, ..options(Fidelity::Count) };
+        let refused = Served::new(&resolved, &options, &mut |_| ControlFlow::Continue(())).err().unwrap();
+        assert!(matches!(refused, Error::Input { .. }));
+    }
+}

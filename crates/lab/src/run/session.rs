@@ -1,0 +1,596 @@
+//! A drive under a workload: the loop between host and device, and the laws that hold at its end.
+
+mod jobs;
+mod watch;
+
+use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
+use crate::config::Drive;
+use crate::metrics::recorder::{FlashTotals, Recorder};
+use crate::metrics::report::{Host, Requests};
+use crate::metrics::snapshots::Snapshots;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::FileGroup;
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::faults::Faults;
+use palimpsest_flash::nand::{Nand, NandCounters};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_fs::layers::is_file_system;
+use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
+use palimpsest_ftl_api::{Blueprint, Entry, Report};
+use palimpsest_sim::device::{Command, Device, Verifier};
+use palimpsest_sim::engine::Engine;
+use palimpsest_sim::shadow::Shadow;
+use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_workload::settings::Acknowledge;
+use std::collections::VecDeque;
+
+/// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
+const AHEAD: usize = 16;
+
+/// Requests arrive no later than this: simulated time has 56 bits.
+const LATEST_ARRIVAL: Nanos = 1 << 55;
+const NANOS_PER_DAY: f64 = 86_400e9;
+
+/// A request on its way to the drive.
+#[derive(Clone, Copy)]
+struct Upcoming {
+    arrival: Nanos,
+    command: Command,
+    /// File or stream that the workload names.
+    stream: u32,
+}
+
+/// Counters at the start of the measurement.
+#[derive(Default, Clone)]
+pub(super) struct Baseline {
+    pub(super) nand: NandCounters,
+    pub(super) io: IoCounters,
+    pub(super) ftl: Report,
+    pub(super) time: Nanos,
+    pub(super) bus_busy: Vec<Nanos>,
+    pub(super) die_busy: Vec<Nanos>,
+}
+
+pub(super) struct ShadowVerifier {
+    shadow: Shadow,
+    /// What the last read returned, where somebody takes it out.
+    pub(super) returned: Option<Vec<u8>>,
+}
+
+impl Verifier for ShadowVerifier {
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        match command.kind {
+            RequestKind::Write => self.shadow.write(&io.host, command.extent),
+            RequestKind::Trim => self.shadow.trim(command.extent),
+            RequestKind::Flush => self.shadow.flush(),
+            RequestKind::Read => {
+                let delivered = io.host.take_delivered();
+                let copy = self.returned.is_some().then(|| delivered.clone());
+                self.shadow.verify(command.extent, delivered, io.buffers())?;
+                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.buffers()));
+            }
+        }
+        Ok(())
+    }
+
+    fn power_failed(&mut self, io: &mut Io, command: Command) {
+        let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
+        self.shadow.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
+    }
+}
+
+/// A drive under a workload.
+pub struct Session<'a> {
+    drive: &'a Drive,
+    options: &'a Options,
+    watcher: Watcher<'a>,
+    pub(super) device: Device,
+    pub(super) verifier: ShadowVerifier,
+    pub(super) recorder: Recorder,
+    pub(super) baseline: Baseline,
+    pub(super) requests: Requests,
+    pub(super) host: Host,
+    pub(super) folded: u64,
+    logical_sectors: u64,
+    phase: Phase,
+    done: u64,
+    expected: u64,
+    /// When `done` gets there, somebody wants to look.
+    look_at: u64,
+    pub(super) snapshots: Option<Snapshots>,
+    pub(super) interrupted: bool,
+    ahead: VecDeque<Upcoming>,
+    /// Requests taken from the workload.
+    taken: u64,
+    /// Requests given to the drive.
+    submitted: u64,
+    precondition_bytes: u64,
+    /// Arrival time of the first request, on the workload's clock.
+    clock_zero: Nanos,
+}
+
+impl<'a> Session<'a> {
+    /// A new drive.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for options that do not go together.
+    pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        Self::with_layer(registered(drive), drive, options, watcher)
+    }
+
+    /// A new drive on the layer of `entry`, whatever layer `drive` names.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_layer(entry: &Entry, drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        check_options(drive, options)?;
+        let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
+        let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
+        let io = Io::new(nand, false);
+        let blueprint = Blueprint {
+            settings: drive.ftl.clone(),
+            logical_pages: drive.logical_pages() as u32,
+            acknowledge_programs: drive.host.acknowledge == Acknowledge::Program,
+            buffer_timeout: drive.host.buffer_timeout,
+            seed: options.seed,
+        };
+        let layer = (entry.build)(&io, &blueprint);
+        let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+        let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
+        let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        if drive.faults.power_cut_at.is_some() {
+            let durable = !entry.buffered || !blueprint.acknowledge_programs;
+            shadow.expect_power_cut(durable && !is_file_system(entry.name));
+        }
+        Ok(Session {
+            drive,
+            options,
+            watcher,
+            device: Device::new(io, layer, engine, buffer),
+            verifier: ShadowVerifier { shadow, returned: None },
+            recorder: Recorder::new(0, FlashTotals::default(), false),
+            baseline: Baseline::default(),
+            requests: Requests::default(),
+            host: Host::default(),
+            folded: 0,
+            logical_sectors: drive.logical_bytes() / SECTOR_BYTES,
+            phase: Phase::Precondition,
+            done: 0,
+            expected: 0,
+            look_at: 0,
+            snapshots: None,
+            interrupted: false,
+            ahead: VecDeque::with_capacity(AHEAD),
+            taken: 0,
+            submitted: 0,
+            precondition_bytes: 0,
+            clock_zero: 0,
+        })
+    }
+
+    /// Seed of everything random.
+    pub fn seed(&self) -> u64 {
+        self.options.seed
+    }
+
+    /// Whether the layer is a file system.
+    pub fn is_file_system(&self) -> bool {
+        is_file_system(&self.drive.ftl.name)
+    }
+
+    /// Logical units of the layer's map.
+    pub fn units(&self) -> u64 {
+        self.drive.logical_bytes() / self.unit_bytes()
+    }
+
+    /// Bytes of a unit.
+    #[inline]
+    pub fn unit_bytes(&self) -> u64 {
+        u64::from(self.device.ftl.unit_subpages()) * u64::from(self.drive.geometry.subpage_bytes)
+    }
+
+    /// Bytes the host wrote, and bytes of data programmed, so far.
+    pub(super) fn written(&self) -> (u64, u64) {
+        (self.precondition_bytes, self.device.io.counters.data_bytes)
+    }
+
+    pub(super) fn host_bytes_written(&self) -> u64 {
+        self.precondition_bytes
+    }
+
+    pub(super) fn amplification_since(&self, before: (u64, u64)) -> Option<f64> {
+        let (host, flash) = self.written();
+        (host > before.0).then(|| (flash - before.1) as f64 / (host - before.0) as f64)
+    }
+
+    /// Serves a command of preconditioning.
+    #[inline]
+    pub(super) fn count(&mut self, command: Command) -> Result<()> {
+        self.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
+        self.device.count(command, &mut self.verifier)?;
+        self.watch()
+    }
+
+    /// Serves a request of preconditioning that names its file.
+    pub(super) fn count_request(&mut self, source: &dyn Source, request: Request) -> Result<()> {
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        self.device.set_stream(request.owner());
+        let counted = self.count(Command { kind: request.kind, extent });
+        self.device.set_stream(0);
+        counted
+    }
+
+    /// Ends preconditioning, and runs the warm-up.
+    pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
+        if self.options.fidelity == Fidelity::Timed {
+            self.device.start_timing()?;
+        }
+        let warmup = match self.options.warmup {
+            Warmup::Requests(requests) => requests,
+            Warmup::Share(share) => {
+                let all = match (self.options.requests, source.expected_requests()) {
+                    (Some(limit), Some(expected)) => limit.min(expected),
+                    (Some(one), None) | (None, Some(one)) => one,
+                    (None, None) if share == 0.0 => 0,
+                    (None, None) => {
+                        return Err(Error::input(
+                            "--warmup",
+                            "a share of the requests needs to know how many there are: give --requests, or --warmup as a number",
+                        ));
+                    }
+                };
+                (all as f64 * share) as u64
+            }
+        };
+        if self.options.requests.is_some_and(|requests| warmup >= requests) {
+            let what = format!("{warmup} requests of warm-up leave nothing to measure; expected fewer than --requests");
+            return Err(Error::input("--warmup", what));
+        }
+        if warmup > 0 {
+            self.expect(Phase::Warmup, warmup)?;
+            self.device.warming_up = true;
+            self.drive_some(source, warmup)?;
+            self.device.warming_up = false;
+            if self.submitted < warmup && !self.interrupted {
+                let what = format!("the workload ends after {} requests, in the warm-up of {warmup}", self.submitted);
+                return Err(Error::input("--warmup", format!("{what}; expected fewer")));
+            }
+        }
+        self.start_measuring();
+        Ok(())
+    }
+
+    /// Everything counted so far does not belong to the measurement.
+    pub(super) fn start_measuring(&mut self) {
+        let device = &self.device;
+        self.baseline = Baseline {
+            nand: device.io.nand.counters().clone(),
+            io: device.io.counters.clone(),
+            ftl: device.ftl.report(),
+            time: device.engine.now(),
+            bus_busy: device.engine.bus_busy(),
+            die_busy: device.engine.die_busy(),
+        };
+        self.requests = Requests::default();
+        self.host = Host::default();
+        self.recorder = Recorder::new(self.device.engine.now(), self.totals(), self.options.series);
+        self.snapshots = self.options.series.then(|| Snapshots::new(&self.drive.geometry));
+    }
+
+    fn totals(&self) -> FlashTotals {
+        let io = &self.device.io.counters;
+        let by = |counts: &[u64]| counts.iter().sum::<u64>();
+        FlashTotals {
+            reads: by(&io.reads),
+            programs: by(&io.programs),
+            gc_programs: io.programs[Cause::Gc as usize] + io.programs[Cause::Merge as usize],
+            erases: io.erases,
+            data_bytes: io.data_bytes,
+            host_bytes: self.host.bytes_written,
+        }
+    }
+
+    /// Runs the rest of the workload.
+    pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
+        let limit = self.options.requests.unwrap_or(u64::MAX);
+        let rest = limit.saturating_sub(self.submitted);
+        let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.submitted));
+        let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
+        self.expect(Phase::Run, expected)?;
+        self.drive_some(source, rest)?;
+        if self.device.io.plan.timed {
+            let (now, totals) = (self.device.engine.now(), self.totals());
+            self.recorder.sample(now, totals);
+        }
+        self.take_snapshot();
+        Ok(())
+    }
+
+    /// Runs `most` requests at the most, until all of them have completed.
+    fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        if !self.device.io.plan.timed {
+            return self.count_some(source, most);
+        }
+        if self.drive.host.iodepth == 0 && source.jobs().is_some() {
+            return self.jobs_loop(source, most);
+        }
+        let depth = match (self.drive.host.iodepth, source.arrivals()) {
+            (0, Arrivals::Open) => return self.open_loop(source, most),
+            (0, Arrivals::Closed { depth }) => depth,
+            (depth, _) => depth,
+        };
+        self.closed_loop(source, most, depth)
+    }
+
+    fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        for _ in 0..most {
+            let Some(Upcoming { command, stream, .. }) = self.next(source)? else { return Ok(()) };
+            self.device.set_stream(stream);
+            self.device.count(command, &mut self.verifier)?;
+            self.watch()?;
+        }
+        Ok(())
+    }
+
+    fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
+        let mut left = most;
+        loop {
+            while left > 0 && self.device.outstanding() < depth {
+                let Some(Upcoming { command, stream, .. }) = self.next(source)? else {
+                    left = 0;
+                    break;
+                };
+                left -= 1;
+                let now = self.device.engine.now();
+                self.device.set_stream(stream);
+                self.device.submit(command, now, &mut self.verifier)?;
+                self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                self.watch()?;
+            }
+            if left == 0 && self.device.warming_up {
+                return Ok(());
+            }
+            if self.device.outstanding() == 0 && left == 0 {
+                return self.drain();
+            }
+            self.advance()?;
+        }
+    }
+
+    fn open_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        let mut left = most;
+        let mut next = self.next_arrival(source, &mut left)?;
+        loop {
+            match (next, self.device.next_time()) {
+                (Some(Upcoming { arrival, command, stream }), event) if event.is_none_or(|event| arrival <= event) => {
+                    self.idle_until(arrival)?;
+                    if self.device.next_time().is_some_and(|event| event < arrival) {
+                        continue;
+                    }
+                    self.device.engine.advance_to(arrival.max(self.device.engine.now()));
+                    self.device.set_stream(stream);
+                    self.device.submit(command, arrival, &mut self.verifier)?;
+                    self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                    self.watch()?;
+                    next = self.next_arrival(source, &mut left)?;
+                }
+                (None, _) if self.device.warming_up => return Ok(()),
+                (None, _) if self.device.outstanding() == 0 => return self.drain(),
+                _ => self.advance()?,
+            }
+        }
+    }
+
+    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<Upcoming>> {
+        if *left == 0 {
+            return Ok(None);
+        }
+        *left -= 1;
+        self.next(source)
+    }
+
+    /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
+    #[inline]
+    fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+        if self.interrupted {
+            return Ok(None);
+        }
+        let limit = self.options.requests.unwrap_or(u64::MAX);
+        while self.ahead.len() < AHEAD && self.taken < limit {
+            let Some(request) = source.next_request()? else { break };
+            let upcoming = self.prepare(source, request)?;
+            self.device.ftl.expect(upcoming.command.extent, false);
+            self.ahead.push_back(upcoming);
+        }
+        if let Some(soon) = self.ahead.get(AHEAD / 2) {
+            self.device.ftl.expect(soon.command.extent, true);
+        }
+        let next = self.ahead.pop_front();
+        if let Some(Upcoming { command, .. }) = next {
+            self.submitted += 1;
+            self.tally(command.kind, command.extent);
+        }
+        Ok(next)
+    }
+
+    /// A request of the workload becomes one to the drive: its time is scaled and its address checked.
+    #[inline]
+    fn prepare(&mut self, source: &dyn Source, request: Request) -> Result<Upcoming> {
+        if self.taken == 0 {
+            self.clock_zero = request.arrival;
+        }
+        self.taken += 1;
+        let since = request.arrival.saturating_sub(self.clock_zero);
+        let speedup = self.drive.host.speedup;
+        let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+        self.check_arrival(source, arrival)?;
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if request.kind == RequestKind::Flush {
+            extent = Extent { sector: 0, sectors: 0 };
+        } else if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        self.learn_names(source, request);
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
+    }
+
+    /// What the name of the file of `request` says, where it is new and names are known, becomes known to the drive.
+    #[inline]
+    fn learn_names(&mut self, source: &dyn Source, request: Request) {
+        let kin = &mut self.device.io.kin;
+        let known = (kin.len() as u32).max(1);
+        if request.file != NO_FILE
+            && request.owner() >= known
+            && let Some(names) = source.file_names()
+        {
+            kin.resize(known as usize, FileGroup::default());
+            kin.extend((known..=request.owner()).map(|owner| names.kin(owner - 1)));
+        }
+    }
+
+    fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {
+        if arrival <= LATEST_ARRIVAL {
+            return Ok(());
+        }
+        let what = format!(
+            "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
+            arrival as f64 / NANOS_PER_DAY,
+            LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
+            self.drive.host.speedup,
+        );
+        Err(Error::input(source.place(), what))
+    }
+
+    /// Background collection while the host is idle.
+    fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
+        let settings = &self.drive.ftl;
+        if !settings.gc_background {
+            return Ok(());
+        }
+        if self.device.outstanding() > 0 || self.device.next_time().is_some() {
+            return Ok(());
+        }
+        let from = self.device.engine.now() + settings.gc_idle;
+        if from >= arrival {
+            return Ok(());
+        }
+        self.device.engine.advance_to(from);
+        while self.device.next_time().is_none() && self.device.engine.now() < arrival {
+            if !self.device.background()? {
+                return Ok(());
+            }
+            while self.device.next_time().is_some_and(|event| event <= arrival) {
+                self.advance()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the next thing happen; where nothing would, what waits in the write buffer is flushed.
+    pub(super) fn advance(&mut self) -> Result<()> {
+        if self.device.next_time().is_some() {
+            self.device.step(&mut self.recorder, &mut self.verifier)?;
+        } else {
+            self.device.push_out()?;
+            self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+        }
+        let now = self.device.engine.now();
+        if now >= self.recorder.next_sample() {
+            let totals = self.totals();
+            self.recorder.sample(now, totals);
+        }
+        Ok(())
+    }
+
+    /// Lets everything end that is still under way on flash.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        while self.device.engine.outstanding() > 0 {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {
+        let size = self.logical_sectors * SECTOR_BYTES;
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        if bytes > size {
+            let what = format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.drive.name);
+            return Err(Error::input(source.place(), format!("{what}; expected a larger drive")));
+        }
+        if !self.drive.host.fold {
+            return Err(Error::input(
+                source.place(),
+                format!(
+                    "the request at byte {} of {bytes} bytes lies beyond the drive {:?} of {size} bytes; expected a larger drive \
+                     (more ssd.blocks_per_plane, say), or --set host.fold=true to fold addresses into this one",
+                    u128::from(extent.sector) * u128::from(SECTOR_BYTES),
+                    self.drive.name,
+                ),
+            ));
+        }
+        self.folded += 1;
+        let sector = extent.sector % self.logical_sectors;
+        // A request that would wrap round the end is moved back to end there.
+        Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
+    }
+
+    pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        let covered = |unit: u64| {
+            let sectors = unit / SECTOR_BYTES;
+            if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
+        };
+        let subpage = u64::from(self.drive.geometry.subpage_bytes);
+        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.transfer_subpages()) * subpage);
+        match kind {
+            RequestKind::Read => {
+                self.requests.read += 1;
+                host.bytes_read += bytes;
+                host.subpages_read += covered(subpage);
+            }
+            RequestKind::Write => {
+                self.requests.write += 1;
+                host.bytes_written += bytes;
+                host.subpages_written += covered(subpage);
+            }
+            RequestKind::Trim => self.requests.trim += 1,
+            RequestKind::Flush => self.requests.flush += 1,
+        }
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            host.subpages_transferred += covered(unit) * (unit / subpage);
+            host.bytes_transferred += covered(unit) * unit;
+        }
+    }
+
+    /// The laws that hold at the end of every run.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the law that does not hold: a bug of ours.
+    pub fn check(&mut self) -> Result<()> {
+        let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
+        self.device.ftl.check(&self.device.io).map_err(broken)?;
+        let (nand, io) = (self.device.io.nand.counters(), &self.device.io.counters);
+        let same = |what: &str, one: u64, two: u64| {
+            if one == two { Ok(()) } else { Err(broken(format!("{what}: {one} against {two}"))) }
+        };
+        same("programs by cause and programs of flash", io.programs.iter().sum(), nand.programs)?;
+        same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
+        same("erases of all blocks and erases of flash", self.device.io.nand.sum_of_erases(), nand.erases)?;
+        if self.options.fidelity == Fidelity::Timed {
+            let requests = &self.requests;
+            let submitted = requests.read + requests.write + requests.trim + requests.flush;
+            same("requests submitted and completed", submitted, self.recorder.all.count())?;
+            same("requests still outstanding", u64::from(self.device.outstanding()), 0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether contents were verified.
+    pub(super) fn verified(&self) -> bool {
+        self.options.payload != Payload::None
+    }
+}

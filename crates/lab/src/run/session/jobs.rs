@@ -1,0 +1,63 @@
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: asked for what is due
+//! whenever something has happened. `host.speedup` divides all times of theirs.
+
+use super::{Session, Upcoming};
+use palimpsest_flash::error::Result;
+use palimpsest_flash::units::Nanos;
+use palimpsest_workload::request::{Due, Jobs, Source};
+
+impl Session<'_> {
+    /// Runs `most` requests of the jobs of `source` at the most, until all of them have completed.
+    pub(super) fn jobs_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
+        let mut left = most;
+        loop {
+            let now = self.device.engine.now();
+            let due = if left == 0 || self.interrupted {
+                Due::Nothing
+            } else {
+                jobs_of(source).due(self.scaled(now, self.drive.host.speedup))?
+            };
+            match due {
+                Due::Request(request, job) => {
+                    left -= 1;
+                    let Upcoming { command, stream, .. } = self.prepare(source, request)?;
+                    let arrival = self.scaled(request.arrival, 1.0 / self.drive.host.speedup).min(now);
+                    self.submitted += 1;
+                    self.tally(command.kind, command.extent);
+                    self.device.set_stream(stream);
+                    self.device.job = Some(job);
+                    self.device.submit(command, arrival, &mut self.verifier)?;
+                    self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                    self.watch()?;
+                }
+                Due::At(time) => {
+                    // Rounding must not hold the clock where it is.
+                    let time = self.scaled(time, 1.0 / self.drive.host.speedup).max(now + 1);
+                    self.check_arrival(source, time)?;
+                    if self.device.next_time().is_none_or(|event| time < event) {
+                        self.idle_until(time)?;
+                    }
+                    if self.device.next_time().is_some_and(|event| event <= time) {
+                        self.advance()?;
+                    } else {
+                        self.device.engine.advance_to(time.max(self.device.engine.now()));
+                    }
+                }
+                Due::Nothing if left == 0 && self.device.warming_up => return Ok(()),
+                Due::Nothing if self.device.outstanding() == 0 => return self.drain(),
+                Due::Nothing | Due::Completion => self.advance()?,
+            }
+            while let Some(job) = self.device.finished.pop() {
+                jobs_of(source).completed(job);
+            }
+        }
+    }
+
+    fn scaled(&self, time: Nanos, factor: f64) -> Nanos {
+        if self.drive.host.speedup == 1.0 { time } else { (time as f64 * factor) as Nanos }
+    }
+}
+
+fn jobs_of(source: &mut dyn Source) -> &mut dyn Jobs {
+    source.jobs().expect("a workload that has jobs keeps them")
+}

@@ -1,0 +1,393 @@
+//! A drive: flash, translation layer and engine behind a host interface.
+//!
+//! Requests are submitted and complete; between, the layer plans and the engine times. In counted runs a request completes
+//! when its plan is made. Writes of buffered layers wait, in order, until the write buffer has room; reads pass them.
+
+use super::engine::Engine;
+use super::events::END_OF_TIME;
+use crate::observe::Observer;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::{Flash, Halt};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::Ftl;
+use palimpsest_ftl_api::plan::{Gate, Io};
+use std::collections::VecDeque;
+
+/// One request of the host, as the drive sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    /// What.
+    pub kind: RequestKind,
+    /// Where; ignored by a flush.
+    pub extent: Extent,
+}
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    command: Command,
+    arrival: Nanos,
+    /// Submitted before the measurement began.
+    warmup: bool,
+    /// File or stream that it belongs to.
+    stream: u32,
+    /// Job of the workload whose it is.
+    job: u32,
+}
+
+/// Somebody who knows what the host's data must be, and checks it.
+pub trait Verifier {
+    /// The layer has served `command`; the extent of a trim is what it forgot.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] where data is not what the host put there.
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()>;
+
+    /// The power failed during `command`, and the layer has recovered; the command is repeated next.
+    fn power_failed(&mut self, _io: &mut Io, _command: Command) {}
+}
+
+/// A drive.
+pub struct Device {
+    /// Flash and plan.
+    pub io: Io,
+    /// The translation layer.
+    pub ftl: Box<dyn Ftl>,
+    /// The engine of timed runs.
+    pub engine: Engine,
+    in_flight: Vec<InFlight>,
+    free: Vec<u32>,
+    outstanding: u32,
+    /// Subpages of the write buffer; `None` where the layer has none.
+    buffer: Option<u64>,
+    buffer_used: u64,
+    waiting: VecDeque<u32>,
+    subpage_bytes: u64,
+    unit_sectors: u64,
+    /// Whether requests that are submitted now are not measured: the observer does not hear of them.
+    pub warming_up: bool,
+    /// Job of the requests that are submitted now, where the workload wants to hear of its jobs.
+    pub job: Option<u32>,
+    /// Jobs of the requests that have completed since somebody took them, one for each.
+    pub finished: Vec<u32>,
+}
+
+impl Device {
+    /// A drive of these parts; `buffer` is the size of the write buffer in subpages for buffered layers.
+    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>) -> Self {
+        io.host.transfer_subpages = ftl.transfer_subpages();
+        let subpage_bytes = u64::from(io.geometry().subpage_bytes);
+        let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
+        Device {
+            io,
+            ftl,
+            engine,
+            in_flight: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            buffer,
+            buffer_used: 0,
+            waiting: VecDeque::new(),
+            subpage_bytes,
+            unit_sectors,
+            warming_up: false,
+            job: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Requests that have not completed.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// The units that lie wholly inside `extent`: what a trim forgets.
+    pub fn whole_units(&self, extent: Extent) -> Option<Extent> {
+        let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
+        let end = extent.end() / self.unit_sectors * self.unit_sectors;
+        (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
+    }
+
+    /// Requests that are served or submitted from now on belong to this file or stream of the workload; 0: it names none.
+    #[inline]
+    pub fn set_stream(&mut self, stream: u32) {
+        self.io.present.stream = stream;
+    }
+
+    fn serve(&mut self, command: Command) -> Flash<()> {
+        match command.kind {
+            RequestKind::Read => self.ftl.read(&mut self.io, command.extent),
+            RequestKind::Write => self.ftl.write(&mut self.io, command.extent),
+            RequestKind::Trim => self.ftl.trim(&mut self.io, command.extent),
+            RequestKind::Flush => self.ftl.flush(&mut self.io),
+        }
+    }
+
+    /// Serves `command` without time.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        self.serve_verified(command, verifier)?;
+        self.io.present.buffer_taken = 0;
+        Ok(())
+    }
+
+    /// From now on operations are timed. What open pages hold is programmed first, so that nothing that is timed later
+    /// began before.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn start_timing(&mut self) -> Result<()> {
+        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.io.present.buffer_taken = 0;
+        self.io.plan.timed = true;
+        Ok(())
+    }
+
+    #[inline]
+    fn serve_verified(&mut self, mut command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        if command.kind == RequestKind::Trim {
+            // The verifier, too, is told only of what the layer forgets.
+            let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
+            command.extent = units;
+        }
+        if command.kind == RequestKind::Write && self.io.has_contents() {
+            self.io.host.begin_write();
+        }
+        match self.serve(command) {
+            Ok(()) => {}
+            Err(Halt::PowerCut) => {
+                self.power_cycle()?;
+                if self.io.has_contents() {
+                    verifier.power_failed(&mut self.io, command);
+                    self.io.buffers().end_request();
+                }
+                return self.serve_verified(command, verifier);
+            }
+            Err(halt) => return Err(explain(halt)),
+        }
+        if self.io.has_contents() {
+            // A trim forgets whole units only.
+            let done = match command.kind {
+                RequestKind::Trim => self.whole_units(command.extent),
+                _ => Some(command.extent),
+            };
+            if let Some(extent) = done {
+                verifier.served(&mut self.io, Command { extent, ..command })?;
+            }
+            self.io.buffers().end_request();
+        }
+        Ok(())
+    }
+
+    /// The power failed and is back: the layer rebuilds its tables. The host's request in flight is repeated.
+    fn power_cycle(&mut self) -> Result<()> {
+        self.io.nand.set_power_cut_at(None);
+        self.io.host.take_delivered();
+        self.ftl.recover(&mut self.io).map_err(explain)
+    }
+
+    /// Submits `command`, which arrived at `arrival`, now.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
+        let entry = InFlight {
+            command,
+            arrival,
+            warmup: self.warming_up,
+            stream: self.io.present.stream,
+            job: self.job.unwrap_or(0),
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.in_flight[id as usize] = entry;
+                id
+            }
+            None => {
+                self.in_flight.push(entry);
+                self.in_flight.len() as u32 - 1
+            }
+        };
+        self.outstanding += 1;
+        if self.has_room(command) {
+            self.plan(id, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
+    }
+
+    /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
+    #[inline]
+    fn has_room(&self, command: Command) -> bool {
+        let Some(size) = self.buffer else { return true };
+        if command.kind != RequestKind::Write {
+            return true;
+        }
+        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
+    }
+
+    fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
+        let InFlight { command, stream, .. } = self.in_flight[id as usize];
+        self.io.present.stream = stream;
+        let gate = self.io.plan.gates.open();
+        self.engine.watch(&mut self.io, gate, id);
+        self.io.present.now = self.engine.now();
+        self.io.present.gate = gate;
+        let mut data_at = match command.kind {
+            RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
+            _ => self.engine.now(),
+        };
+        self.serve_verified(command, verifier)?;
+        if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
+            // What needs no flash crosses the link all the same.
+            data_at = self.engine.send(self.link_bytes(command.extent));
+        }
+        self.settle(data_at);
+        self.engine.planned(&mut self.io, gate, data_at);
+        Ok(())
+    }
+
+    /// Bytes of `extent` on the host link: whole units of what the layer transfers.
+    #[inline]
+    fn link_bytes(&self, extent: Extent) -> u64 {
+        let unit = u64::from(self.io.host.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
+        (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
+    }
+
+    /// Hands the plan to the engine.
+    #[inline]
+    fn settle(&mut self, data_at: Nanos) {
+        self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
+        self.engine.accept(&mut self.io, data_at);
+        self.io.present.gate = Gate::NONE;
+    }
+
+    /// When something happens next without the host's doing.
+    #[inline]
+    pub fn next_time(&self) -> Option<Nanos> {
+        match (self.engine.next_time(), self.ftl.deadline()) {
+            (Some(event), Some(deadline)) => Some(event.min(deadline.max(self.engine.now()))),
+            (event, deadline) => event.or(deadline.map(|deadline| deadline.max(self.engine.now()))),
+        }
+    }
+
+    /// Lets the next thing happen.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        if let Some(deadline) = self.ftl.deadline()
+            && self.engine.next_time().is_none_or(|event| deadline < event)
+        {
+            self.engine.advance_to(deadline.max(self.engine.now()));
+            self.io.present.now = self.engine.now();
+            self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.settle(0);
+            return self.harvest(observer, verifier);
+        }
+        self.engine.step(&mut self.io);
+        if self.engine.now() == END_OF_TIME {
+            return Err(Error::Device("834 days of simulated time are over; the engine counts no further".into()));
+        }
+        self.harvest(observer, verifier)
+    }
+
+    /// One step of background work; false where there is none.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn background(&mut self) -> Result<bool> {
+        self.io.present.now = self.engine.now();
+        let done = self.ftl.background(&mut self.io).map_err(explain)?;
+        self.settle(0);
+        Ok(done)
+    }
+
+    /// Reports what has completed, and lets waiting writes in.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        loop {
+            while let Some(id) = self.engine.take_completed() {
+                let InFlight { command, arrival, warmup, job, .. } = self.in_flight[id as usize];
+                if self.job.is_some() {
+                    self.finished.push(job);
+                }
+                self.free.push(id);
+                self.outstanding -= 1;
+                let now = self.engine.now();
+                let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+                if !warmup {
+                    observer.request_completed(command.kind, bytes, now - arrival, now);
+                }
+            }
+            while let Some(took) = self.engine.take_collection() {
+                observer.collection_ended(took);
+            }
+            self.buffer_used -= self.engine.take_buffer_freed();
+            if !self.admit(verifier)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the first waiting write in, if the buffer has room now.
+    fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
+        let Some(&id) = self.waiting.front() else { return Ok(false) };
+        let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
+        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        if self.buffer_used + subpages > size && self.buffer_used > 0 {
+            return Ok(false);
+        }
+        self.waiting.pop_front();
+        self.plan(id, verifier)?;
+        Ok(true)
+    }
+
+    /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.
+    ///
+    /// # Errors
+    /// What flash says; [`Error::Device`] where even that lets nothing go on.
+    pub fn push_out(&mut self) -> Result<()> {
+        self.io.present.now = self.engine.now();
+        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.settle(0);
+        if self.next_time().is_none() {
+            return Err(Error::Device(format!(
+                "{} requests and {} flash operations wait for something that never happens: the translation layer follows \
+                 a gate that nothing signals, or holds back what the write buffer waits for",
+                self.outstanding,
+                self.engine.outstanding(),
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The error that a halt of flash means.
+pub fn explain(halt: Halt) -> Error {
+    match halt {
+        Halt::PowerCut => Error::Device("the power failed".into()),
+        Halt::NoSpace => Error::Device(
+            "the drive is at the end of its life: no plane has a block left to write to (too many bad blocks for its \
+             over-provisioning)"
+                .into(),
+        ),
+        Halt::FileSystemFull => Error::Device(
+            "the file system is full: metadata of so many files leave no room for what the drive offers to the host (expected \
+             more ssd.over_provisioning)"
+                .into(),
+        ),
+        Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
+    }
+}

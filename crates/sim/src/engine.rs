@@ -1,0 +1,435 @@
+//! The engine: from plans to times.
+//!
+//! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
+//! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
+//! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
+//! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come,
+//! first served, for data in (with its command and address) and for data out; the command and address of a read or erase go
+//! before data, so that no array waits for the data of another. With the cache register, a die moves one batch while its array
+//! works on the next of the same kind.
+
+mod dies;
+mod gates;
+
+use super::events::{Event, EventQueue};
+use super::settings::{Scheduler, SimSettings};
+use dies::Die;
+use gates::Edge;
+use palimpsest_flash::geometry::{Divisor, Geometry};
+use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const NONE: u32 = u32::MAX;
+
+/// An operation that has not ended.
+#[derive(Clone, Copy)]
+struct Pending {
+    operation: Operation,
+    order: u64,
+    enqueued: Nanos,
+    /// Since when it could start: from then on it can be overtaken.
+    ready_at: Nanos,
+    /// When its data has come over the host link.
+    data_at: Nanos,
+    /// Things that must happen before it is ready.
+    waits: u32,
+    /// The next operation on the same block.
+    next_on_block: u32,
+    die: u32,
+    plane: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bus {
+    free_at: Nanos,
+    /// The last command has been sent at this time.
+    commanded_at: Nanos,
+    busy: Nanos,
+}
+
+impl Bus {
+    /// Takes the bus for `time` from `now` on, or as soon as it is free; returns when that ends.
+    #[inline]
+    fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.free_at = self.free_at.max(now) + time;
+        self.busy += time;
+        self.free_at
+    }
+
+    /// Sends a command of `time`: it goes before data, which it pauses. Data that has its turn already is not told of the
+    /// delay; what comes behind that is.
+    #[inline]
+    fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.take(now, time);
+        self.commanded_at = self.commanded_at.max(now) + time;
+        self.commanded_at
+    }
+}
+
+/// Ready operations of a plane, by scheduling class.
+#[derive(Default)]
+struct Ready {
+    classes: [BinaryHeap<Reverse<(u64, u32)>>; 2],
+}
+
+/// The engine.
+pub struct Engine {
+    settings: SimSettings,
+    geometry: Geometry,
+    plane_size: Divisor,
+    die_count: Divisor,
+    channel_of: Vec<u32>,
+    t_command: Nanos,
+    bus_rate: Rate,
+    t_suspend: Nanos,
+    t_resume: Nanos,
+    /// Transfer time of 1, 2, .. code words where the part states it.
+    word_transfers: Vec<Nanos>,
+    word_bytes: u32,
+    last_transfer: (u32, Nanos),
+    link_rate: Rate,
+    link_in: Bus,
+    link_out: Bus,
+    events: EventQueue,
+    now: Nanos,
+    order: u64,
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    live: u32,
+    /// Last operation enqueued on each block, while it has not started.
+    block_tail: Vec<u32>,
+    ready: Vec<Ready>,
+    dies: Vec<Die>,
+    buses: Vec<Bus>,
+    edges: Vec<Edge>,
+    free_edges: Vec<u32>,
+    closing: Vec<u32>,
+    completed: Vec<u32>,
+    /// Dies to start once a plan was taken or a gate has closed.
+    woken: Vec<u32>,
+    buffer_freed: u64,
+    collections: Vec<Nanos>,
+}
+
+impl Engine {
+    /// An idle engine.
+    pub fn new(settings: &SimSettings, geometry: &Geometry, part: &Part, link_rate: Rate) -> Self {
+        Engine {
+            settings: settings.clone(),
+            geometry: *geometry,
+            plane_size: Divisor::new(geometry.blocks_per_plane),
+            die_count: Divisor::new(geometry.dies()),
+            channel_of: (0..geometry.dies()).map(|die| geometry.channel_of_die(die)).collect(),
+            t_command: part.t_command,
+            bus_rate: part.bus_rate,
+            t_suspend: part.t_suspend,
+            t_resume: part.t_resume,
+            word_transfers: part.t_dma_words.clone(),
+            word_bytes: part.word_bytes,
+            last_transfer: (0, 0),
+            link_rate,
+            link_in: Bus::default(),
+            link_out: Bus::default(),
+            events: EventQueue::default(),
+            now: 0,
+            order: 0,
+            pending: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            block_tail: vec![NONE; geometry.blocks() as usize],
+            ready: (0..geometry.planes()).map(|_| Ready::default()).collect(),
+            dies: vec![Die::default(); geometry.dies() as usize],
+            buses: vec![Bus::default(); geometry.channels as usize],
+            edges: Vec::new(),
+            free_edges: Vec::new(),
+            closing: Vec::new(),
+            completed: Vec::new(),
+            woken: Vec::new(),
+            buffer_freed: 0,
+            collections: Vec::new(),
+        }
+    }
+
+    /// Simulated time.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Time of the next event, if any.
+    #[inline]
+    pub fn next_time(&self) -> Option<Nanos> {
+        self.events.next_time()
+    }
+
+    /// Operations that have not ended.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.live
+    }
+
+    /// Lets time pass until `time`, before which there is no event.
+    #[inline]
+    pub fn advance_to(&mut self, time: Nanos) {
+        debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
+        self.now = time;
+    }
+
+    /// Requests completed since the last call.
+    #[inline]
+    pub fn take_completed(&mut self) -> Option<u32> {
+        self.completed.pop()
+    }
+
+    /// Subpages of the write buffer freed since the last call.
+    #[inline]
+    pub fn take_buffer_freed(&mut self) -> u64 {
+        std::mem::take(&mut self.buffer_freed)
+    }
+
+    /// Times of collections that have ended since the last call, each from its start to the end of its erase.
+    #[inline]
+    pub fn take_collection(&mut self) -> Option<Nanos> {
+        self.collections.pop()
+    }
+
+    /// Time that each channel's bus was taken.
+    pub fn bus_busy(&self) -> Vec<Nanos> {
+        self.buses.iter().map(|bus| bus.busy).collect()
+    }
+
+    /// Time that each die worked.
+    pub fn die_busy(&self) -> Vec<Nanos> {
+        self.dies.iter().map(|die| die.busy).collect()
+    }
+
+    /// `bytes` of a write begin to cross the host link now; returns when they have arrived.
+    #[inline]
+    pub fn receive(&mut self, bytes: u64) -> Nanos {
+        if self.link_rate.0 == 0 {
+            return self.now;
+        }
+        self.link_in.take(self.now, self.link_rate.time_for(bytes))
+    }
+
+    /// `bytes` of a read that needed no flash begin to cross the host link now; returns when they have arrived.
+    #[inline]
+    pub fn send(&mut self, bytes: u64) -> Nanos {
+        if self.link_rate.0 == 0 {
+            return self.now;
+        }
+        self.link_out.take(self.now, self.link_rate.time_for(bytes))
+    }
+
+    /// Takes the plan in `io`; data for its host programs is there at `data_at`.
+    #[inline]
+    pub fn accept(&mut self, io: &mut Io, data_at: Nanos) {
+        for index in 0..io.plan.links.len() {
+            let (earlier, later) = io.plan.links[index];
+            self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
+        }
+        io.plan.links.clear();
+        for index in 0..io.plan.delays.len() {
+            let (gate, at) = io.plan.delays[index];
+            self.planned(io, gate, at);
+        }
+        io.plan.delays.clear();
+        for index in 0..io.plan.operations.len() {
+            let operation = io.plan.operations[index];
+            self.enqueue(io, operation, data_at);
+        }
+        io.plan.operations.clear();
+        self.kick_woken();
+    }
+
+    /// Starts the dies that something became ready in, in that order: each knows by now all that became ready with it, so that
+    /// planes go together.
+    #[inline]
+    fn kick_woken(&mut self) {
+        for index in 0..self.woken.len() {
+            self.kick(self.woken[index]);
+        }
+        self.woken.clear();
+    }
+
+    #[inline]
+    fn enqueue(&mut self, io: &mut Io, operation: Operation, data_at: Nanos) {
+        self.order += 1;
+        self.live += 1;
+        let plane = self.plane_size.divide(operation.block);
+        let die = self.die_count.split(plane).1;
+        let load = &mut io.dies[die as usize];
+        load.operations += 1;
+        load.reads += u32::from(operation.kind == OperationKind::Read);
+        let mut pending = Pending {
+            operation,
+            order: self.order,
+            enqueued: self.now,
+            ready_at: self.now,
+            data_at: if operation.cause == Cause::Host { data_at } else { 0 },
+            waits: 0,
+            next_on_block: NONE,
+            die,
+            plane,
+        };
+        let tail = self.block_tail[operation.block as usize];
+        pending.waits = u32::from(tail != NONE) + u32::from(io.plan.gates.is_open(operation.after));
+        let waits = pending.waits;
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.pending[index as usize] = pending;
+                index
+            }
+            None => {
+                self.pending.push(pending);
+                self.pending.len() as u32 - 1
+            }
+        };
+        if tail != NONE {
+            self.pending[tail as usize].next_on_block = index;
+        }
+        self.block_tail[operation.block as usize] = index;
+        if io.plan.gates.is_open(operation.after) {
+            self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
+        }
+        if waits == 0 {
+            self.make_ready(index);
+            self.woken.push(die);
+        }
+    }
+
+    /// Class of an operation: class 0 goes first.
+    #[inline]
+    fn class_of(&self, operation: &Operation) -> usize {
+        let first = match self.settings.scheduler {
+            Scheduler::Fifo => true,
+            Scheduler::ReadFirst => operation.kind == OperationKind::Read,
+            Scheduler::HostFirst => matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::Prefetch),
+        };
+        usize::from(!first)
+    }
+
+    #[inline]
+    fn make_ready(&mut self, index: u32) {
+        self.pending[index as usize].ready_at = self.now;
+        let Pending { operation, order, plane, .. } = self.pending[index as usize];
+        let class = self.class_of(&operation);
+        self.ready[plane as usize].classes[class].push(Reverse((order, index)));
+    }
+
+    #[inline]
+    fn release(&mut self, index: u32) -> u32 {
+        let pending = &mut self.pending[index as usize];
+        pending.waits -= 1;
+        let (ready, die) = (pending.waits == 0, pending.die);
+        if ready {
+            self.make_ready(index);
+        }
+        die
+    }
+
+    /// An operation has started: the next on its block may, too.
+    #[inline]
+    fn release_successor(&mut self, index: u32) {
+        let Pending { operation, next_on_block, .. } = self.pending[index as usize];
+        if next_on_block == NONE {
+            let tail = &mut self.block_tail[operation.block as usize];
+            if *tail == index {
+                *tail = NONE;
+            }
+        } else {
+            self.pending[index as usize].next_on_block = NONE;
+            self.release(next_on_block);
+        }
+    }
+
+    /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
+    #[inline]
+    fn transfer_time(&mut self, bytes: u32) -> Nanos {
+        if self.last_transfer.0 != bytes {
+            self.last_transfer = (bytes, self.compute_transfer_time(bytes));
+        }
+        self.last_transfer.1
+    }
+
+    fn compute_transfer_time(&self, bytes: u32) -> Nanos {
+        let words = bytes / self.word_bytes;
+        match self.word_transfers.get((words as usize).wrapping_sub(1)) {
+            Some(&time) if words * self.word_bytes == bytes => time,
+            _ => self.bus_rate.time_for(u64::from(bytes)),
+        }
+    }
+
+    /// Handles the next event.
+    #[inline]
+    pub fn step(&mut self, io: &mut Io) {
+        let Some((time, event)) = self.events.pop() else { return };
+        self.now = time;
+        match event {
+            Event::Sensed(die) => self.sensed(die),
+            Event::Moved(index) => self.moved(io, index),
+            Event::Finished(tagged) => self.finished(io, tagged),
+            Event::Wake(die) => self.kick(die),
+            Event::Delivered(index) => self.end(io, index),
+            Event::Accepted(slot) => self.signal(io, slot),
+        }
+    }
+
+    /// The data of a read has left its die.
+    fn moved(&mut self, io: &mut Io, index: u32) {
+        let Pending { operation, die, .. } = self.pending[index as usize];
+        self.read_left_die(die);
+        if operation.cause == Cause::Host && self.link_rate.0 > 0 {
+            // Cut through: the link may have been sending since the first byte left the die, but not before.
+            let time = self.link_rate.time_for(u64::from(operation.link_bytes));
+            let first_byte = self.now - self.transfer_time(operation.bytes);
+            let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
+            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
+            if end > self.now {
+                self.events.push(end, Event::Delivered(index));
+                return self.kick(die);
+            }
+        }
+        self.end(io, index);
+        self.kick(die);
+    }
+
+    /// An operation has ended.
+    #[inline]
+    fn end(&mut self, io: &mut Io, index: u32) {
+        let Pending { operation, enqueued, die, .. } = self.pending[index as usize];
+        self.live -= 1;
+        let load = &mut io.dies[die as usize];
+        load.operations -= 1;
+        load.reads -= u32::from(operation.kind == OperationKind::Read);
+        self.buffer_freed += u64::from(operation.frees);
+        if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
+            self.collections.push(self.now - enqueued);
+        }
+        self.free.push(index);
+        if io.plan.gates.is_open(operation.signal) {
+            self.signal(io, operation.signal.slot);
+        }
+    }
+
+    /// Makes completion of request `id` wait for `gate`, which holds one expectation of its own until
+    /// [`Self::planned`].
+    #[inline]
+    pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
+        io.plan.gates.expect(gate);
+        self.add_waiter(io, gate, gates::Waiter::Request(id));
+    }
+
+    /// One thing that `gate` waits for is over at `at`: a moment, or the making of the plan of the request behind it.
+    #[inline]
+    pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
+        if at > self.now {
+            self.events.push(at, Event::Accepted(gate.slot));
+        } else {
+            self.signal(io, gate.slot);
+        }
+    }
+}

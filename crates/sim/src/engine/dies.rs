@@ -1,0 +1,377 @@
+//! Dies: what starts next, how long it takes, what runs together, and what is suspended.
+
+use super::super::events::Event;
+use super::super::settings::{Scheduler, Suspend};
+use super::{Engine, NONE, Pending};
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::{Io, OperationKind};
+use std::cmp::Reverse;
+
+/// The most planes that a multi-plane command addresses.
+const MOST_PLANES: usize = 8;
+const DIE_BITS: u32 = 16;
+const GENERATIONS: u32 = 1 << 13;
+
+/// Operations that run together in a die.
+#[derive(Clone, Copy)]
+struct Batch {
+    kind: OperationKind,
+    count: u8,
+    /// Operations whose data has not left the die.
+    unmoved: u8,
+    members: [u32; MOST_PLANES],
+    /// The array works on it from then on.
+    array_from: Nanos,
+    /// The array has done its work at this time.
+    array_until: Nanos,
+    /// A read whose data is in the page register.
+    sensed: bool,
+    /// When it was first suspended; `Nanos::MAX` if never.
+    suspended_at: Nanos,
+}
+
+/// State of a die.
+#[derive(Clone, Default)]
+pub(super) struct Die {
+    /// The batch that is moved or in the array.
+    front: Option<Batch>,
+    /// The batch behind it, with the cache register only.
+    back: Option<Batch>,
+    suspended: Option<Batch>,
+    /// Nothing may start before this time.
+    closed_until: Nanos,
+    generation: u32,
+    pub(super) busy: Nanos,
+    busy_since: Nanos,
+}
+
+impl Engine {
+    /// Starts what `die` can start now.
+    #[inline]
+    pub(super) fn kick(&mut self, die: u32) {
+        while self.start_next(die) {}
+    }
+
+    #[inline]
+    fn start_next(&mut self, die: u32) -> bool {
+        let state = &self.dies[die as usize];
+        let pipelined = match &state.front {
+            None => None,
+            Some(_) if !self.settings.cache_register => return self.try_suspend(die),
+            Some(front) if state.back.is_none() && self.may_pipeline(front) => Some(front.kind),
+            Some(_) => return self.try_suspend(die),
+        };
+        if state.closed_until > self.now {
+            return false;
+        }
+        let only = if state.suspended.is_some() { Some(OperationKind::Read) } else { pipelined };
+        let starving = state.suspended.as_ref().is_some_and(|batch| self.starves(batch, 0));
+        let Some(first) = (if starving { None } else { self.pick(die, only) }) else {
+            return pipelined.is_none() && self.resume(die);
+        };
+        self.start(die, first);
+        true
+    }
+
+    /// Whether another batch of the same kind may enter the die behind `front`.
+    #[inline]
+    fn may_pipeline(&self, front: &Batch) -> bool {
+        match front.kind {
+            OperationKind::Read => front.sensed,
+            OperationKind::Program => front.array_from <= self.now,
+            OperationKind::Erase => false,
+        }
+    }
+
+    /// Whether `batch` will have been held up for as long as the settings allow when it is held up for `more`.
+    #[inline]
+    fn starves(&self, batch: &Batch, more: Nanos) -> bool {
+        self.now + more - batch.suspended_at.min(self.now) >= self.settings.starvation_bound
+    }
+
+    #[inline]
+    fn plane_of(&self, die: u32, index: u32) -> usize {
+        (index * self.dies.len() as u32 + die) as usize
+    }
+
+    /// The ready operation of `die` that goes next, if it is of the kind `only`.
+    #[inline]
+    fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
+        let first = self.oldest(die, 0);
+        let second = if self.settings.scheduler == Scheduler::Fifo { None } else { self.oldest(die, 1) };
+        let (index, class) = match (first, second) {
+            (Some(first), None) => (first, 0),
+            (Some(first), Some(second)) => {
+                let waited = self.now - self.pending[second as usize].ready_at;
+                let older = self.pending[second as usize].order < self.pending[first as usize].order;
+                if older && waited >= self.settings.starvation_bound { (second, 1) } else { (first, 0) }
+            }
+            (None, second) => (second?, 1),
+        };
+        let fits = only.is_none_or(|kind| self.pending[index as usize].operation.kind == kind);
+        fits.then_some((index, class))
+    }
+
+    /// The oldest ready operation of `class` in any plane of `die`.
+    #[inline]
+    fn oldest(&self, die: u32, class: usize) -> Option<u32> {
+        let planes = 0..self.geometry.planes_per_die;
+        let tops = planes.filter_map(|plane| self.ready[self.plane_of(die, plane)].classes[class].peek());
+        tops.map(|&Reverse(top)| top).min().map(|(_, index)| index)
+    }
+
+    fn start(&mut self, die: u32, (first, class): (u32, usize)) {
+        let mut batch = Batch {
+            kind: self.pending[first as usize].operation.kind,
+            count: 0,
+            unmoved: 0,
+            members: [NONE; MOST_PLANES],
+            array_from: 0,
+            array_until: 0,
+            sensed: false,
+            suspended_at: Nanos::MAX,
+        };
+        self.gather(die, first, class, &mut batch);
+        match batch.kind {
+            OperationKind::Read => self.start_read(die, &mut batch),
+            OperationKind::Program => self.start_program(die, &mut batch),
+            OperationKind::Erase => self.start_erase(die, &mut batch),
+        }
+        let state = &mut self.dies[die as usize];
+        if state.front.is_none() {
+            state.front = Some(batch);
+            state.busy_since = self.now;
+        } else {
+            state.back = Some(batch);
+        }
+        for &index in &batch.members[..usize::from(batch.count)] {
+            let next = self.pending[index as usize].next_on_block;
+            // A read behind a program or erase that may be suspended has to wait until that has ended.
+            let wait = self.settings.suspend != Suspend::None
+                && batch.kind != OperationKind::Read
+                && (next == NONE || self.pending[next as usize].operation.kind == OperationKind::Read);
+            if !wait {
+                self.release_successor(index);
+            }
+        }
+    }
+
+    /// Takes `first`, and what the other planes have ready that may run with it, off the ready operations.
+    #[inline]
+    fn gather(&mut self, die: u32, first: u32, class: usize, batch: &mut Batch) {
+        let Pending { operation, plane: home, .. } = self.pending[first as usize];
+        self.ready[home as usize].classes[class].pop();
+        batch.members[0] = first;
+        batch.count = 1;
+        if !self.settings.multi_plane {
+            return;
+        }
+        for plane in 0..self.geometry.planes_per_die.min(MOST_PLANES as u32) {
+            let plane = self.plane_of(die, plane);
+            if plane == home as usize {
+                continue;
+            }
+            let Some(&Reverse((_, index))) = self.ready[plane].classes[class].peek() else { continue };
+            let other = &self.pending[index as usize].operation;
+            let together = other.kind == operation.kind
+                && (operation.kind == OperationKind::Erase || other.page == operation.page)
+                && usize::from(batch.count) < MOST_PLANES;
+            if together {
+                self.ready[plane].classes[class].pop();
+                batch.members[usize::from(batch.count)] = index;
+                batch.count += 1;
+            }
+        }
+    }
+
+    fn start_read(&mut self, die: u32, batch: &mut Batch) {
+        let channel = self.channel_of[die as usize] as usize;
+        let mut sensed = 0;
+        for &index in &batch.members[..usize::from(batch.count)] {
+            let commanded = self.buses[channel].command(self.now, self.t_command);
+            sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
+        }
+        batch.unmoved = batch.count;
+        batch.array_until = sensed;
+        self.events.push(sensed, Event::Sensed(die));
+    }
+
+    fn start_program(&mut self, die: u32, batch: &mut Batch) {
+        let channel = self.channel_of[die as usize] as usize;
+        let mut array = 0;
+        let mut loaded = self.now;
+        for &index in &batch.members[..usize::from(batch.count)] {
+            let Pending { operation, data_at, .. } = self.pending[index as usize];
+            let time = self.t_command + self.transfer_time(operation.bytes);
+            loaded = self.buses[channel].take(self.now, time);
+            // Cut through: the bus streams what the host link brings, but cannot end before it.
+            if data_at > loaded {
+                loaded = data_at;
+                self.buses[channel].free_at = loaded;
+            }
+            array = array.max(Nanos::from(operation.array));
+        }
+        batch.array_from = match &self.dies[die as usize].front {
+            Some(front) => loaded.max(front.array_until),
+            None => loaded,
+        };
+        batch.array_until = batch.array_from + array;
+        if self.dies[die as usize].front.is_none() {
+            self.finish_at(die, batch.array_until);
+            if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
+                self.events.push(batch.array_from, Event::Wake(die));
+            }
+        }
+    }
+
+    fn start_erase(&mut self, die: u32, batch: &mut Batch) {
+        let channel = self.channel_of[die as usize] as usize;
+        let mut array = 0;
+        for &index in &batch.members[..usize::from(batch.count)] {
+            batch.array_from = self.buses[channel].command(self.now, self.t_command);
+            array = array.max(Nanos::from(self.pending[index as usize].operation.array));
+        }
+        batch.array_until = batch.array_from + array;
+        self.finish_at(die, batch.array_until);
+        if self.settings.suspend != Suspend::None {
+            self.events.push(batch.array_from, Event::Wake(die));
+        }
+    }
+
+    fn finish_at(&mut self, die: u32, time: Nanos) {
+        let generation = self.dies[die as usize].generation;
+        self.events.push(time, Event::Finished(generation << DIE_BITS | die));
+    }
+
+    /// The array has sensed the newest read of `die`.
+    pub(super) fn sensed(&mut self, die: u32) {
+        let state = &mut self.dies[die as usize];
+        match (&mut state.front, &mut state.back) {
+            (Some(front), _) if !front.sensed => front.sensed = true,
+            // The register still moves the batch before it.
+            (_, Some(back)) => {
+                back.sensed = true;
+                return;
+            }
+            _ => return,
+        }
+        self.move_front(die);
+        if self.settings.cache_register {
+            self.kick(die);
+        }
+    }
+
+    /// Puts the data of the front batch on the bus.
+    fn move_front(&mut self, die: u32) {
+        let channel = self.channel_of[die as usize] as usize;
+        let Some(front) = self.dies[die as usize].front else { return };
+        for &index in &front.members[..usize::from(front.count)] {
+            let time = self.transfer_time(self.pending[index as usize].operation.bytes);
+            let end = self.buses[channel].take(self.now, time);
+            self.events.push(end, Event::Moved(index));
+        }
+    }
+
+    /// The data of one read has left the die.
+    #[inline]
+    pub(super) fn read_left_die(&mut self, die: u32) {
+        let Some(front) = &mut self.dies[die as usize].front else { return };
+        front.unmoved -= 1;
+        if front.unmoved == 0 {
+            self.next_batch(die);
+        }
+    }
+
+    /// The front batch has left the die.
+    #[inline]
+    fn next_batch(&mut self, die: u32) {
+        let state = &mut self.dies[die as usize];
+        state.front = state.back.take();
+        let Some(front) = &mut state.front else {
+            state.busy += self.now - state.busy_since;
+            return;
+        };
+        match front.kind {
+            OperationKind::Read if front.sensed => self.move_front(die),
+            OperationKind::Read => {}
+            _ => {
+                let (from, until) = (front.array_from, front.array_until);
+                self.finish_at(die, until);
+                if from > self.now {
+                    self.events.push(from, Event::Wake(die));
+                }
+            }
+        }
+    }
+
+    /// A program or erase has ended, unless it was suspended before.
+    pub(super) fn finished(&mut self, io: &mut Io, tagged: u32) {
+        let (die, generation) = (tagged & ((1 << DIE_BITS) - 1), tagged >> DIE_BITS);
+        if self.dies[die as usize].generation != generation {
+            return;
+        }
+        let Some(batch) = self.dies[die as usize].front else { return };
+        self.next_batch(die);
+        for &index in &batch.members[..usize::from(batch.count)] {
+            if self.pending[index as usize].next_on_block != NONE
+                || self.block_tail[self.pending[index as usize].operation.block as usize] == index
+            {
+                self.release_successor(index);
+            }
+            self.end(io, index);
+        }
+        self.kick(die);
+    }
+
+    /// Suspends what `die` does, if a read waits and the settings allow it.
+    #[inline]
+    fn try_suspend(&mut self, die: u32) -> bool {
+        if self.settings.suspend == Suspend::None {
+            return false;
+        }
+        let state = &self.dies[die as usize];
+        let Some(front) = &state.front else { return false };
+        let allowed = match front.kind {
+            OperationKind::Erase => true,
+            OperationKind::Program => self.settings.suspend == Suspend::ProgramErase,
+            OperationKind::Read => false,
+        };
+        let running = front.array_from <= self.now && front.array_until > self.now + self.t_suspend;
+        if !allowed
+            || !running
+            || self.starves(front, self.t_suspend)
+            || state.back.is_some()
+            || state.suspended.is_some()
+        {
+            return false;
+        }
+        if self.pick(die, Some(OperationKind::Read)).is_none() {
+            return false;
+        }
+        let now = self.now;
+        let state = &mut self.dies[die as usize];
+        let Some(mut batch) = state.front.take() else { return false };
+        batch.array_until -= now; // what is left to do
+        batch.suspended_at = batch.suspended_at.min(now);
+        state.suspended = Some(batch);
+        state.generation = (state.generation + 1) % GENERATIONS;
+        state.busy += now - state.busy_since;
+        state.closed_until = now + self.t_suspend;
+        self.events.push(now + self.t_suspend, Event::Wake(die));
+        false
+    }
+
+    /// Goes on with what was suspended.
+    fn resume(&mut self, die: u32) -> bool {
+        let now = self.now;
+        let state = &mut self.dies[die as usize];
+        let Some(mut batch) = state.suspended.take() else { return false };
+        batch.array_from = now + self.t_resume;
+        batch.array_until += batch.array_from;
+        state.busy_since = now;
+        state.front = Some(batch);
+        self.finish_at(die, batch.array_until);
+        self.events.push(batch.array_from, Event::Wake(die));
+        false
+    }
+}

@@ -1,0 +1,115 @@
+//! The event queue: ordered by time, then by the order in which events were added.
+//!
+//! One 128-bit key holds time (56 bits: 834 days), order (40 bits) and what happens (32 bits), so that comparing two events
+//! is comparing two numbers.
+
+use palimpsest_flash::units::Nanos;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The last moment: 834 days after the first.
+pub const END_OF_TIME: Nanos = (1 << 56) - 1;
+
+/// What happens; the number says to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A die has sensed its pages.
+    Sensed(u32),
+    /// An operation's data has left its die.
+    Moved(u32),
+    /// A die has finished programming or erasing, unless it was suspended meanwhile (low bits: die; high bits: generation).
+    Finished(u32),
+    /// A die may be able to start something.
+    Wake(u32),
+    /// An operation's data has reached the host.
+    Delivered(u32),
+    /// A request's data has reached the drive.
+    Accepted(u32),
+}
+
+const KIND_SHIFT: u32 = 29;
+const INDEX: u32 = (1 << KIND_SHIFT) - 1;
+
+impl Event {
+    #[inline]
+    fn pack(self) -> u32 {
+        let (kind, index) = match self {
+            Event::Sensed(index) => (0, index),
+            Event::Moved(index) => (1, index),
+            Event::Finished(index) => (2, index),
+            Event::Wake(index) => (3, index),
+            Event::Delivered(index) => (4, index),
+            Event::Accepted(index) => (5, index),
+        };
+        debug_assert!(index <= INDEX);
+        kind << KIND_SHIFT | index
+    }
+
+    #[inline]
+    fn unpack(packed: u32) -> Self {
+        let index = packed & INDEX;
+        match packed >> KIND_SHIFT {
+            0 => Event::Sensed(index),
+            1 => Event::Moved(index),
+            2 => Event::Finished(index),
+            3 => Event::Wake(index),
+            4 => Event::Delivered(index),
+            _ => Event::Accepted(index),
+        }
+    }
+}
+
+/// The queue.
+#[derive(Default)]
+pub struct EventQueue {
+    heap: BinaryHeap<Reverse<u128>>,
+    order: u64,
+}
+
+impl EventQueue {
+    /// Adds `event` at `time`.
+    #[inline]
+    pub fn push(&mut self, time: Nanos, event: Event) {
+        // Events behind the end of time come at its end, which ends the run.
+        let time = time.min(END_OF_TIME);
+        self.order += 1;
+        let order = u128::from(self.order & ((1 << 40) - 1));
+        self.heap.push(Reverse(u128::from(time) << 72 | order << 32 | u128::from(event.pack())));
+    }
+
+    /// Time of the next event.
+    #[inline]
+    pub fn next_time(&self) -> Option<Nanos> {
+        self.heap.peek().map(|Reverse(key)| (key >> 72) as Nanos)
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Nanos, Event)> {
+        let Reverse(key) = self.heap.pop()?;
+        Some(((key >> 72) as Nanos, Event::unpack(key as u32)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+
+    #[test]
+    fn events_come_by_time_then_by_order() {
+        let mut rng = Rng::new(1, 0);
+        let mut queue = EventQueue::default();
+        let mut expected: Vec<(Nanos, u32)> = (0..1000).map(|index| (rng.below(50), index)).collect();
+        for &(time, index) in &expected {
+            queue.push(time, if index % 2 == 0 { Event::Moved(index) } else { Event::Accepted(index) });
+        }
+        expected.sort_unstable();
+        for (time, index) in expected {
+            assert_eq!(queue.next_time(), Some(time));
+            let event = if index % 2 == 0 { Event::Moved(index) } else { Event::Accepted(index) };
+            assert_eq!(queue.pop(), Some((time, event)));
+        }
+        assert_eq!(queue.pop(), None);
+    }
+}

@@ -1,0 +1,12 @@
+//! When flash operations happen: a discrete-event engine with the queues and resources of a drive.
+//!
+//! Models channel buses, dies with their planes and cache registers, multi-plane commands, program and erase suspend, and
+//! the scheduling of each die's queue. Operations arrive as plans of a translation layer that has already changed the
+//! cells; the engine only says when each of them ends. Ignored: time of the controller's processors and of its DRAM.
+
+pub mod device;
+pub mod engine;
+pub mod events;
+pub mod observe;
+pub mod settings;
+pub mod shadow;

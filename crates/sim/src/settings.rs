@@ -1,0 +1,40 @@
+//! What the event engine can be told.
+
+use palimpsest_flash::units::Nanos;
+
+/// Which of the operations waiting at a die goes next. The order within a block is never changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheduler {
+    /// Order of arrival.
+    Fifo,
+    /// Reads overtake programs and erases, until one of those has waited for the starvation bound.
+    ReadFirst,
+    /// Operations of the host overtake those of garbage collection and merges, with the same bound.
+    HostFirst,
+}
+
+/// Which running operations a read may suspend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Suspend {
+    /// None.
+    None,
+    /// Erases.
+    Erase,
+    /// Programs and erases.
+    ProgramErase,
+}
+
+/// Settings of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimSettings {
+    /// Scheduling policy of a die's queue.
+    pub scheduler: Scheduler,
+    /// How long an overtaken operation waits at most before nothing overtakes it any more.
+    pub starvation_bound: Nanos,
+    /// Which operations a read may suspend.
+    pub suspend: Suspend,
+    /// Whether operations of one kind pipeline through the cache register of a die.
+    pub cache_register: bool,
+    /// Whether operations of one kind on different planes of a die run together where their addresses allow it.
+    pub multi_plane: bool,
+}

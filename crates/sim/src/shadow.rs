@@ -1,0 +1,259 @@
+//! The host's own view of its data, against which every read is verified.
+//!
+//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`palimpsest_ftl_api::plan::port`] but with
+//! the shadow's own copy of what was there before: a layer that loses, mixes up or forgets to read data is found out.
+//!
+//! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
+//! yet, or what the interrupted request brought. Which of them, the first read says; from then on it must stay.
+
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
+use std::collections::BTreeMap;
+
+/// The view.
+pub struct Shadow {
+    payload: Payload,
+    per_subpage: u32,
+    tags: Vec<u64>,
+    bytes: Vec<Option<Box<[u8]>>>,
+    buffers: Buffers,
+    /// Whether writes are durable when they return, if a power cut is to come.
+    cut_ahead: Option<bool>,
+    /// What each subpage held before, as far as it may come back.
+    earlier: BTreeMap<u32, Earlier>,
+    /// After a power cut: what each subpage may hold instead.
+    doubt: BTreeMap<u32, Vec<Content>>,
+}
+
+/// What a subpage held before.
+#[derive(Default)]
+struct Earlier {
+    /// Everything: a trim may bring any of it back.
+    all: Vec<Content>,
+    /// How many of the last of them a cut may bring back now.
+    volatile: usize,
+}
+
+/// Content of a subpage.
+#[derive(Clone, PartialEq, Eq)]
+enum Content {
+    Tag(u64),
+    Bytes(Option<Box<[u8]>>),
+}
+
+impl Shadow {
+    /// A view of `subpages` logical subpages of `subpage_bytes` bytes that hold zeros.
+    pub fn new(payload: Payload, subpages: u64, subpage_bytes: u32) -> Self {
+        let sized = |wanted: bool| if wanted { subpages as usize } else { 0 };
+        Shadow {
+            payload,
+            per_subpage: subpage_bytes / palimpsest_flash::units::SECTOR_BYTES as u32,
+            tags: vec![0; sized(payload == Payload::Tag)],
+            bytes: vec![None; sized(payload == Payload::Bytes)],
+            buffers: Buffers::new(subpage_bytes as usize),
+            cut_ahead: None,
+            earlier: BTreeMap::new(),
+            doubt: BTreeMap::new(),
+        }
+    }
+
+    /// A power cut is to come: from now on what may come back is remembered. `durable` says that a write cannot be lost once
+    /// it was served.
+    pub fn expect_power_cut(&mut self, durable: bool) {
+        self.cut_ahead = Some(durable);
+    }
+
+    /// The host has flushed: what it wrote is durable. What it trimmed is not.
+    pub fn flush(&mut self) {
+        for (&lsn, earlier) in &mut self.earlier {
+            let zero = match self.payload {
+                Payload::Tag => self.tags[lsn as usize] == 0,
+                _ => self.bytes.get(lsn as usize).is_none_or(Option::is_none),
+            };
+            earlier.volatile = if zero { earlier.volatile } else { 0 };
+        }
+    }
+
+    /// The power failed while the host wrote or trimmed `extent`, or did something else (`None`).
+    pub fn power_failed(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
+        let earlier = std::mem::take(&mut self.earlier);
+        self.cut_ahead = None;
+        for (lsn, Earlier { all, volatile }) in earlier {
+            let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { volatile };
+            if back > 0 {
+                self.doubt.entry(lsn).or_default().extend_from_slice(&all[all.len() - back..]);
+            }
+        }
+        for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
+            let nothing = if self.payload == Payload::Tag { Content::Tag(0) } else { Content::Bytes(None) };
+            self.doubt.entry(piece.lsn).or_default().push(nothing);
+        }
+        let per_subpage = self.per_subpage;
+        for piece in written.into_iter().flat_map(|extent| pieces(extent, per_subpage)) {
+            let new = self.overwritten(port, piece, &self.content(piece.lsn));
+            self.doubt.entry(piece.lsn).or_default().push(new);
+        }
+    }
+
+    fn covers(&self, extent: Extent, lsn: u32) -> bool {
+        let first = u64::from(lsn) * u64::from(self.per_subpage);
+        extent.sector <= first && first < extent.end()
+    }
+
+    fn content(&self, lsn: u32) -> Content {
+        match self.payload {
+            Payload::Tag => Content::Tag(self.tags[lsn as usize]),
+            _ => Content::Bytes(self.bytes[lsn as usize].clone()),
+        }
+    }
+
+    /// What becomes of `old` when the present write of `port` puts `piece` over it.
+    fn overwritten(&mut self, port: &HostPort, piece: Piece, old: &Content) -> Content {
+        match old {
+            Content::Tag(tag) => Content::Tag(port.written(&mut self.buffers, piece, Data(*tag)).0),
+            Content::Bytes(bytes) => {
+                let old = bytes.as_ref().map_or(Data::ZERO, |bytes| self.buffers.keep(bytes));
+                let new = port.written(&mut self.buffers, piece, old);
+                let new = self.buffers.get(new).map(Box::from);
+                self.buffers.end_request();
+                Content::Bytes(new)
+            }
+        }
+    }
+
+    /// `lsn` is about to change: what it holds may come back.
+    #[cold]
+    fn remember(&mut self, lsn: u32, trimmed: bool) {
+        let (now, durable) = (self.content(lsn), self.cut_ahead == Some(true));
+        let earlier = self.earlier.entry(lsn).or_default();
+        earlier.all.push(now);
+        earlier.volatile = match (trimmed, durable) {
+            (true, _) => earlier.all.len(),
+            (false, true) => 0,
+            (false, false) => earlier.volatile + 1,
+        };
+    }
+
+    /// The present write of `port` also changes what `piece` may hold instead.
+    #[cold]
+    fn write_doubtful(&mut self, port: &HostPort, piece: Piece) {
+        let Some(contents) = self.doubt.remove(&piece.lsn) else { return };
+        if piece.sectors < self.per_subpage {
+            let changed = contents.iter().map(|old| self.overwritten(port, piece, old)).collect();
+            self.doubt.insert(piece.lsn, changed);
+        }
+    }
+
+    /// The host has written `extent`; `port` knows what.
+    pub fn write(&mut self, port: &HostPort, extent: Extent) {
+        if self.cut_ahead.is_some() {
+            pieces(extent, self.per_subpage).for_each(|piece| self.remember(piece.lsn, false));
+        }
+        if !self.doubt.is_empty() {
+            pieces(extent, self.per_subpage).for_each(|piece| self.write_doubtful(port, piece));
+        }
+        match self.payload {
+            Payload::None => {}
+            Payload::Tag => {
+                for piece in pieces(extent, self.per_subpage) {
+                    let tag = &mut self.tags[piece.lsn as usize];
+                    *tag = port.written(&mut self.buffers, piece, Data(*tag)).0;
+                }
+            }
+            Payload::Bytes => pieces(extent, self.per_subpage).for_each(|piece| self.write_bytes(port, piece)),
+        }
+    }
+
+    fn write_bytes(&mut self, port: &HostPort, piece: Piece) {
+        let place = &mut self.bytes[piece.lsn as usize];
+        let old = place.as_ref().map_or(Data::ZERO, |bytes| self.buffers.keep(bytes));
+        let new = port.written(&mut self.buffers, piece, old);
+        *place = self.buffers.get(new).map(Box::from);
+        self.buffers.end_request();
+    }
+
+    /// The host has trimmed whole subpages.
+    pub fn trim(&mut self, extent: Extent) {
+        for piece in pieces(extent, self.per_subpage) {
+            if self.cut_ahead.is_some() {
+                self.remember(piece.lsn, true);
+            }
+            self.doubt.remove(&piece.lsn);
+            match self.payload {
+                Payload::None => return,
+                Payload::Tag => self.tags[piece.lsn as usize] = 0,
+                Payload::Bytes => self.bytes[piece.lsn as usize] = None,
+            }
+        }
+    }
+
+    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the first subpage that is wrong.
+    pub fn verify(&mut self, extent: Extent, mut delivered: Vec<(u32, Data)>, buffers: &Buffers) -> Result<()> {
+        if self.payload == Payload::None {
+            return Ok(());
+        }
+        delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
+        let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
+        let got: Vec<u32> = delivered.iter().map(|&(lsn, _)| lsn).collect();
+        if wanted != got {
+            return Err(Error::Rule(format!("a read of logical subpages {wanted:?} delivered {got:?}")));
+        }
+        for (lsn, data) in delivered {
+            if let Some(contents) = self.doubt.remove(&lsn) {
+                self.settle(lsn, &contents, data, buffers);
+            }
+            let right = match self.payload {
+                Payload::Tag => data.0 == self.tags[lsn as usize],
+                _ => self.same_bytes(lsn, buffers.get(data)),
+            };
+            if !right {
+                return Err(Error::Rule(format!(
+                    "logical subpage {lsn} came back with data that the host did not put there"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// If `lsn` holds one of `contents`, that is what it has held since the power cut.
+    #[cold]
+    fn settle(&mut self, lsn: u32, contents: &[Content], data: Data, buffers: &Buffers) {
+        let is_found = |content: &&Content| match content {
+            Content::Tag(tag) => *tag == data.0,
+            Content::Bytes(bytes) => bytes.as_deref() == buffers.get(data),
+        };
+        match contents.iter().find(is_found) {
+            Some(Content::Tag(tag)) => self.tags[lsn as usize] = *tag,
+            Some(Content::Bytes(bytes)) => self.bytes[lsn as usize] = bytes.clone(),
+            None => {}
+        }
+    }
+
+    /// The bytes of `extent` out of what a verified read of it delivered.
+    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers) -> Vec<u8> {
+        let sector_bytes = palimpsest_flash::units::SECTOR_BYTES as usize;
+        let mut bytes = vec![0; extent.sectors as usize * sector_bytes];
+        for &(lsn, data) in delivered {
+            let Some(subpage) = buffers.get(data) else { continue };
+            let begin = u64::from(lsn) * u64::from(self.per_subpage);
+            let (from, to) = (extent.sector.max(begin), extent.end().min(begin + u64::from(self.per_subpage)));
+            let range = |zero: u64| (from - zero) as usize * sector_bytes..(to - zero) as usize * sector_bytes;
+            bytes[range(extent.sector)].copy_from_slice(&subpage[range(begin)]);
+        }
+        bytes
+    }
+
+    fn same_bytes(&self, lsn: u32, got: Option<&[u8]>) -> bool {
+        match (&self.bytes[lsn as usize], got) {
+            (Some(wanted), Some(got)) => **wanted == *got,
+            (None, Some(bytes)) => bytes.iter().all(|&byte| byte == 0),
+            (Some(bytes), None) => bytes.iter().all(|&byte| byte == 0),
+            (None, None) => true,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Successive cancellation for a polar code on the binary erasure channel, on bit planes, 64 cells a word.
+//!
+//! Burshtein and Strugatski ("Polar write once memory codes", 2013) encode by it: find x = uG with given values at the
+//! stuck cells and given u at the positions of the message. We solve the homogeneous problem, message 0 and free u that are
+//! not forced 0; the caller adds a codeword that holds message and random free bits (see `polar`), which is the same by
+//! linearity and makes most pieces trivial: nothing is done below a piece whose known cells are all 0.
+//!
+//! A piece is two halves a and b, with known cells K and their values V (0 where not known). Its first half of u sees
+//! K = Ka Kb, V = Va + Vb and returns x1; the second sees K = Ka | Kb, V = Vb where Kb, else Va + x1, and returns x2; the
+//! piece is (x1 + x2, x2). A piece of message bits only is 0, and every known one in it is a conflict; a piece of free bits
+//! only is V. With K given, result and conflicts are linear in V, which lane repair builds on.
+
+use super::transform;
+use palimpsest_flash::rng::Rng;
+
+/// Positions of message bits as a tree of pieces, and the scratch memory to walk it.
+pub(super) struct Cancellation {
+    /// 1 at the positions of u that hold message bits.
+    message: Vec<u64>,
+    /// Kind of each piece of whole words as a heap: 1 is everything, 2i and 2i + 1 are the halves of i.
+    kinds: Vec<Kind>,
+    /// Result and conflicts of pieces of four cells, see [`nibbles`].
+    nibbles: Box<[u8; 4096]>,
+    scratch: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Message,
+    Free,
+    Mixed,
+}
+
+impl Cancellation {
+    pub(super) fn new(message: Vec<u64>) -> Self {
+        let words = message.len();
+        assert!(words.is_power_of_two());
+        let mut kinds = vec![Kind::Mixed; 2 * words];
+        for (at, &mask) in message.iter().enumerate() {
+            kinds[words + at] = match mask {
+                0 => Kind::Free,
+                u64::MAX => Kind::Message,
+                _ => Kind::Mixed,
+            };
+        }
+        for at in (1..words).rev() {
+            kinds[at] = if kinds[2 * at] == kinds[2 * at + 1] { kinds[2 * at] } else { Kind::Mixed };
+        }
+        Cancellation { message, kinds, nibbles: nibbles(), scratch: vec![0; 2 * words] }
+    }
+
+    /// Writes the codeword that `values` forces into `x` (`values` is 0 where `known` is) and the conflicts, which are all
+    /// 0 if and only if the codeword is right, into `conflicts`. All have as many words as the code.
+    pub(super) fn solve(&mut self, known: &[u64], values: &[u64], x: &mut [u64], conflicts: &mut [u64]) {
+        conflicts.fill(0);
+        let Cancellation { message, kinds, nibbles, scratch } = self;
+        let walk = Walk { message, kinds, nibbles };
+        walk.piece(1, 0, (known, values), x, conflicts, scratch);
+    }
+
+    /// Puts random bits into the words of `u` that have free positions.
+    pub(super) fn fill(&self, u: &mut [u64], rng: &mut Rng) {
+        for (u, _) in u.iter_mut().zip(&self.message).filter(|&(_, &message)| message != u64::MAX) {
+            *u = rng.next_u64();
+        }
+    }
+
+    /// Turns u into a codeword. Pieces of free bits only stay as they are: they are random, and so would their codeword be.
+    pub(super) fn encode(&self, u: &mut [u64]) {
+        self.encode_piece(1, u);
+    }
+
+    fn encode_piece(&self, node: usize, u: &mut [u64]) {
+        match self.kinds[node] {
+            Kind::Free => {}
+            // Below four words it costs less to do all than to choose.
+            Kind::Mixed if u.len() > 4 => {
+                let (a, b) = u.split_at_mut(u.len() / 2);
+                self.encode_piece(2 * node, a);
+                self.encode_piece(2 * node + 1, b);
+                a.iter_mut().zip(b).for_each(|(a, b)| *a ^= *b);
+            }
+            _ => transform::transform(u),
+        }
+    }
+
+    /// Turns a codeword into u, right at the positions of message bits.
+    pub(super) fn decode(&self, x: &mut [u64]) {
+        self.decode_piece(1, x);
+    }
+
+    fn decode_piece(&self, node: usize, x: &mut [u64]) {
+        match self.kinds[node] {
+            Kind::Free => {}
+            Kind::Mixed if x.len() > 4 => {
+                let (a, b) = x.split_at_mut(x.len() / 2);
+                a.iter_mut().zip(&*b).for_each(|(a, b)| *a ^= *b);
+                self.decode_piece(2 * node, a);
+                self.decode_piece(2 * node + 1, b);
+            }
+            _ => transform::transform(x),
+        }
+    }
+}
+
+struct Walk<'a> {
+    message: &'a [u64],
+    kinds: &'a [Kind],
+    nibbles: &'a [u8; 4096],
+}
+
+impl Walk<'_> {
+    /// Solves piece `node` of the heap, which begins at word `start` of the page.
+    fn piece(
+        &self,
+        node: usize,
+        start: usize,
+        (known, values): (&[u64], &[u64]),
+        x: &mut [u64],
+        conflicts: &mut [u64],
+        scratch: &mut [u64],
+    ) {
+        match self.kinds[node] {
+            Kind::Message => {
+                x.fill(0);
+                conflicts.copy_from_slice(values);
+            }
+            Kind::Free => x.copy_from_slice(values),
+            Kind::Mixed if x.len() == 1 => {
+                (x[0], conflicts[0]) = self.word(known[0], values[0], self.message[start]);
+            }
+            Kind::Mixed => {
+                let half = x.len() / 2;
+                let (k, rest) = scratch.split_at_mut(half);
+                let (v, rest) = rest.split_at_mut(half);
+                let ((ka, kb), (va, vb)) = (known.split_at(half), values.split_at(half));
+                let (x1, x2) = x.split_at_mut(half);
+                let (c1, c2) = conflicts.split_at_mut(half);
+                if minus((ka, va), (kb, vb), k, v) == 0 {
+                    x1.fill(0);
+                } else {
+                    self.piece(2 * node, start, (k, v), x1, c1, rest);
+                }
+                if plus((ka, va), (kb, vb), x1, k, v) == 0 {
+                    x2.fill(0);
+                } else {
+                    self.piece(2 * node + 1, start + half, (k, v), x2, c2, rest);
+                    x1.iter_mut().zip(x2).for_each(|(x1, x2)| *x1 ^= *x2);
+                }
+            }
+        }
+    }
+
+    /// Solves a piece of 64 cells: its result and its conflicts.
+    fn word(&self, known: u64, values: u64, message: u64) -> (u64, u64) {
+        halves::<32>(known, values, message, |k, v, m| {
+            halves::<16>(k, v, m, |k, v, m| {
+                halves::<8>(k, v, m, |k, v, m| halves::<4>(k, v, m, |k, v, m| self.nibble(k, v, m)))
+            })
+        })
+    }
+
+    #[inline(always)]
+    fn nibble(&self, known: u64, values: u64, message: u64) -> (u64, u64) {
+        let found = u64::from(self.nibbles[(message << 8 | known << 4 | values) as usize]);
+        (found & 15, found >> 4)
+    }
+}
+
+/// What the first half of u sees; returns the union of its values.
+fn minus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), k: &mut [u64], v: &mut [u64]) -> u64 {
+    let half = k.len();
+    let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
+    let mut any = 0;
+    for at in 0..half {
+        k[at] = ka[at] & kb[at];
+        v[at] = (va[at] ^ vb[at]) & k[at];
+        any |= v[at];
+    }
+    any
+}
+
+/// What the second half of u sees; returns the union of its values.
+fn plus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), x1: &[u64], k: &mut [u64], v: &mut [u64]) -> u64 {
+    let half = k.len();
+    let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
+    let x1 = &x1[..half];
+    let mut any = 0;
+    for at in 0..half {
+        k[at] = ka[at] | kb[at];
+        v[at] = vb[at] | (va[at] ^ x1[at]) & ka[at] & !kb[at];
+        any |= v[at];
+    }
+    any
+}
+
+/// A piece of two halves of `HALF` cells, at the low end of the words.
+#[inline(always)]
+fn halves<const HALF: u32>(
+    known: u64,
+    values: u64,
+    message: u64,
+    solve: impl Fn(u64, u64, u64) -> (u64, u64),
+) -> (u64, u64) {
+    let low = (1 << HALF) - 1;
+    if values == 0 {
+        return (0, 0);
+    }
+    let ((ka, kb), (va, vb)) = ((known & low, known >> HALF), (values & low, values >> HALF));
+    let (ma, mb) = (message & low, message >> HALF);
+    let k = ka & kb;
+    let v = (va ^ vb) & k;
+    let (x1, c1) = match ma {
+        0 => (v, 0),
+        _ if ma == low => (0, v),
+        _ => solve(k, v, ma),
+    };
+    let v = vb | (va ^ x1) & ka & !kb;
+    let (x2, c2) = match mb {
+        0 => (v, 0),
+        _ if mb == low => (0, v),
+        _ => solve(ka | kb, v, mb),
+    };
+    (x1 ^ x2 | x2 << HALF, c1 | c2 << HALF)
+}
+
+/// Result (low) and conflicts (high half of the byte) of four cells, by message positions, known cells and values.
+fn nibbles() -> Box<[u8; 4096]> {
+    let bit = |_, v, m| if m == 1 { (0, v) } else { (v, 0) };
+    let entry = |index: usize| {
+        let (m, k, v) = (index as u64 >> 8, index as u64 >> 4 & 15, index as u64 & 15);
+        let (x, conflicts) = halves::<2>(k, v & k, m, |k, v, m| halves::<1>(k, v, m, bit));
+        (x | conflicts << 4) as u8
+    };
+    Box::new(std::array::from_fn(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, bit by bit: result, and whether something conflicted.
+    fn reference(known: &[bool], values: &[bool], message: &[bool]) -> (Vec<bool>, bool) {
+        if message.iter().all(|message| !message) {
+            return (known.iter().zip(values).map(|(known, value)| *known && *value).collect(), false);
+        }
+        if let ([known], [value]) = (known, values) {
+            return (vec![false], *known && *value);
+        }
+        let half = known.len() / 2;
+        let pair = |at: usize| ((known[at], values[at]), (known[at + half], values[at + half]));
+        let (mut k, mut v) = (vec![false; half], vec![false; half]);
+        for at in 0..half {
+            let ((ka, va), (kb, vb)) = pair(at);
+            (k[at], v[at]) = (ka && kb, va != vb);
+        }
+        let (x1, wrong1) = reference(&k, &v, &message[..half]);
+        for at in 0..half {
+            let ((ka, va), (kb, vb)) = pair(at);
+            (k[at], v[at]) = (ka || kb, if kb { vb } else { va != x1[at] });
+        }
+        let (x2, wrong2) = reference(&k, &v, &message[half..]);
+        let x = x1.iter().zip(&x2).map(|(a, b)| a != b).chain(x2.iter().copied()).collect();
+        (x, wrong1 || wrong2)
+    }
+
+    fn bits(words: &[u64]) -> Vec<bool> {
+        words.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1)).collect()
+    }
+
+    #[test]
+    fn words_do_what_bits_do() {
+        let mut rng = Rng::new(2, 2);
+        let mut outcomes = [0; 2];
+        for round in 0..600 {
+            let words = 1 << (round % 4);
+            let few = |rng: &mut Rng| rng.next_u64() & rng.next_u64() & rng.next_u64();
+            // Whole words of one kind, mixed ones and runs within words, message bits first more often than last.
+            let message: Vec<u64> = (0..words)
+                .map(|_| match rng.below(4) {
+                    0 => 0,
+                    1 => u64::MAX,
+                    2 => u64::MAX >> rng.below(64),
+                    _ => few(&mut rng),
+                })
+                .collect();
+            let known: Vec<u64> = (0..words)
+                .map(|_| if round % 3 == 0 { few(&mut rng) & few(&mut rng) } else { rng.next_u64() })
+                .collect();
+            let values: Vec<u64> = known.iter().map(|known| known & rng.next_u64()).collect();
+            let mut code = Cancellation::new(message.clone());
+            let (mut x, mut conflicts) = (vec![0; words], vec![0; words]);
+            code.solve(&known, &values, &mut x, &mut conflicts);
+            let (expected, wrong) = reference(&bits(&known), &bits(&values), &bits(&message));
+            assert_eq!(bits(&x), expected);
+            assert_eq!(conflicts.iter().any(|&word| word != 0), wrong);
+            outcomes[usize::from(wrong)] += 1;
+            if !wrong {
+                assert!(x.iter().zip(&known).zip(&values).all(|((x, known), value)| x & known == *value));
+                transform::transform(&mut x);
+                assert!(x.iter().zip(&message).all(|(u, message)| u & message == 0));
+            }
+        }
+        assert!(outcomes.iter().all(|&count| count > 50), "{outcomes:?}");
+    }
+
+    #[test]
+    fn results_and_conflicts_are_linear() {
+        let mut rng = Rng::new(4, 4);
+        let mut draw = |words: usize| -> Vec<u64> { (0..words).map(|_| rng.next_u64()).collect() };
+        let mut code = Cancellation::new(vec![u64::MAX, 0x00ff_1337_8000_ffff, 0xffff, 0]);
+        let known = draw(4);
+        let mut solve = |values: &[u64]| {
+            let (mut x, mut conflicts) = (vec![0; 4], vec![0; 4]);
+            code.solve(&known, values, &mut x, &mut conflicts);
+            x.into_iter().chain(conflicts).collect::<Vec<u64>>()
+        };
+        for _ in 0..100 {
+            let [a, b] = [draw(4), draw(4)]
+                .map(|words| -> Vec<u64> { words.iter().zip(&known).map(|(word, known)| word & known).collect() });
+            let sum: Vec<u64> = a.iter().zip(&b).map(|(a, b)| a ^ b).collect();
+            let sums: Vec<u64> = solve(&a).iter().zip(solve(&b)).map(|(a, b)| a ^ b).collect();
+            assert_eq!(solve(&sum), sums);
+        }
+    }
+}

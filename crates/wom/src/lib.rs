@@ -1,0 +1,181 @@
+//! Write-once-memory codes: a message is written over cells that hold an earlier one, and no cell rises from 0 to 1.
+//!
+//! Flash clears cells (1 to 0) and only an erase sets them. A page that was programmed once has about half its cells left
+//! at 1; a code stores a second message in those, so that a decoder that does not know which cells were left reads it back
+//! from the content alone. One code is one file and one line of [`CODES`]; `docs/wom-codes.md` compares them.
+//!
+//! Cells are packed, bit i of a page in byte i / 8 at weight 2^(i mod 8), 1 for a cell that may still be cleared. A page
+//! is its data cells, then its spare cells; codes that need spare want it erased. Failure rates are for cells that look
+//! random, as scrambled pages do ([`scramble`]). Errors of the cells themselves and their correction are not modelled.
+
+mod cancellation;
+mod fountain;
+mod polar;
+mod polar_repair;
+mod positions;
+mod table;
+mod transform;
+
+use palimpsest_flash::error::Error;
+use palimpsest_flash::rng::Rng;
+use std::fmt;
+use std::ops::Range;
+
+/// What is written into what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of the message of a second write.
+    pub message_bytes: usize,
+    /// Bytes of data cells.
+    pub cell_bytes: usize,
+    /// Bytes of spare cells, erased until the second write, that the code may take.
+    pub spare_bytes: usize,
+}
+
+impl Shape {
+    /// Bytes of all cells, what [`Code::encode`] and [`Code::decode`] are given.
+    pub fn page_bytes(&self) -> usize {
+        self.cell_bytes + self.spare_bytes
+    }
+
+    /// Bytes that no code can exceed, with a share `dirty` of the data cells stuck: one bit a writable cell.
+    pub fn capacity_bytes(&self, dirty: f64) -> f64 {
+        (1.0 - dirty) * self.cell_bytes as f64 + self.spare_bytes as f64
+    }
+}
+
+/// Why a code cannot have a [`Shape`]: what is wrong and what was expected, in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit(pub String);
+
+impl Unfit {
+    /// The user's mistake at `place`.
+    pub fn at(self, place: &str) -> Error {
+        Error::input(place, self.0)
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The message cannot be written over these cells by this code; they are as they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed;
+
+/// What an encoding took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Encodings tried, the good one included.
+    pub attempts: u32,
+    /// Equations of the dense linear systems that were solved, 0 where there was none.
+    pub equations: u32,
+}
+
+/// A code for one [`Shape`], with its tables and scratch memory. Equal arguments give equal results, whatever was encoded
+/// before. Slices that do not have the lengths of the shape are bugs of the caller.
+pub trait Code: Send {
+    /// What it was built for.
+    fn shape(&self) -> Shape;
+
+    /// Bytes that a first write stores.
+    fn first_bytes(&self) -> usize {
+        self.shape().cell_bytes
+    }
+
+    /// Writes `message` ([`Self::first_bytes`]) into the erased data cells of `page`; spare cells stay erased.
+    fn write_first(&mut self, page: &mut [u8], message: &[u8]) {
+        page[..message.len()].copy_from_slice(message);
+    }
+
+    /// Reads what [`Self::write_first`] wrote.
+    fn read_first(&mut self, page: &[u8], message: &mut [u8]) {
+        message.copy_from_slice(&page[..message.len()]);
+    }
+
+    /// Writes `message` over `page`, data cells then spare cells, clearing cells only. `seed` is for free choices of the
+    /// encoder; the decoder does not need it.
+    ///
+    /// # Errors
+    /// The message does not fit these cells; `page` is untouched.
+    fn encode(&mut self, page: &mut [u8], message: &[u8], seed: u64) -> Result<Effort, Failed>;
+
+    /// Reads what [`Self::encode`] wrote. Any content decodes to something.
+    fn decode(&mut self, page: &[u8], message: &mut [u8]);
+}
+
+/// One line of the registry.
+pub struct Entry {
+    /// Name in the configuration.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Builds the code for a shape.
+    pub build: fn(Shape) -> Result<Box<dyn Code>, Unfit>,
+    /// The fewest bytes of spare with which a message (bytes) over data cells (bytes), half of them stuck at random, fails at
+    /// most with the given probability.
+    pub spare_needed: fn(usize, usize, f64) -> Result<usize, Unfit>,
+}
+
+/// Every code.
+pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY, fountain::ENTRY];
+
+/// The entry called `name`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    CODES.iter().find(|entry| entry.name == name)
+}
+
+/// What [`measure`] counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Encodings that failed.
+    pub failed: u64,
+    /// Sums over those that did not.
+    pub attempts: u64,
+    /// As [`Self::attempts`].
+    pub equations: u64,
+}
+
+/// Encodes random messages over random first writes, of whose bits a share `dirty` is 0, and checks each that it reads
+/// back. Trial i depends on `seed` and i alone.
+pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64) -> Measured {
+    let shape = code.shape();
+    let mut first = vec![0; code.first_bytes()];
+    let (mut message, mut back) = (vec![0; shape.message_bytes], vec![0; shape.message_bytes]);
+    let mut page = vec![0; shape.page_bytes()];
+    let mut measured = Measured::default();
+    for trial in trials {
+        let mut rng = Rng::new(seed, trial);
+        if dirty == 0.5 {
+            first.fill(0);
+            scramble(&mut first, rng.next_u64());
+        } else {
+            first.fill_with(|| (0..8).fold(0, |byte, bit| byte | u8::from(!rng.chance(dirty)) << bit));
+        }
+        message.fill(0);
+        scramble(&mut message, rng.next_u64());
+        page.fill(0xff);
+        code.write_first(&mut page, &first);
+        match code.encode(&mut page, &message, rng.next_u64()) {
+            Err(Failed) => measured.failed += 1,
+            Ok(effort) => {
+                measured.attempts += u64::from(effort.attempts);
+                measured.equations += u64::from(effort.equations);
+                code.decode(&page, &mut back);
+                assert_eq!(back, message, "a code lost its message");
+            }
+        }
+    }
+    measured
+}
+
+/// Adds a random sequence that `key` names to `bytes`, or takes it off: what drives do to pages so that cells look random.
+pub fn scramble(bytes: &mut [u8], key: u64) {
+    let mut rng = Rng::new(key, 0x5c2a);
+    for chunk in bytes.chunks_mut(8) {
+        let word = rng.next_u64().to_le_bytes();
+        chunk.iter_mut().zip(word).for_each(|(byte, random)| *byte ^= random);
+    }
+}

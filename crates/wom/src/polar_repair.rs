@@ -1,0 +1,223 @@
+//! The polar code with lane repair and dithers: an encoding that fails is repaired before another is tried. Ours.
+//!
+//! With the stuck cells given, successive cancellation is linear (see `cancellation`): lanes, which are further runs with
+//! message 0 and other random bits, each give a codeword and its conflicts. Where a sum of lanes has the conflicts of the
+//! failed run, adding it cancels them; Gaussian elimination finds it. The lanes do not depend on the message, so that after
+//! them each further try costs one run: with the page's index d of a pseudo-random dither, 0 ≤ d < 16, for d = 0 all zeros,
+//! which is added to the page. The decoder is that of `polar`, and takes d off first.
+//!
+//! The last byte of the spare holds d, those before it the last bytes of the message.
+
+use super::polar::{Base, load, spare_for};
+use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+use palimpsest_flash::rng::Rng;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "polar-repair",
+    about: "polar, conflicts cancelled by elimination over further runs, up to 16 dithers; decoded as fast as polar",
+    build: |shape| Ok(Box::new(PolarRepair::new(shape)?)),
+    spare_needed: |message_bytes, cell_bytes, failure| {
+        let coded = spare_for(message_bytes, cell_bytes, failure, 1)? as f64 * SHARE_OF_POLAR;
+        Ok(coded as usize + 2)
+    },
+};
+
+/// Of the spare that `polar` needs for the same failure: measured down to 1e-4, on the safe side (`docs/wom-codes.md`).
+const SHARE_OF_POLAR: f64 = 0.6;
+
+const DITHERS: u64 = 16;
+/// Stream of the dithers among those of their seed.
+const DITHER_STREAM: u64 = 0x0d17_4e25;
+/// Lanes that added nothing, after which no more are run: the chance that they missed one is 2^-4 or less.
+const IDLE_LANES: u32 = 4;
+
+struct PolarRepair {
+    shape: Shape,
+    base: Base,
+    dither: Vec<u64>,
+    lanes: Lanes,
+}
+
+/// Runs with message 0, and their conflicts brought into echelon form.
+#[derive(Default)]
+struct Lanes {
+    count: usize,
+    /// Codewords, one after the other.
+    codewords: Vec<u64>,
+    /// Words of the page in which some run had conflicts. Only these are kept of conflicts, in this order.
+    active: Vec<usize>,
+    place: Vec<u32>,
+    rows: Vec<Row>,
+}
+
+#[derive(Default, Clone)]
+struct Row {
+    /// Conflicts in the active words; shorter where words became active later.
+    conflicts: Vec<u64>,
+    /// Lanes of which it is the sum, one a bit.
+    sum: Vec<u64>,
+    /// Word among the active ones and bit, 0 in the rows after this one.
+    pivot: (usize, u32),
+}
+
+impl Row {
+    fn add(&mut self, other: &Row) {
+        add(&mut self.conflicts, &other.conflicts);
+        add(&mut self.sum, &other.sum);
+    }
+
+    fn first_conflict(&self) -> Option<(usize, u32)> {
+        let word = self.conflicts.iter().position(|&word| word != 0)?;
+        Some((word, self.conflicts[word].trailing_zeros()))
+    }
+}
+
+fn add(to: &mut Vec<u64>, from: &[u64]) {
+    if to.len() < from.len() {
+        to.resize(from.len(), 0);
+    }
+    to.iter_mut().zip(from).for_each(|(to, from)| *to ^= from);
+}
+
+impl Lanes {
+    fn clear(&mut self, words: usize) {
+        self.count = 0;
+        self.codewords.clear();
+        self.active.clear();
+        self.place.clear();
+        self.place.resize(words, u32::MAX);
+        self.rows.clear();
+    }
+
+    /// The conflicts of a run as a row that is reduced by those already here.
+    fn reduce(&mut self, conflicts: &[u64]) -> Row {
+        let mut row = Row::default();
+        row.conflicts.resize(self.active.len(), 0);
+        for (word, &bits) in conflicts.iter().enumerate().filter(|&(_, &bits)| bits != 0) {
+            if self.place[word] == u32::MAX {
+                self.place[word] = self.active.len() as u32;
+                self.active.push(word);
+                row.conflicts.push(0);
+            }
+            row.conflicts[self.place[word] as usize] = bits;
+        }
+        for known in &self.rows {
+            if row.conflicts[known.pivot.0] >> known.pivot.1 & 1 == 1 {
+                row.add(known);
+            }
+        }
+        row
+    }
+
+    /// Takes a lane. False if it is a sum of those already here.
+    fn push(&mut self, conflicts: &[u64], codeword: impl Iterator<Item = u64>) -> bool {
+        let mut row = self.reduce(conflicts);
+        let Some(pivot) = row.first_conflict() else { return false };
+        row.pivot = pivot;
+        let mut itself = vec![0; self.count / 64 + 1];
+        itself[self.count / 64] = 1 << (self.count % 64);
+        add(&mut row.sum, &itself);
+        self.rows.push(row);
+        self.codewords.extend(codeword);
+        self.count += 1;
+        true
+    }
+
+    /// Adds the codewords of `row`'s lanes to `x`.
+    fn apply(&self, row: &Row, x: &mut [u64]) {
+        for (lane, codeword) in self.codewords.chunks_exact(x.len()).enumerate() {
+            if row.sum.get(lane / 64).is_some_and(|word| word >> (lane % 64) & 1 == 1) {
+                x.iter_mut().zip(codeword).for_each(|(x, lane)| *x ^= lane);
+            }
+        }
+    }
+}
+
+impl PolarRepair {
+    fn new(shape: Shape) -> Result<Self, Unfit> {
+        let base = Base::new(shape, 1)?;
+        let words = shape.cell_bytes / 8;
+        Ok(PolarRepair { shape, base, dither: vec![0; words], lanes: Lanes::default() })
+    }
+
+    fn set_dither(&mut self, index: u64) {
+        if index == 0 {
+            return self.dither.fill(0);
+        }
+        let mut rng = Rng::new(index, DITHER_STREAM);
+        self.dither.iter_mut().for_each(|word| *word = rng.next_u64());
+    }
+
+    /// Sets `base.x` to the page, the dither taken off. False if this dither cannot be used.
+    fn try_dither(&mut self, message: &[u8], rng: &mut Rng, idle: &mut u32) -> bool {
+        let (base, lanes, dither) = (&mut self.base, &mut self.lanes, &self.dither);
+        base.draw(message, rng);
+        base.solve(|at| dither[at]);
+        base.x.iter_mut().zip(&base.step).for_each(|(x, step)| *x ^= step);
+        if base.conflicts.iter().all(|&conflict| conflict == 0) {
+            return true;
+        }
+        let mut left = lanes.reduce(&base.conflicts);
+        let mut page = std::mem::take(&mut base.x);
+        base.x.resize(page.len(), 0);
+        while left.first_conflict().is_some() && *idle < IDLE_LANES {
+            base.draw_zero(rng);
+            base.solve(|_| 0);
+            if !lanes.push(&base.conflicts, base.x.iter().zip(&base.step).map(|(x, step)| x ^ step)) {
+                *idle += 1;
+                continue;
+            }
+            let row = lanes.rows.last().expect("a lane was taken");
+            if left.conflicts.get(row.pivot.0).is_some_and(|word| word >> row.pivot.1 & 1 == 1) {
+                left.add(row);
+            }
+        }
+        let solved = left.first_conflict().is_none();
+        if solved {
+            lanes.apply(&left, &mut page);
+        }
+        base.x = page;
+        solved
+    }
+}
+
+impl Code for PolarRepair {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn encode(&mut self, page: &mut [u8], message: &[u8], seed: u64) -> Result<Effort, Failed> {
+        assert_eq!((page.len(), message.len()), (self.shape.page_bytes(), self.shape.message_bytes));
+        let (cells, spare) = page.split_at_mut(self.shape.cell_bytes);
+        let (index, spare) = spare.split_last_mut().expect("a byte of spare");
+        if !self.base.raw_fits(spare, message) {
+            return Err(Failed);
+        }
+        let mut rng = Rng::new(seed, 0);
+        let mut idle = 0;
+        self.base.look(cells);
+        self.lanes.clear(self.dither.len());
+        for dither in (0..DITHERS).filter(|&dither| dither as u8 & !*index == 0) {
+            self.set_dither(dither);
+            if self.try_dither(message, &mut rng, &mut idle) {
+                self.base.x.iter_mut().zip(&self.dither).for_each(|(x, dither)| *x ^= dither);
+                self.base.write(cells, spare, message);
+                *index = dither as u8;
+                return Ok(Effort { attempts: dither as u32 + 1, equations: self.lanes.count as u32 });
+            }
+        }
+        Err(Failed)
+    }
+
+    fn decode(&mut self, page: &[u8], message: &mut [u8]) {
+        assert_eq!((page.len(), message.len()), (self.shape.page_bytes(), self.shape.message_bytes));
+        let (cells, spare) = page.split_at(self.shape.cell_bytes);
+        let (index, spare) = spare.split_last().expect("a byte of spare");
+        load(cells, &mut self.base.x);
+        if *index != 0 {
+            self.set_dither(u64::from(*index));
+            self.base.x.iter_mut().zip(&self.dither).for_each(|(x, dither)| *x ^= dither);
+        }
+        self.base.read(spare, message);
+    }
+}

@@ -1,0 +1,105 @@
+//! Names of the files that the requests of a trace belong to, numbered in order of first appearance.
+//!
+//! A request carries the number ([`Request::file`](super::request::Request::file)); the source has the table
+//! ([`Source::file_names`](super::request::Source::file_names)). The table grows with the different names, and with
+//! nothing else; a trace is read without one unless its reader asks for names.
+
+use palimpsest_flash::geometry::FileGroup;
+use palimpsest_flash::rng::mix;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The number of a request that belongs to no file, or to one whose name nobody asked for.
+pub const NO_FILE: u32 = u32::MAX;
+
+/// Most names that are kept; requests of later files have [`NO_FILE`].
+pub const MOST_NAMES: usize = 1 << 24;
+
+/// Names, each with its number.
+#[derive(Debug, Clone, Default)]
+pub struct FileNames {
+    // Looked up only: its order has no part in any result.
+    numbers: HashMap<Arc<str>, u32>,
+    names: Vec<Arc<str>>,
+}
+
+impl FileNames {
+    /// The number of `name`, which is new or known; bytes that are not UTF-8 are replaced. An empty name is no file.
+    pub fn number(&mut self, name: &[u8]) -> u32 {
+        if name.is_empty() {
+            return NO_FILE;
+        }
+        let name = String::from_utf8_lossy(name);
+        if let Some(&number) = self.numbers.get(&*name) {
+            return number;
+        }
+        if self.names.len() == MOST_NAMES {
+            return NO_FILE;
+        }
+        let (number, name) = (self.names.len() as u32, Arc::<str>::from(name));
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        number
+    }
+
+    /// The name of `number`; `None` for [`NO_FILE`] and for numbers not given out.
+    #[inline]
+    pub fn name(&self, number: u32) -> Option<&str> {
+        self.names.get(number as usize).map(|name| &**name)
+    }
+
+    /// With which files that of `number` goes by its name: numbers of what stands before its last separator, and behind the last
+    /// dot after that, in small letters.
+    pub fn kin(&self, number: u32) -> FileGroup {
+        let Some(name) = self.name(number) else { return FileGroup::default() };
+        let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
+        let suffix = file.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        FileGroup { directory: number_of(directory), suffix: number_of(suffix) }
+    }
+
+    /// How many names there are: numbers are below this.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// A number for `text` that others hardly have; 0 for none.
+fn number_of(text: &str) -> u64 {
+    let mixed = text.bytes().fold(0, |all, byte| mix(all ^ u64::from(byte.to_ascii_lowercase())));
+    if text.is_empty() { 0 } else { mixed.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kin_by_directory_and_suffix() {
+        let mut names = FileNames::default();
+        let mut kin = |name: &str| {
+            let number = names.number(name.as_bytes());
+            names.kin(number)
+        };
+        let one = kin("C:\\mail\\E00.LOG");
+        assert_eq!(one, kin("c:\\MAIL\\e01.log"));
+        assert_eq!(one.suffix, kin("/var/b.log").suffix);
+        assert_ne!(one.suffix, kin("/var/b.edb").suffix);
+        assert_eq!(kin("$LogFile"), FileGroup::default());
+        assert_eq!(kin("a.d/b").suffix, 0);
+        assert_eq!(names.kin(NO_FILE), FileGroup::default());
+    }
+
+    #[test]
+    fn numbers_follow_first_appearance() {
+        let mut names = FileNames::default();
+        assert_eq!(["b", "a", "b", ""].map(|name| names.number(name.as_bytes())), [0, 1, 0, NO_FILE]);
+        assert_eq!((names.name(1), names.name(2), names.name(NO_FILE)), (Some("a"), None, None));
+        assert_eq!(names.number(b"\xff"), 2);
+        assert_eq!(names.len(), 3);
+    }
+}

@@ -1,0 +1,61 @@
+//! Generated workloads, described in the language of fio (<https://fio.readthedocs.io>):
+//! `rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95`.
+//!
+//! Keys are separated by commas. A value may hold commas itself (`bs=4k,8k,4k`): what follows a comma and neither
+//! starts with a letter nor holds `=` continues the value before it. [`keys`](keys()) lists the keys.
+//!
+//! As in fio: reads, writes and trims of a sequential mix each keep their own position; a skewed distribution is shared
+//! by them; `zipf` and `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite`
+//! writes each block just trimmed.
+//!
+//! `runtime` and `startdelay` are simulated time: see `jobs/playing.rs`.
+//!
+//! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
+//!
+//! Other than in fio:
+//! - Random requests are independent draws (fio's `norandommap`), not a permutation of the blocks.
+//! - `KiB` is 1024 bytes, like `k` (fio, with its default kb_base, swaps the two).
+//! - `rate_iops` makes an open loop: requests arrive at that rate however many are outstanding.
+//! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
+//! - Percentages have a decimal and rates have three, as published statistics do.
+//! - `sequential_from=64k` lets the large requests of a random pattern follow each other, in the end of the region that
+//!   `sequential_size` gives them: what in fio is a second, sequential job beside the random one.
+//! - The default length is `n=100k` requests rather than the size of the region; with `runtime`, that time.
+
+mod distribution;
+mod files;
+mod jobs;
+mod keys;
+mod pattern;
+mod quantity;
+mod region;
+mod scatter;
+mod source;
+mod spec;
+mod zipf;
+
+pub use distribution::{Distribution, Zone};
+pub use jobs::{JobFile, JobsSource, is_job_file};
+pub use pattern::Pattern;
+pub use quantity::Amount;
+pub use source::FioSource;
+pub use spec::{FioSpec, Pacing, SizeShare};
+
+use crate::request::Source;
+use palimpsest_flash::error::Result;
+
+/// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests.
+///
+/// # Errors
+/// As [`FioSource::new`].
+pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
+    if spec.runtime.is_some() || spec.start_delay > 0 {
+        return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
+    }
+    Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))
+}
+
+/// Every key with what its value may be, for listings.
+pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    keys::KEYS.iter().map(|key| (key.name, key.expected))
+}

@@ -1,0 +1,289 @@
+//! Where random requests go: fio's `random_distribution`.
+//!
+//! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
+//! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start
+//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank lies there and the next ones
+//! behind it, round the end of the region; fio knows a center for pareto and normal too, this does not. Pareto is fio's:
+//! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
+//! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are drawn again.
+
+use std::fmt;
+
+use super::scatter::Scatter;
+use super::zipf::Zipf;
+use palimpsest_flash::rng::Rng;
+
+/// One zone of a zoned distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    /// Percent of the requests that go there.
+    pub access_percent: u32,
+    /// Percent of the region that it takes.
+    pub size_percent: u32,
+}
+
+/// How random requests spread over the region.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Distribution {
+    /// Uniform.
+    Random,
+    /// Zipf.
+    Zipf {
+        /// Exponent.
+        theta: f64,
+        /// Where the first rank lies, as a share of the region, with the others behind it in order; scattered where `None`.
+        center: Option<f64>,
+    },
+    /// Pareto with this `h`, between 0 and 1: `1-h` of the requests go to `h` of the blocks.
+    Pareto(f64),
+    /// Normal with this deviation in percent of the region.
+    Normal(f64),
+    /// Uniform within each zone; sizes and accesses both add up to 100.
+    Zoned(Vec<Zone>),
+}
+
+/// What may be written for a distribution.
+pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
+     normal:DEVIATION (0 < percent <= 100), zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+
+impl Distribution {
+    /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for
+    /// `zoned:80/20:20/80`.
+    pub fn parse(text: &str) -> Option<Distribution> {
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        let within = |low: f64, high: f64| number(value).filter(|&parsed| parsed > low && parsed <= high);
+        match name {
+            "random" if value.is_empty() => Some(Distribution::Random),
+            "zipf" => zipf(value),
+            "pareto" => within(0.0, 1.0).filter(|&h| h < 1.0).map(Distribution::Pareto),
+            "normal" | "gauss" => within(0.0, 100.0).map(Distribution::Normal),
+            "zoned" => zones(value).map(Distribution::Zoned),
+            "hotspot" => hotspot(value).map(Distribution::Zoned),
+            _ => None,
+        }
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+fn zipf(text: &str) -> Option<Distribution> {
+    let (theta, center) = match text.split_once(':') {
+        Some((theta, center)) => (theta, Some(number(center).filter(|&center| center < 1.0)?)),
+        None => (text, None),
+    };
+    let theta = number(theta).filter(|&theta| theta > 0.0 && theta <= 100.0)?;
+    Some(Distribution::Zipf { theta, center })
+}
+
+fn percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%').unwrap_or(text);
+    let value = digits.parse::<u32>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    value.filter(|&value| value <= 100)
+}
+
+fn hotspot(text: &str) -> Option<Vec<Zone>> {
+    let (size, access) = text.split_once('/')?;
+    let (size_percent, access_percent) = (percent(size)?, percent(access)?);
+    let rest = Zone { access_percent: 100 - access_percent, size_percent: 100 - size_percent };
+    sound(vec![Zone { access_percent, size_percent }, rest])
+}
+
+/// `50/5:30/15:20/`: an empty percentage in the last zone takes what is left.
+fn zones(text: &str) -> Option<Vec<Zone>> {
+    const MOST_ZONES: usize = 256;
+    let mut zones: Vec<Zone> = Vec::new();
+    for part in text.split(':') {
+        let (access, size) = part.split_once('/')?;
+        let (accessed, sized) = zones.iter().fold((0, 0), |(a, s), z| (a + z.access_percent, s + z.size_percent));
+        let or_rest = |text: &str, taken: u32| if text.is_empty() { 100u32.checked_sub(taken) } else { percent(text) };
+        let zone = Zone { access_percent: or_rest(access, accessed)?, size_percent: or_rest(size, sized)? };
+        if zones.len() == MOST_ZONES {
+            return None;
+        }
+        zones.push(zone);
+    }
+    sound(zones)
+}
+
+fn sound(zones: Vec<Zone>) -> Option<Vec<Zone>> {
+    let accesses: u32 = zones.iter().map(|zone| zone.access_percent).sum();
+    let sizes: u32 = zones.iter().map(|zone| zone.size_percent).sum();
+    let placed = zones.iter().all(|zone| zone.size_percent > 0 || zone.access_percent == 0);
+    (accesses == 100 && sizes == 100 && placed).then_some(zones)
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::Random => f.write_str("random"),
+            Distribution::Zipf { theta, center: None } => write!(f, "zipf:{theta}"),
+            Distribution::Zipf { theta, center: Some(center) } => write!(f, "zipf:{theta}:{center}"),
+            Distribution::Pareto(h) => write!(f, "pareto:{h}"),
+            Distribution::Normal(deviation) => write!(f, "normal:{deviation}"),
+            Distribution::Zoned(zones) => {
+                let parts: Vec<String> =
+                    zones.iter().map(|zone| format!("{}/{}", zone.access_percent, zone.size_percent)).collect();
+                write!(f, "zoned:{}", parts.join(":"))
+            }
+        }
+    }
+}
+
+/// Draws slots `0..n` from a distribution.
+#[derive(Debug, Clone)]
+pub enum Sampler {
+    /// The caller draws uniformly itself, over as many slots as the request's size leaves.
+    Uniform,
+    /// Zipf ranks, scattered.
+    Zipf(Zipf, Scatter),
+    /// Zipf ranks in order from a slot, round the end: how many slots, and the first.
+    ZipfFrom(Zipf, u64, u64),
+    /// Pareto ranks, scattered: the last rank and the exponent.
+    Pareto(f64, f64, Scatter),
+    /// Normal ranks, scattered: how many ranks, and the deviation in ranks.
+    Normal(f64, f64, Scatter),
+    /// For each zone, the cumulated access percentage, its first slot and how many.
+    Zoned(Vec<(u64, u64, u64)>),
+}
+
+impl Sampler {
+    /// Slots `0..n` (`n` > 0); `key` decides which of them are hot.
+    pub fn new(distribution: &Distribution, n: u64, key: u64) -> Self {
+        let scatter = || Scatter::new(n, key);
+        match distribution {
+            Distribution::Random => Sampler::Uniform,
+            Distribution::Zipf { theta, center: None } => Sampler::Zipf(Zipf::new(n, *theta), scatter()),
+            Distribution::Zipf { theta, center: Some(center) } => {
+                Sampler::ZipfFrom(Zipf::new(n, *theta), n, (n as f64 * center) as u64)
+            }
+            Distribution::Pareto(h) => Sampler::Pareto((n - 1) as f64, libm::log(*h) / libm::log1p(-*h), scatter()),
+            Distribution::Normal(percent) => Sampler::Normal(n as f64, n as f64 * percent / 100.0, scatter()),
+            Distribution::Zoned(zones) => Sampler::Zoned(zone_slots(zones, n)),
+        }
+    }
+
+    /// A slot below the `n` of [`new`](Self::new); `slots` for a uniform draw.
+    #[inline]
+    pub fn draw(&self, slots: u64, rng: &mut Rng) -> u64 {
+        match self {
+            Sampler::Uniform => rng.below(slots),
+            Sampler::Zipf(zipf, scatter) => scatter.place(zipf.draw(rng)),
+            Sampler::ZipfFrom(zipf, n, first) => (first + zipf.draw(rng)) % n,
+            Sampler::Pareto(last, exponent, scatter) => scatter.place((last * libm::pow(rng.unit(), *exponent)) as u64),
+            Sampler::Normal(ranks, deviation, scatter) => scatter.place(normal_rank(*ranks, *deviation, rng)),
+            Sampler::Zoned(zones) => {
+                let draw = rng.below(100);
+                let (_, first, count) = zones.iter().find(|(upto, ..)| draw < *upto).expect("accesses add up to 100");
+                first + rng.below(*count)
+            }
+        }
+    }
+}
+
+fn zone_slots(zones: &[Zone], n: u64) -> Vec<(u64, u64, u64)> {
+    let (mut accessed, mut sized) = (0, 0);
+    let slots = zones.iter().map(|zone| {
+        let first = (u128::from(n) * sized / 100) as u64;
+        sized += u128::from(zone.size_percent);
+        accessed += u64::from(zone.access_percent);
+        let end = (u128::from(n) * sized / 100) as u64;
+        let first = first.min(n - 1);
+        (accessed, first, end.saturating_sub(first).max(1))
+    });
+    slots.collect()
+}
+
+/// One normal draw by the polar method (Marsaglia and Bray, 1964), until it falls on a rank.
+fn normal_rank(ranks: f64, deviation: f64, rng: &mut Rng) -> u64 {
+    loop {
+        let (x, y) = (2.0 * rng.unit() - 1.0, 2.0 * rng.unit() - 1.0);
+        let square = x * x + y * y;
+        if square >= 1.0 || square == 0.0 {
+            continue;
+        }
+        let normal = x * libm::sqrt(-2.0 * libm::log(square) / square);
+        let rank = libm::floor(ranks / 2.0 + normal * deviation);
+        if rank >= 0.0 && rank < ranks {
+            return rank as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(text: &str, n: u64, count: usize) -> Vec<u64> {
+        let sampler = Sampler::new(&Distribution::parse(text).unwrap(), n, 5);
+        let mut rng = Rng::new(3, 9);
+        (0..count).map(|_| sampler.draw(n, &mut rng)).collect()
+    }
+
+    #[test]
+    fn notation() {
+        for text in
+            ["random", "zipf:0.95", "zipf:0.9:0", "zipf:1:0.25", "pareto:0.2", "normal:10", "zoned:50/5:30/15:20/80"]
+        {
+            assert_eq!(Distribution::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Distribution::parse("hotspot:20%/80%"), Distribution::parse("zoned:80/20:20/80"));
+        assert_eq!(Distribution::parse("zoned:50/5:30/15:20/"), Distribution::parse("zoned:50/5:30/15:20/80"));
+        for wrong in
+            ["", "zipf", "zipf:0", "zipf:-1", "zipf:nan", "zipf:1e3", "pareto:1", "hotspot:0/50", "zoned:50/50", "x:1"]
+        {
+            assert_eq!(Distribution::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    /// Rank k of n lies at the center plus k, and gets (k + 1)^-theta / zeta(n, theta) of the requests.
+    #[test]
+    fn a_center_puts_the_ranks_in_order() {
+        for (text, first) in [("zipf:1:0", 0), ("zipf:1:0.5", 500)] {
+            let mut counts = vec![0u32; 1000];
+            draws(text, 1000, 200_000).iter().for_each(|&slot| counts[slot as usize] += 1);
+            let zeta: f64 = (1..=1000).map(|rank| 1.0 / f64::from(rank)).sum();
+            for rank in [0usize, 1, 2, 10, 499] {
+                let expected = 200e3 / (zeta * (rank + 1) as f64);
+                let got = f64::from(counts[(first + rank) % 1000]);
+                assert!((got - expected).abs() < 5.0 * expected.sqrt(), "{text} {rank}: {got} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn hotspot_shares() {
+        let hits = draws("hotspot:20/80", 1000, 100_000).iter().filter(|&&slot| slot < 200).count();
+        assert!((79_400..80_600).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn pareto_gives_one_less_h_of_the_requests_to_h_of_the_blocks() {
+        let n = 10_000;
+        let mut counts = vec![0u64; n as usize];
+        draws("pareto:0.2", n, 200_000).iter().for_each(|&slot| counts[slot as usize] += 1);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let share = counts[..2000].iter().sum::<u64>() as f64 / 200_000.0;
+        assert!((0.79..0.82).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn normal_has_its_deviation() {
+        let mut rng = Rng::new(1, 2);
+        let ranks: Vec<f64> = (0..200_000).map(|_| normal_rank(1e6, 1e5, &mut rng) as f64).collect();
+        let mean = ranks.iter().sum::<f64>() / ranks.len() as f64;
+        let variance = ranks.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>() / ranks.len() as f64;
+        assert!((mean - 5e5).abs() < 1500.0, "{mean}");
+        assert!((variance.sqrt() - 1e5).abs() < 1500.0, "{variance}");
+    }
+
+    #[test]
+    fn one_slot_is_enough_for_every_distribution() {
+        for text in ["random", "zipf:1.2", "pareto:0.5", "normal:1", "zoned:50/5:30/15:20/80"] {
+            assert!(draws(text, 1, 100).iter().all(|&slot| slot == 0), "{text}");
+            assert!(draws(text, 3, 100).iter().all(|&slot| slot < 3), "{text}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Files of a generated workload: fio's `nrfiles`, `filesize` and `openfiles`.
+//!
+//! Files lie one behind the other in the region, large ones first. `filesize=16k/60:1m/40` says which share of the files has
+//! which size; without `nrfiles` there are as many as fill the region, without `filesize` all are equally large. A request lies
+//! in one file and names it. As `random_distribution` is one of addresses, a file gets requests by its size; a request that
+//! would reach beyond its file is moved back, and goes only to files that are large enough.
+//!
+//! Before a run fio writes its files. Here `--precondition layout` does ([`Layout`]): each file whole and in order, in pieces of
+//! the sizes of the workload's writes, `openfiles` of them at a time, which take turns at random. (fio writes one after the
+//! other, which `openfiles=1`, the default, does too; in fio `openfiles` is about the run.)
+
+use super::region::Region;
+use super::scatter::Scatter;
+use super::spec::{FioSpec, SizeShare, place};
+use crate::request::{NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::rng::{Rng, mix};
+
+/// Most files of a workload.
+pub const MOST_FILES: u64 = 1 << 24;
+/// Files that share a region equally are multiples of this.
+const GRAIN_SECTORS: u64 = 8;
+
+/// Where files lie.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// First sector of each in the region, and the end of the last.
+    starts: Vec<u64>,
+}
+
+impl Files {
+    /// The files of `spec` in `region`; none where it names no files.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where they do not fit the region, or none of them holds the largest request.
+    pub fn new(spec: &FioSpec, region: Region) -> Result<Option<Files>> {
+        if spec.files.is_none() && spec.file_sizes.is_none() {
+            return Ok(None);
+        }
+        if spec.sequential_from.is_some() {
+            let what = "the workload has files too; expected only one of the two";
+            return Err(Error::input(place("sequential_from"), what));
+        }
+        let files = Files { starts: starts(spec, region)? };
+        let sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind));
+        let largest = sizes.map(|share| share.bytes / SECTOR_BYTES).max().expect("every direction has a size");
+        if files.starts[1] < largest {
+            let what = format!(
+                "the largest file has {} bytes; expected room for a request of {} bytes",
+                files.starts[1] * SECTOR_BYTES,
+                largest * SECTOR_BYTES
+            );
+            return Err(Error::input(place("filesize"), what));
+        }
+        Ok(Some(files))
+    }
+
+    fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Sectors of the region up to the end of the smallest file that holds `sectors`.
+    pub fn room_for(&self, sectors: u64) -> u64 {
+        let (mut large, mut rest) = (0, self.count());
+        while large < rest {
+            let middle = large.midpoint(rest);
+            if self.starts[middle + 1] - self.starts[middle] >= sectors {
+                large = middle + 1;
+            } else {
+                rest = middle;
+            }
+        }
+        self.starts[large]
+    }
+
+    /// The file at `sector` of the region.
+    fn at(&self, sector: u64) -> usize {
+        self.starts.partition_point(|&start| start <= sector) - 1
+    }
+
+    /// `start`, or where a request of `sectors` from there has to begin so as not to leave its file.
+    pub fn within(&self, start: u64, sectors: u64, align: u64) -> u64 {
+        let file = self.at(start);
+        let (first, end) = (self.starts[file], self.starts[file + 1]);
+        if start + sectors <= end { start } else { ((end - sectors) / align * align).max(first) }
+    }
+
+    /// Where a request of `sectors` goes that follows one that ended at `next`: there, to the next file, or to the first.
+    pub fn following(&self, next: u64, sectors: u64) -> u64 {
+        if next >= *self.starts.last().expect("an end") {
+            return 0;
+        }
+        let file = self.at(next);
+        let end = self.starts[file + 1];
+        match self.starts.get(file + 2) {
+            _ if next + sectors <= end => next,
+            Some(&after) if after - end >= sectors => end,
+            _ => 0,
+        }
+    }
+
+    /// The name of the file at `sector` of the region.
+    pub fn stream(&self, sector: u64) -> u32 {
+        1 + self.at(sector) as u32
+    }
+}
+
+fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
+    let wrong = |key: &str, what: String| Err(Error::input(place(key), what));
+    let sizes = match (&spec.file_sizes, spec.files) {
+        (Some(shares), _) => {
+            let mut sizes = shares.clone();
+            sizes.sort_by_key(|share| std::cmp::Reverse(share.bytes));
+            sizes
+        }
+        (None, count) => {
+            let sectors = region.sectors / count.unwrap_or(1).max(1) / GRAIN_SECTORS * GRAIN_SECTORS;
+            if sectors == 0 {
+                return wrong(
+                    "nrfiles",
+                    format!("the region has {} sectors; expected 8 for each file", region.sectors),
+                );
+            }
+            vec![SizeShare { bytes: sectors * SECTOR_BYTES, permille: 1000 }]
+        }
+    };
+    let mean: u64 = sizes.iter().map(|share| share.bytes / SECTOR_BYTES * u64::from(share.permille)).sum();
+    let count = spec.files.unwrap_or((region.sectors.saturating_mul(1000) / mean.max(1)).max(1));
+    if count > MOST_FILES {
+        return wrong("nrfiles", format!("there would be {count} files; expected at most {MOST_FILES}"));
+    }
+    let (mut starts, mut upto, mut at) = (vec![0], 0, 0);
+    for share in &sizes {
+        upto += u64::from(share.permille);
+        while (starts.len() as u64 - 1) * 1000 < upto * count {
+            at += share.bytes / SECTOR_BYTES;
+            if at > region.sectors && spec.files.is_none() && starts.len() > 1 {
+                break; // What rounding makes too much.
+            }
+            starts.push(at);
+        }
+    }
+    let end = *starts.last().expect("a start");
+    if end > region.sectors {
+        let what = format!(
+            "the files take {} bytes; expected them within {}",
+            end * SECTOR_BYTES,
+            region.sectors * SECTOR_BYTES
+        );
+        return wrong("nrfiles", what);
+    }
+    Ok(starts)
+}
+
+/// The writes that make the files.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    order: Scatter,
+    /// Files begun, and the files being written with what they have.
+    begun: u64,
+    open: Vec<(usize, u64)>,
+    most: usize,
+    rng: Rng,
+}
+
+impl Layout {
+    /// The writes for `files`, `most` of which are written at a time.
+    pub fn new(files: &Files, most: u32, seed: u64) -> Layout {
+        let order = Scatter::new(files.count() as u64, mix(seed ^ 5));
+        Layout { order, begun: 0, open: Vec::new(), most: most.max(1) as usize, rng: Rng::new(seed, 5) }
+    }
+
+    /// The next write, of `draw`n sectors at the most.
+    pub fn next_write(&mut self, files: &Files, first: u64, draw: impl FnOnce(&mut Rng) -> u64) -> Option<Request> {
+        while self.open.len() < self.most && self.begun < files.count() as u64 {
+            self.open.push((self.order.place(self.begun) as usize, 0));
+            self.begun += 1;
+        }
+        if self.open.is_empty() {
+            return None;
+        }
+        let turn = self.rng.below(self.open.len() as u64) as usize;
+        let sectors = draw(&mut self.rng);
+        let (file, done) = self.open[turn];
+        let (start, end) = (files.starts[file] + done, files.starts[file + 1]);
+        let sectors = sectors.min(end - start);
+        self.open[turn].1 += sectors;
+        if start + sectors == end {
+            self.open.swap_remove(turn);
+        }
+        let stream = 1 + file as u32;
+        Some(Request {
+            arrival: 0,
+            kind: RequestKind::Write,
+            sector: first + start,
+            sectors: sectors as u32,
+            stream,
+            file: NO_FILE,
+        })
+    }
+}

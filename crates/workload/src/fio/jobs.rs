@@ -1,0 +1,324 @@
+//! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
+//!
+//! Every key of a [specification](super::keys()) may stand in a job, and these:
+//! `numjobs` (copies of the job, each with random numbers and a position of its own), `stonewall` or
+//! `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no page cache),
+//! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory` (the drive: the same
+//! in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other
+//! key is an error that names its line.
+//!
+//! As in fio a job without `number_ios`, `io_size` and `loops` asks for its `size` once (with `time_based`, again and again
+//! until `runtime` is over), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
+//! stonewall) run at the same time, each with `iodepth` requests of its own outstanding or at its own rate; the next phase begins
+//! when all their requests have completed. `playing.rs` runs them.
+
+mod playing;
+
+pub use playing::JobsSource;
+
+use super::keys::{self, Key};
+use super::quantity::count;
+use super::source::FioSource;
+use super::spec::{FioSpec, place};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::rng::mix;
+
+/// Most jobs, copies counted.
+const MOST_JOBS: u64 = 1024;
+
+/// Engines that keep several requests outstanding.
+const QUEUEING_ENGINES: &[&str] =
+    &["libaio", "io_uring", "io_uring_cmd", "posixaio", "solarisaio", "windowsaio", "spdk", "spdk_bdev", "xnvme"];
+/// Engines that wait for each request.
+const WAITING_ENGINES: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "sg"];
+
+/// Keys of a job that a specification does not have, with what each expects.
+const JOB_KEYS: &[(&str, &str)] = &[
+    ("numjobs", "a whole number from 1 to 1024"),
+    ("stonewall", "nothing, or 1"),
+    ("wait_for_previous", "nothing, or 1"),
+    ("direct", "1, since there is no page cache here"),
+    ("buffered", "0, since there is no page cache here"),
+    ("ioengine", "libaio, io_uring, posixaio, sync, psync or another that submits block requests"),
+    ("filename", "a name, which stands for the drive"),
+    ("directory", "a folder; with the filename it stands for the drive"),
+    ("group_reporting", "nothing, or 1: jobs are reported together"),
+    ("thread", "nothing, or 1, since there are no processes here"),
+    ("invalidate", "nothing, 0 or 1, since there is no page cache here"),
+    ("description", "any text"),
+];
+
+/// The jobs of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFile {
+    name: String,
+    jobs: Vec<Job>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Job {
+    name: String,
+    spec: FioSpec,
+    copies: u64,
+    starts_phase: bool,
+    /// Where the section begins, and where its keys stand.
+    line: usize,
+    lines: Vec<(&'static str, usize)>,
+}
+
+/// A key of a section as it stands in the file.
+#[derive(Clone)]
+struct Entry {
+    key: Meaning,
+    value: String,
+    line: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Spec(&'static Key),
+    Job(&'static str, &'static str),
+}
+
+impl Meaning {
+    fn name(self) -> &'static str {
+        match self {
+            Meaning::Spec(key) => key.name,
+            Meaning::Job(name, _) => name,
+        }
+    }
+}
+
+/// Whether the start of a file is that of a job file: a section before anything but comments.
+pub fn is_job_file(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.find(|line| !matches!(line.first(), None | Some(b'#' | b';'))).is_some_and(|line| line[0] == b'[')
+}
+
+impl JobFile {
+    /// Reads the job file `text`, called `name` in messages.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the line, the key and what was expected.
+    pub fn parse(text: &str, name: &str) -> Result<JobFile> {
+        let mut reader = Reader { name, global: Vec::new(), jobs: Vec::new(), filename: None };
+        let mut section: Option<Section> = None;
+        for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let (line, number) = (line.trim(), at + 1);
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(title) = line.strip_prefix('[') {
+                let Some(title) = title.strip_suffix(']').map(str::trim).filter(|title| !title.is_empty()) else {
+                    return Err(reader.wrong(number, "expected a section such as [job1]"));
+                };
+                if let Some(section) = section.take() {
+                    reader.finish(section)?;
+                }
+                section = Some(Section { title: title.to_string(), line: number, entries: Vec::new() });
+                continue;
+            }
+            let Some(section) = &mut section else {
+                return Err(reader.wrong(number, "expected a section such as [global] or [job1] before the first key"));
+            };
+            let entry = reader.entry(line, number)?;
+            if let Some(other) = section.entries.iter().find(|other| other.key.name() == entry.key.name()) {
+                let what = format!(
+                    "{}: the key is given twice, first in line {}; expected it once",
+                    entry.key.name(),
+                    other.line
+                );
+                return Err(reader.wrong(number, what));
+            }
+            section.entries.push(entry);
+        }
+        if let Some(section) = section {
+            reader.finish(section)?;
+        }
+        let Reader { jobs, .. } = reader;
+        if jobs.is_empty() {
+            return Err(Error::input(
+                name,
+                "the file has no job; expected a section other than [global], such as [job1]",
+            ));
+        }
+        let file = JobFile { name: name.to_string(), jobs };
+        file.check_number()?;
+        Ok(file)
+    }
+
+    /// The requests of all jobs on a drive of `drive_bytes`; equal seeds give equal requests.
+    ///
+    /// # Errors
+    /// As [`FioSource::new`], with the line of the job.
+    pub fn source(&self, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
+        let mut source = JobsSource::new(&self.name);
+        let mut number = 0u64;
+        for job in &self.jobs {
+            for copy in 0..job.copies {
+                let own = job.spec.seed.unwrap_or(seed);
+                let seed = if number == 0 { own } else { mix(own ^ mix(number)) };
+                let spec = FioSpec { seed: None, ..job.spec.clone() };
+                let requests = FioSource::new(&spec, drive_bytes, seed).map_err(|error| self.at_key(job, error))?;
+                source.push(&spec, requests, job.starts_phase && copy == 0);
+                number += 1;
+            }
+        }
+        Ok(source)
+    }
+
+    fn check_number(&self) -> Result<()> {
+        let jobs: u64 = self.jobs.iter().map(|job| job.copies).sum();
+        if jobs > MOST_JOBS {
+            return Err(Error::input(&self.name, format!("{jobs} jobs; expected at most {MOST_JOBS}, copies counted")));
+        }
+        Ok(())
+    }
+
+    fn at_key(&self, job: &Job, error: Error) -> Error {
+        placed(&self.name, &job.lines, job.line, error)
+    }
+}
+
+/// An error about a key of a specification, at the line where the key stands.
+fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Error) -> Error {
+    match error {
+        Error::Input { place: at, what } => {
+            let key = at.strip_prefix(place("").as_str()).unwrap_or(&at).to_string();
+            let line = lines.iter().find(|(other, _)| *other == key).map_or(section, |(_, line)| *line);
+            Error::input(format!("{name}:{line}"), format!("{key}: {what}"))
+        }
+        other => other,
+    }
+}
+
+struct Section {
+    title: String,
+    line: usize,
+    entries: Vec<Entry>,
+}
+
+/// What is known of a file while it is read.
+struct Reader<'a> {
+    name: &'a str,
+    global: Vec<Entry>,
+    jobs: Vec<Job>,
+    filename: Option<String>,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, line: usize, what: impl Into<String>) -> Error {
+        Error::input(format!("{}:{line}", self.name), what)
+    }
+
+    fn entry(&self, text: &str, line: usize) -> Result<Entry> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let (name, value) = (name.trim(), value.trim());
+        if value.contains('$') {
+            return Err(self.wrong(line, format!("{name}: expected a value without variables, found {value:?}")));
+        }
+        let key = match JOB_KEYS.iter().find(|(key, _)| *key == name) {
+            Some(&(key, expected)) => Meaning::Job(key, expected),
+            None => match keys::find(name) {
+                Ok(key) => Meaning::Spec(key),
+                Err(Error::Input { .. }) if name == "ramp_time" => {
+                    let what = "ramp_time: unknown key; expected --warmup of the command, which counts requests";
+                    return Err(self.wrong(line, what));
+                }
+                Err(Error::Input { what, .. }) => {
+                    let own: Vec<&str> = JOB_KEYS.iter().map(|(key, _)| *key).collect();
+                    let what =
+                        format!("{name}: {what} or {}; what has no meaning here is to be left out", own.join(", "));
+                    return Err(self.wrong(line, what));
+                }
+                Err(other) => return Err(other),
+            },
+        };
+        Ok(Entry { key, value: value.to_string(), line })
+    }
+
+    /// Takes a whole section: defaults, or a job.
+    fn finish(&mut self, section: Section) -> Result<()> {
+        let Section { title, line, entries } = section;
+        let entries = overlaid(&self.global, entries);
+        if title == "global" {
+            self.global = entries;
+            return Ok(());
+        }
+        let find = |name| entries.iter().find(|entry| entry.key.name() == name);
+        if let (Some(directory), None) = (find("directory"), find("filename")) {
+            let what =
+                "directory: jobs without filename have a file each; expected filename too, the same in every job";
+            return Err(self.wrong(directory.line, what));
+        }
+        let lines = entries.iter().map(|entry| (entry.key.name(), entry.line)).collect();
+        let mut job = Job {
+            name: title,
+            spec: FioSpec { requests: None, ..FioSpec::default() },
+            copies: 1,
+            starts_phase: false,
+            line,
+            lines,
+        };
+        let mut given: Vec<(&'static Key, String)> = Vec::new();
+        let mut waits = None;
+        for entry in entries {
+            let set = match entry.key {
+                Meaning::Spec(key) => {
+                    given.push((key, entry.value.clone()));
+                    (key.set)(&mut job.spec, &entry.value).map_err(|()| key.expected)
+                }
+                Meaning::Job(name, expected) => self.set(&mut job, name, &entry, &mut waits).ok_or(expected),
+            };
+            if let Err(expected) = set {
+                let what = format!("{}: expected {expected}, found {:?}", entry.key.name(), entry.value);
+                return Err(self.wrong(entry.line, what));
+            }
+        }
+        if let Some(line) = waits.filter(|_| job.spec.iodepth > 1) {
+            let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues such as libaio";
+            return Err(self.wrong(line, what));
+        }
+        if job.spec.requests.is_none() && job.spec.io_size.is_none() {
+            job.spec.loops.get_or_insert(1);
+        }
+        keys::reconcile(&mut job.spec, &given).map_err(|error| placed(self.name, &job.lines, line, error))?;
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    /// Sets a key that only jobs have; `None` when the value is not what is expected.
+    fn set(&mut self, job: &mut Job, name: &str, entry: &Entry, waits: &mut Option<usize>) -> Option<()> {
+        let value = entry.value.as_str();
+        match name {
+            "numjobs" => job.copies = count(value).filter(|copies| (1..=MOST_JOBS).contains(copies))?,
+            "stonewall" | "wait_for_previous" => {
+                job.starts_phase = matches!(value, "" | "1").then_some(true)?;
+            }
+            "direct" | "group_reporting" | "thread" => return matches!(value, "" | "1").then_some(()),
+            "invalidate" => return matches!(value, "" | "0" | "1").then_some(()),
+            "buffered" => return (value == "0").then_some(()),
+            "ioengine" if WAITING_ENGINES.contains(&value) => *waits = Some(entry.line),
+            "ioengine" => return QUEUEING_ENGINES.contains(&value).then_some(()),
+            "directory" => return (!value.is_empty()).then_some(()),
+            "filename" => {
+                let other = self.filename.get_or_insert_with(|| value.to_string());
+                return (!value.is_empty() && other == value).then_some(());
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// The defaults and what a section says; where both say the same thing the section goes before.
+fn overlaid(global: &[Entry], own: Vec<Entry>) -> Vec<Entry> {
+    let replaced = |entry: &&Entry| own.iter().any(|new| keys::say_the_same(new.key.name(), entry.key.name()));
+    let mut entries: Vec<Entry> = global.iter().filter(|entry| !replaced(entry)).cloned().collect();
+    entries.extend(own);
+    entries
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! Jobs while they run: who has a request for the drive at what time.
+//!
+//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding, an open
+//! one at its arrival times; a job begins `startdelay` after its phase and ends `runtime` later, or when it has asked for all; a
+//! phase ends when all its requests have completed. Of requests that are due at the same time those of open jobs go first, by
+//! arrival, then closed jobs in turn.
+//!
+//! Without a clock ([`Source::next_request`]: counted runs, and traces made of a workload) open jobs are merged by arrival, and
+//! closed ones take turns, as many requests at a time as they keep outstanding. `startdelay` delays open jobs only, and how much a
+//! closed job does in its `runtime` is not known: such a job is refused there.
+
+use std::collections::VecDeque;
+
+use super::super::source::FioSource;
+use super::super::spec::FioSpec;
+use crate::request::{Arrivals, Due, Jobs, Request, Source};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::Nanos;
+
+/// The requests of jobs on one drive: of a [`JobFile`](super::JobFile), or of one specification that has times.
+#[derive(Debug, Clone)]
+pub struct JobsSource {
+    name: String,
+    /// Whether requests belong to the stream that is their job's number; else they keep their own.
+    streams: bool,
+    arrivals: Arrivals,
+    /// Whether the order of requests depends on the drive.
+    clocked: bool,
+    phases: VecDeque<Phase>,
+    jobs: u32,
+    /// Without a clock: what the arrivals of the phase count from.
+    base: Nanos,
+    latest: Nanos,
+    /// Job of the last request, and how many requests there were.
+    last: (u32, u64),
+}
+
+/// Jobs that run at the same time.
+#[derive(Debug, Clone, Default)]
+struct Phase {
+    jobs: Vec<Playing>,
+    /// Number of the first of them.
+    first: u32,
+    /// Whose turn it is, and how many requests of its turn are left.
+    turn: usize,
+    left: u32,
+    /// When it began.
+    began: Option<Nanos>,
+}
+
+/// A job that runs.
+#[derive(Debug, Clone)]
+struct Playing {
+    source: FioSource,
+    /// Requests that it keeps outstanding; `None` for an open loop.
+    depth: Option<u32>,
+    delay: Nanos,
+    runtime: Option<Nanos>,
+    pending: Option<Request>,
+    ended: bool,
+    outstanding: u32,
+}
+
+impl Playing {
+    /// When it begins and ends, after the beginning of its phase.
+    fn span(&self) -> (Nanos, Nanos) {
+        (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
+    }
+
+    /// Its next request, which stays pending until it is taken.
+    fn fill(&mut self) -> Result<Option<&Request>> {
+        if self.pending.is_none() && !self.ended {
+            self.pending = self.source.next_request()?;
+            self.ended = self.pending.is_none();
+        }
+        Ok(self.pending.as_ref())
+    }
+
+    fn end(&mut self) {
+        (self.pending, self.ended) = (None, true);
+    }
+
+    /// Its next request, if that comes before the end of its time.
+    fn within(&mut self) -> Result<Option<Nanos>> {
+        let (begin, end) = self.span();
+        let Some(request) = self.fill()? else { return Ok(None) };
+        let arrival = begin.saturating_add(request.arrival);
+        if arrival >= end {
+            self.end();
+            return Ok(None);
+        }
+        Ok(Some(arrival))
+    }
+
+    /// When it has a request, `since` nanoseconds after the beginning of the phase: a time that has come, one to come, or none
+    /// before a request completes.
+    fn due(&mut self, since: Nanos) -> Result<Option<Nanos>> {
+        let (begin, end) = self.span();
+        let Some(depth) = self.depth else { return self.within() };
+        if since >= end {
+            self.end();
+        }
+        let waits = self.outstanding >= depth || self.fill()?.is_none();
+        Ok((!waits).then_some(begin.max(since)))
+    }
+}
+
+impl Phase {
+    fn open(&self) -> bool {
+        self.jobs.iter().all(|job| job.depth.is_none())
+    }
+
+    /// What it has `since` nanoseconds after its beginning; [`Due::Nothing`] when it is over.
+    fn due(&mut self, since: Nanos) -> Result<Due> {
+        let count = self.jobs.len();
+        // Of open jobs the one whose request came first, of closed ones the first from the one whose turn it is.
+        let (mut open, mut closed): (Option<(Nanos, usize)>, Option<usize>) = (None, None);
+        let (mut next, mut outstanding) = (Nanos::MAX, 0);
+        for at in (0..count).map(|step| (self.turn + step) % count) {
+            let job = &mut self.jobs[at];
+            outstanding += job.outstanding;
+            match job.due(since)? {
+                None => {}
+                Some(when) if when > since => next = next.min(when),
+                Some(when) if job.depth.is_none() => {
+                    open = Some(open.map_or((when, at), |best| best.min((when, at))));
+                }
+                Some(_) => _ = closed.get_or_insert(at),
+            }
+        }
+        if let Some(at) = open.map(|(_, at)| at).or(closed) {
+            let job = &mut self.jobs[at];
+            let mut request = job.pending.take().expect("it is due");
+            job.outstanding += 1;
+            request.arrival = if open.is_some() { job.delay.saturating_add(request.arrival) } else { since };
+            if open.is_none() {
+                self.turn = (at + 1) % count;
+            }
+            return Ok(Due::Request(request, self.first + at as u32));
+        }
+        Ok(match (next, outstanding) {
+            (Nanos::MAX, 0) => Due::Nothing,
+            (Nanos::MAX, _) => Due::Completion,
+            (at, _) => Due::At(at),
+        })
+    }
+
+    /// The next request without a clock, and its job; `None` when it is over.
+    fn next(&mut self, latest: Nanos, base: Nanos) -> Result<Option<(Request, u32)>> {
+        let count = self.jobs.len();
+        if self.open() {
+            let mut first: Option<(Nanos, usize)> = None;
+            for at in 0..count {
+                let Some(arrival) = self.jobs[at].within()? else { continue };
+                first = Some(first.map_or((arrival, at), |best| best.min((arrival, at))));
+            }
+            let Some((arrival, at)) = first else { return Ok(None) };
+            let request = self.jobs[at].pending.take().expect("it is due");
+            return Ok(Some((Request { arrival: base.saturating_add(arrival), ..request }, self.first + at as u32)));
+        }
+        for _ in 0..=count {
+            let at = self.turn;
+            let job = &mut self.jobs[at];
+            let has = if job.depth.is_none() { job.within()?.is_some() } else { job.fill()?.is_some() };
+            if self.left > 0 && has {
+                self.left -= 1;
+                let request = self.jobs[at].pending.take().expect("it was filled");
+                return Ok(Some((Request { arrival: latest, ..request }, self.first + at as u32)));
+            }
+            self.turn = (at + 1) % count;
+            self.left = self.jobs[self.turn].depth.unwrap_or(1);
+        }
+        Ok(None)
+    }
+}
+
+impl JobsSource {
+    /// No jobs yet; `name` is what messages call them.
+    pub(super) fn new(name: &str) -> JobsSource {
+        JobsSource {
+            name: name.to_string(),
+            streams: true,
+            arrivals: Arrivals::Open,
+            clocked: false,
+            phases: VecDeque::new(),
+            jobs: 0,
+            base: 0,
+            latest: 0,
+            last: (0, 0),
+        }
+    }
+
+    /// One specification, for its times (`runtime`, `startdelay`); equal seeds give equal requests.
+    ///
+    /// # Errors
+    /// As [`FioSource::new`].
+    pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
+        let mut source = JobsSource { streams: false, ..JobsSource::new("--workload") };
+        source.push(spec, FioSource::new(spec, drive_bytes, seed)?, true);
+        Ok(source)
+    }
+
+    /// Adds a job that asks for what `source` gives.
+    pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, starts_phase: bool) {
+        let depth = spec.rate_thousandths.is_none().then_some(spec.iodepth);
+        if starts_phase || self.phases.is_empty() {
+            self.phases.push_back(Phase { first: self.jobs, left: depth.unwrap_or(1), ..Phase::default() });
+        }
+        self.arrivals = match (self.arrivals, depth) {
+            (_, Some(depth)) if self.jobs == 0 => Arrivals::Closed { depth },
+            (Arrivals::Closed { depth: sum }, Some(depth)) if self.phases.len() == 1 => {
+                Arrivals::Closed { depth: sum.saturating_add(depth) }
+            }
+            (arrivals, _) => arrivals,
+        };
+        let phases = self.phases.len();
+        let phase = self.phases.back_mut().expect("one was pushed");
+        phase.jobs.push(Playing {
+            source,
+            depth,
+            delay: spec.start_delay,
+            runtime: spec.runtime,
+            pending: None,
+            ended: false,
+            outstanding: 0,
+        });
+        self.jobs += 1;
+        let beside = phase.jobs.len() > 1 && !phase.open();
+        self.clocked |= phases > 1 || beside || spec.start_delay > 0 || (spec.runtime.is_some() && depth.is_some());
+    }
+
+    fn given(&mut self, request: Request, job: u32) -> Request {
+        self.last = (job, self.last.1 + 1);
+        self.latest = request.arrival;
+        if self.streams { Request { stream: job, ..request } } else { request }
+    }
+}
+
+impl Jobs for JobsSource {
+    fn due(&mut self, now: Nanos) -> Result<Due> {
+        while let Some(phase) = self.phases.front_mut() {
+            let began = *phase.began.get_or_insert(now);
+            match phase.due(now - began)? {
+                Due::Request(request, job) => {
+                    let request = Request { arrival: began.saturating_add(request.arrival), ..request };
+                    return Ok(Due::Request(self.given(request, job), job));
+                }
+                Due::At(since) => return Ok(Due::At(began.saturating_add(since))),
+                Due::Completion => return Ok(Due::Completion),
+                Due::Nothing => drop(self.phases.pop_front()),
+            }
+        }
+        Ok(Due::Nothing)
+    }
+
+    fn completed(&mut self, job: u32) {
+        let Some(phase) = self.phases.front_mut() else { return };
+        if let Some(job) = job.checked_sub(phase.first).and_then(|at| phase.jobs.get_mut(at as usize)) {
+            job.outstanding -= 1;
+        }
+    }
+}
+
+impl Source for JobsSource {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        while let Some(phase) = self.phases.front_mut() {
+            if phase.jobs.iter().any(|job| job.runtime.is_some() && job.depth.is_some()) {
+                let what = "how much a job does in its runtime is known with --fidelity timed only, and without host.iodepth; \
+                            expected rate_iops, or number_ios or io_size in place of runtime";
+                return Err(Error::input(&self.name, what));
+            }
+            if let Some((request, job)) = phase.next(self.latest, self.base)? {
+                return Ok(Some(self.given(request, job)));
+            }
+            self.phases.pop_front();
+            self.base = self.latest;
+        }
+        Ok(None)
+    }
+
+    fn next_of_layout(&mut self) -> Option<Request> {
+        match self.phases.front_mut()?.jobs.as_mut_slice() {
+            [only] if !self.streams => only.source.next_of_layout(),
+            _ => None,
+        }
+    }
+
+    fn jobs(&mut self) -> Option<&mut dyn Jobs> {
+        if self.clocked { Some(self) } else { None }
+    }
+
+    fn place(&self) -> String {
+        format!("{}, job {}, request {}", self.name, self.last.0, self.last.1)
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        self.arrivals
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        let jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        let expected = |job: &Playing| job.runtime.is_none().then(|| job.source.expected_requests())?;
+        jobs.map(expected).try_fold(0u64, |sum, next| sum.checked_add(next?))
+    }
+}

@@ -1,0 +1,197 @@
+//! Tests of job files: meaning, phases, and errors that name file, line and key.
+
+use super::*;
+use std::collections::BTreeMap;
+
+use crate::fuzzing::{JOB_FILES, fuzz_job_file};
+use crate::request::{Arrivals, Due, Request, RequestKind, Source};
+use palimpsest_flash::units::{GIB, Nanos};
+
+fn requests(text: &str) -> Vec<Request> {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let expected = source.expected_requests();
+    let mut requests = Vec::new();
+    while let Some(request) = source.next_request().unwrap() {
+        requests.push(request);
+    }
+    assert!(expected.is_none_or(|expected| expected == requests.len() as u64));
+    requests
+}
+
+fn wrong(text: &str) -> String {
+    let read = JobFile::parse(text, "j.fio").and_then(|file| file.source(GIB, 1).map(drop));
+    read.unwrap_err().to_string()
+}
+
+#[test]
+fn one_job_is_its_specification() {
+    let text =
+        "; a comment\n[global]\nioengine=libaio\ndirect=1\nbs=8k\n\n[job]\nrw=randwrite\nsize=1m\niodepth=4\nbs=4k\n";
+    let file = JobFile::parse(text, "j.fio").unwrap();
+    assert_eq!(file.source(GIB, 1).unwrap().arrivals(), Arrivals::Closed { depth: 4 });
+    let spec = FioSpec::parse("rw=randwrite,size=1m,iodepth=4,bs=4k,loops=1").unwrap();
+    let mut source = FioSource::new(&spec, GIB, 1).unwrap();
+    let alone: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!((requests(text), alone.len()), (alone, 256));
+}
+
+#[test]
+fn open_loops_merge_by_arrival() {
+    let text = "[a]\nrate_iops=1000\nnumber_ios=3\nrw=read\n[b]\nrate_iops=2000\nnumber_ios=4\nrw=write\n";
+    let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.stream)).collect();
+    assert_eq!(order, [(0, 0), (0, 1), (500, 1), (1000, 0), (1000, 1), (1500, 1), (2000, 0)]);
+}
+
+#[test]
+fn copies_take_turns_and_phases_follow() {
+    let text = "[a]\nnumjobs=2\nrw=read\nn=2\n[b]\nstonewall\niodepth=4\nrw=write\nn=1\n";
+    let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.stream, r.sector)).collect();
+    let read = RequestKind::Read;
+    assert_eq!(order, [(read, 0, 0), (read, 1, 0), (read, 0, 8), (read, 1, 8), (RequestKind::Write, 2, 0)]);
+    // Beside each other they take turns of what they keep outstanding.
+    let streams: Vec<u32> = requests("[a]\nn=3\n[b]\niodepth=2\nn=5\n").iter().map(|r| r.stream).collect();
+    assert_eq!(streams, [0, 1, 1, 0, 1, 1, 0, 1]);
+    let random = requests("[a]\nnumjobs=2\nrw=randread\nn=50\nrandseed=7\n");
+    let of = |stream| random.iter().filter(|r| r.stream == stream).map(|r| r.sector).collect::<Vec<_>>();
+    assert_ne!(of(0), of(1));
+}
+
+/// What a drive that takes `service` nanoseconds for every request sees: when each came, and whose it was.
+fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let jobs = source.jobs().expect("these jobs need a clock");
+    let (mut now, mut seen) = (0, Vec::new());
+    let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
+    loop {
+        let next = match jobs.due(now).unwrap() {
+            Due::Request(request, job) => {
+                assert_eq!(request.stream, job);
+                assert!(request.arrival <= now, "{request:?} at {now}");
+                ends.insert((now + service, seen.len()), job);
+                seen.push((now, job));
+                continue;
+            }
+            Due::At(time) => {
+                assert!(time > now, "{time} is not after {now}");
+                Some(time)
+            }
+            Due::Completion => None,
+            Due::Nothing => {
+                assert!(ends.is_empty(), "the jobs are over with {ends:?} outstanding");
+                return seen;
+            }
+        };
+        match ends.first_key_value() {
+            Some((&(end, number), &job)) if next.is_none_or(|time| end <= time) => {
+                now = end;
+                ends.remove(&(end, number));
+                jobs.completed(job);
+            }
+            _ => now = next.expect("nothing is outstanding"),
+        }
+    }
+}
+
+#[test]
+fn closed_jobs_keep_their_own_depth() {
+    // One request outstanding of the first, two of the second; the first runs on alone.
+    let seen = played("[a]\nn=4\n[b]\niodepth=2\nn=4\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 1), (0, 1), (100, 0), (100, 1), (100, 1), (200, 0), (300, 0)]);
+}
+
+#[test]
+fn runtime_and_startdelay_are_simulated_time() {
+    let seen = played("[a]\nruntime=1ms\ntime_based\nsize=4k\n[b]\nstartdelay=500us\nn=2\n", 300_000);
+    assert_eq!(seen, [(0, 0), (300_000, 0), (500_000, 1), (600_000, 0), (800_000, 1), (900_000, 0)]);
+    // Without time_based the size ends a job that is done before.
+    assert_eq!(played("[a]\nruntime=1ms\nsize=8k\n", 300_000), [(0, 0), (300_000, 0)]);
+    // An open loop ends by its arrivals.
+    let seen = played("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=1\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]);
+}
+
+#[test]
+fn phases_wait_for_completions_and_may_differ() {
+    let seen = played("[a]\niodepth=2\nn=3\n[b]\nstonewall\nrate_iops=1e6\nn=2\n[c]\nstonewall\niodepth=3\nn=3\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 0), (100, 0), (200, 1), (1200, 1), (1300, 2), (1300, 2), (1300, 2)]);
+}
+
+#[test]
+fn what_needs_no_clock_has_none() {
+    for text in ["[a]\nn=1\niodepth=7\n", "[a]\nn=1\nrate_iops=5\n[b]\nn=2\nrate_iops=7\nruntime=3\n"] {
+        assert!(JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap().jobs().is_none(), "{text}");
+    }
+    let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
+    let message = source.next_request().unwrap_err().to_string();
+    assert!(
+        message.contains("j.fio: how much a job does in its runtime is known with --fidelity timed only"),
+        "{message}"
+    );
+    let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
+    assert_eq!(
+        open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),
+        [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]
+    );
+    // Beside a closed job it ends by its arrivals, too.
+    let beside = requests("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=5\n");
+    assert_eq!(beside.iter().map(|r| r.stream).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 1, 1]);
+}
+
+#[test]
+fn what_changes_no_request_may_stand_there() {
+    let plain = "[a]\nrw=randread\nn=50\nrate_iops=5\n";
+    let more = "[global]\ngroup_reporting\nthread=1\ninvalidate=1\ndirectory=/mnt\nfilename=file\n";
+    assert_eq!(requests(&format!("{more}{plain}")), requests(plain));
+}
+
+#[test]
+fn later_global_sections_change_later_jobs() {
+    let text = "[global]\nbssplit=4k/50:8k/50\nn=1\nrate_iops=5\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=32k\n";
+    let sizes: Vec<u32> = requests(text).iter().map(|r| r.sectors).collect();
+    assert!(sizes[0] <= 16);
+    assert_eq!(sizes[1..], [32, 64]);
+}
+
+#[test]
+fn mistakes_name_line_and_key() {
+    for (text, line, says) in [
+        ("[a]\nrw=read\nruntime=soon\n", 3, "runtime: expected simulated time in seconds"),
+        ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
+        ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
+        ("[a]\nrw=read\nramp_time=5\n", 3, "expected --warmup"),
+        ("[a]\nlatency_target=5ms\n", 2, "latency_target: unknown key"),
+        ("[a]\ngroup_reporting=0\n", 2, "group_reporting: expected nothing, or 1"),
+        ("[global]\ndirectory=/mnt\n[a]\nrw=read\n", 2, "expected filename too"),
+        ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),
+        ("[global]\n\n[a]\nrw=sideways\n", 4, "rw: expected one of read"),
+        ("[a]\nbs=4k\nbs=8k\n", 3, "bs: the key is given twice, first in line 2"),
+        ("[a]\ndirect=0\n", 2, "direct: expected 1"),
+        ("[a]\nioengine=rbd\n", 2, "ioengine: expected libaio"),
+        ("[a]\niodepth=8\nioengine=psync\n", 3, "expected iodepth=1"),
+        ("[a]\nfilename=/dev/x\nn=1\n[b]\nstonewall\nfilename=/dev/y\n", 6, "filename: expected"),
+        ("[a]\nnumjobs=0\n", 2, "numjobs: expected a whole number"),
+        ("[a]\nsize=${SIZE}\n", 2, "without variables"),
+        ("[a]\nrw=read\nsize=2g\n", 3, "size: the region of 2GiB"),
+        ("[a]\nrwmixread=30\nrwmixwrite=30\n", 3, "rwmixwrite: expected rwmixread + rwmixwrite = 100"),
+        ("[a]\nio_size=1m\nloops=2\n", 3, "loops: io_size is given too"),
+        ("rw=read\n", 1, "expected a section"),
+        ("[a\n", 1, "expected a section"),
+    ] {
+        let message = wrong(text);
+        assert!(message.starts_with(&format!("j.fio:{line}: ")) && message.contains(says), "{text:?}: {message}");
+        assert!(!message.contains('\n'));
+    }
+    assert!(wrong("[global]\nbs=4k\n").contains("j.fio: the file has no job"));
+    assert!(wrong("[a]\nnumjobs=1024\nrate_iops=1\n[b]\nrate_iops=1\n").contains("expected at most 1024"));
+}
+
+#[test]
+fn job_files_are_told_by_their_start() {
+    for text in JOB_FILES {
+        assert!(is_job_file(text.as_bytes()), "{text}");
+        fuzz_job_file(text.as_bytes());
+        JobFile::parse(text, "j.fio").unwrap();
+    }
+    assert!(is_job_file(b"\xef\xbb\xbf# x\r\n\r\n  [a]\r\n"));
+    assert!(!is_job_file(b"1,h,0,Write,0,512,1\n") && !is_job_file(b"") && !is_job_file(b"fio version 3 iolog\n[a]"));
+}

@@ -1,0 +1,314 @@
+//! The keys of a specification: a table of names, what each expects, and how it is set.
+
+use super::distribution::{self, Distribution};
+use super::files::MOST_FILES;
+use super::pattern::Pattern;
+use super::quantity::{Amount, amount, count, duration, repeated_amount, size};
+use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
+use crate::request::SECTOR_BYTES;
+use crate::trace::MAX_REQUEST_BYTES;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::KIB;
+
+/// One key.
+pub struct Key {
+    /// Its name, as errors and listings have it.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// What its value may be.
+    pub expected: &'static str,
+    /// Sets it; fails when the value is not what is expected.
+    pub set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
+}
+
+const fn key(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    expected: &'static str,
+    set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
+) -> Key {
+    Key { name, aliases, expected, set }
+}
+
+/// Every key.
+pub const KEYS: &[Key] = &[
+    key("rw", &["readwrite"], EXPECTED_PATTERNS, |spec, text| put(&mut spec.pattern, Pattern::named(text))),
+    key(
+        "bs",
+        &["blocksize"],
+        "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k",
+        set_sizes,
+    ),
+    key(
+        "bssplit",
+        &[],
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, trims)",
+        set_splits,
+    ),
+    key(
+        "size",
+        &[],
+        "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 50%",
+        |spec, text| put(&mut spec.size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
+    key(
+        "offset",
+        &[],
+        "a multiple of 512 bytes such as 1GiB, or a percentage of the drive such as 25%",
+        |spec, text| put(&mut spec.offset, whole_sectors(text)),
+    ),
+    key("n", &["number_ios"], "a number of requests from 1 such as 250000, 100k or 1e6", |spec, text| {
+        put(&mut spec.requests, positive(text).map(Some))
+    }),
+    key(
+        "io_size",
+        &["io_limit"],
+        "a size above 0 such as 8GiB, or a percentage of the drive such as 200%",
+        |spec, text| put(&mut spec.io_size, repeated_amount(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
+    key("loops", &[], "a whole number from 1", |spec, text| put(&mut spec.loops, positive(text).map(Some))),
+    key("iodepth", &[], "a whole number from 1 to 65536", |spec, text| {
+        put(&mut spec.iodepth, positive(text).filter(|&depth| depth <= 65_536).map(|depth| depth as u32))
+    }),
+    key("random_distribution", &[], distribution::EXPECTED, |spec, text| {
+        put(&mut spec.distribution, Distribution::parse(text))
+    }),
+    key("rwmixread", &[], MIX, |spec, text| put(&mut spec.read_permille, permille(text))),
+    key("rwmixwrite", &[], MIX, |_, text| permille(text).map(drop).ok_or(())),
+    key("rate_iops", &[], "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15", |spec, text| {
+        let rate = thousandths(text).filter(|&rate| (1..=1_000_000_000_000).contains(&rate));
+        put(&mut spec.rate_thousandths, rate.map(Some))
+    }),
+    key("rate_process", &[], "linear or poisson", |spec, text| {
+        let pacing = [("linear", Pacing::Linear), ("poisson", Pacing::Poisson)];
+        put(&mut spec.pacing, pacing.iter().find(|(name, _)| *name == text).map(|&(_, pacing)| pacing))
+    }),
+    key("runtime", &[], TIME, |spec, text| {
+        put(&mut spec.runtime, duration(text).map(|runtime| Some(runtime).filter(|&runtime| runtime > 0)))
+    }),
+    key("time_based", &[], "nothing, 0 or 1", |spec, text| {
+        put(&mut spec.time_based, matches!(text, "" | "0" | "1").then_some(text != "0"))
+    }),
+    key("startdelay", &["start_delay"], TIME, |spec, text| put(&mut spec.start_delay, duration(text))),
+    key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
+        put(&mut spec.block_align, block(text).map(Some))
+    }),
+    key("fsync", &[], "after how many writes to flush, from 1, or 0 for never", |spec, text| {
+        put(&mut spec.writes_per_flush, count(text).map(|writes| Some(writes).filter(|&writes| writes > 0)))
+    }),
+    key(
+        "percentage_random",
+        &[],
+        "one to three percentages from 0 to 100 with at most one decimal (reads, writes, trims)",
+        |spec, text| put(&mut spec.random_permille, three(text, 1000, permille)),
+    ),
+    key("sequential_from", &[], "a multiple of 512 bytes up to 1GiB, as in 64k", |spec, text| {
+        put(&mut spec.sequential_from, block(text).map(Some))
+    }),
+    key(
+        "sequential_size",
+        &[],
+        "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 25%",
+        |spec, text| put(&mut spec.sequential_size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
+    key("randrepeat", &[], "1: every run repeats for its seed", |_, text| only_one(text)),
+    key("randseed", &[], "a whole number below 2^64", |spec, text| put(&mut spec.seed, count(text).map(Some))),
+    key("nrfiles", &[], "a number of files from 1 to 16777216", |spec, text| {
+        put(&mut spec.files, positive(text).filter(|&files| files <= MOST_FILES).map(Some))
+    }),
+    key(
+        "filesize",
+        &[],
+        "a size such as 1GiB or SIZE/PERCENT:... adding up to 100, multiples of 512; or a percentage of the drive",
+        set_file_sizes,
+    ),
+    key("openfiles", &[], "a number of files from 1 to 65536", |spec, text| {
+        put(&mut spec.open_files, positive(text).filter(|&files| files <= 65_536).map(|files| files as u32))
+    }),
+    key("norandommap", &[], "1: random requests are independent draws", |_, text| only_one(text)),
+];
+
+const EXPECTED_PATTERNS: &str =
+    "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
+const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
+const MIX: &str = "a percentage from 0 to 100 with at most one decimal";
+
+/// The key called `name`.
+pub fn find(name: &str) -> Result<&'static Key> {
+    if let Some(key) = KEYS.iter().find(|key| key.name == name || key.aliases.contains(&name)) {
+        return Ok(key);
+    }
+    let similarity = |key: &Key| strsim::jaro_winkler(key.name, name);
+    let nearest = KEYS.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    let what = match nearest.filter(|key| similarity(key) > 0.75) {
+        Some(key) => format!("unknown key; did you mean {}? (expected {})", key.name, key.expected),
+        None => format!("unknown key; expected one of {}", known.join(", ")),
+    };
+    Err(Error::input(place(name), what))
+}
+
+/// Whether a key replaces another: they are the same, or say one thing in two ways.
+pub fn say_the_same(name: &str, other: &str) -> bool {
+    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
+    name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
+}
+
+/// What depends on several keys: defaults, and contradictions.
+pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
+    let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
+    if let Some(writes) = value("rwmixwrite").and_then(permille) {
+        if value("rwmixread").is_some() && spec.read_permille + writes != 1000 {
+            let (reads, writes) = (tenths_text(spec.read_permille), tenths_text(writes));
+            let what = format!("expected rwmixread + rwmixwrite = 100, found {reads} + {writes}");
+            return Err(Error::input(place("rwmixwrite"), what));
+        }
+        spec.read_permille = 1000 - writes;
+    }
+    if spec.io_size.is_some() && spec.loops.is_some() {
+        return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
+    }
+    if spec.sequential_size.is_some() && spec.sequential_from.is_none() {
+        let what = "it says where requests of sequential_from and more go; expected sequential_from too";
+        return Err(Error::input(place("sequential_size"), what));
+    }
+    if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
+        // As in fio the split wins, whichever comes first.
+        set_splits(spec, splits).expect("it was set before");
+    }
+    if let (None, None, Some([only])) = (spec.files, value("size"), spec.file_sizes.as_deref()) {
+        // One file, as in fio without `nrfiles`: what the region is.
+        spec.size = Some(Amount::Bytes(only.bytes));
+        spec.file_sizes = None;
+    }
+    if spec.time_based {
+        if spec.runtime.is_none() {
+            return Err(Error::input(place("time_based"), "expected runtime too: nothing else would end the workload"));
+        }
+        (spec.io_size, spec.loops) = (None, None);
+    }
+    if spec.io_size.is_none() && spec.loops.is_none() && spec.runtime.is_none() {
+        spec.requests.get_or_insert(DEFAULT_REQUESTS);
+    }
+    Ok(())
+}
+
+fn put<T>(field: &mut T, value: Option<T>) -> std::result::Result<(), ()> {
+    *field = value.ok_or(())?;
+    Ok(())
+}
+
+fn only_one(text: &str) -> std::result::Result<(), ()> {
+    if text.is_empty() || text == "1" { Ok(()) } else { Err(()) }
+}
+
+fn positive(text: &str) -> Option<u64> {
+    count(text).filter(|&value| value > 0)
+}
+
+/// Tenths of a percent: `18.8` is 188. fio knows whole percentages only; the published statistics have a decimal.
+fn permille(text: &str) -> Option<u32> {
+    let value = text.strip_suffix('%').unwrap_or(text);
+    let (whole, tenths) = match value.split_once('.') {
+        Some((whole, tenths)) if tenths.len() == 1 => (whole, count(tenths)?),
+        Some(_) => return None,
+        None => (value, 0),
+    };
+    let value = count(whole).filter(|&whole| whole <= 100)? * 10 + tenths;
+    (value <= 1000).then_some(value as u32)
+}
+
+/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio knows whole rates only; those of traces are small.
+fn thousandths(text: &str) -> Option<u64> {
+    match text.split_once('.') {
+        Some((whole, decimals)) if matches!(decimals.len(), 1..=3) && decimals.bytes().all(|b| b.is_ascii_digit()) => {
+            let scale = 10u64.pow(3 - decimals.len() as u32);
+            count(whole)?.checked_mul(1000)?.checked_add(count(decimals)? * scale)
+        }
+        _ => count(text)?.checked_mul(1000),
+    }
+}
+
+/// Thousandths as [`thousandths`] reads them.
+pub fn thousandths_text(value: u64) -> String {
+    let text = format!("{}.{:03}", value / 1000, value % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Tenths of a percent as [`permille`] reads them.
+pub fn tenths_text(permille: u32) -> String {
+    match permille % 10 {
+        0 => (permille / 10).to_string(),
+        tenths => format!("{}.{tenths}", permille / 10),
+    }
+}
+
+fn block(text: &str) -> Option<u64> {
+    size(text).filter(|&bytes| bytes > 0 && bytes <= MAX_REQUEST_BYTES && bytes.is_multiple_of(SECTOR_BYTES))
+}
+
+fn whole_sectors(text: &str) -> Option<Amount> {
+    amount(text).filter(|amount| !matches!(amount, Amount::Bytes(bytes) if !bytes.is_multiple_of(SECTOR_BYTES)))
+}
+
+fn is_zero(amount: Amount) -> bool {
+    matches!(amount, Amount::Bytes(0) | Amount::Millionths(0))
+}
+
+/// Up to three values with commas: an empty one is `default`, missing ones repeat the last.
+fn three<T: Clone>(text: &str, default: T, read: impl Fn(&str) -> Option<T>) -> Option<[T; 3]> {
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 || text.is_empty() {
+        return None;
+    }
+    let values: Option<Vec<T>> =
+        parts.iter().map(|part| if part.is_empty() { Some(default.clone()) } else { read(part) }).collect();
+    let values = values?;
+    Some(std::array::from_fn(|at| values[at.min(values.len() - 1)].clone()))
+}
+
+fn set_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let single = |bytes| vec![SizeShare { bytes, permille: 1000 }];
+    put(&mut spec.block_sizes, three(text, 4 * KIB, block).map(|sizes| sizes.map(single)))
+}
+
+fn set_splits(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let default = vec![SizeShare { bytes: 4 * KIB, permille: 1000 }];
+    put(&mut spec.block_sizes, three(text, default, |text| split(text, block)))
+}
+
+fn set_file_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()> {
+    let bytes = |text: &str| size(text).filter(|&bytes| bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES));
+    match amount(text) {
+        Some(part @ Amount::Millionths(_)) if !is_zero(part) => put(&mut spec.size, Some(Some(part))),
+        _ => put(&mut spec.file_sizes, split(text, bytes).map(Some)),
+    }
+}
+
+/// `4k/50:16k/50`; sizes without a percentage share what is left in whole percentages, the last taking the remainder.
+fn split(text: &str, bytes: impl Fn(&str) -> Option<u64>) -> Option<Vec<SizeShare>> {
+    const MOST_SIZES: usize = 64;
+    let mut shares: Vec<(u64, Option<u32>)> = Vec::new();
+    for part in text.split(':') {
+        let (size, share) = part.split_once('/').unwrap_or((part, ""));
+        let share = if share.is_empty() { None } else { Some(permille(share)?) };
+        shares.push((bytes(size)?, share));
+    }
+    let given: u32 = shares.iter().filter_map(|(_, share)| *share).sum();
+    let left = 1000u32.checked_sub(given)?;
+    let open = shares.iter().filter(|(_, share)| share.is_none()).count() as u32;
+    if shares.len() > MOST_SIZES || (open == 0 && left > 0) {
+        return None;
+    }
+    let mut unfilled = open;
+    let fill = |(bytes, share): (u64, Option<u32>)| {
+        let permille = share.unwrap_or_else(|| {
+            unfilled -= 1;
+            let each = left / open / 10 * 10;
+            if unfilled == 0 { left - each * (open - 1) } else { each }
+        });
+        SizeShare { bytes, permille }
+    };
+    Some(shares.into_iter().map(fill).collect())
+}

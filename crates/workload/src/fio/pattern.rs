@@ -1,0 +1,43 @@
+//! What the requests of a generated workload do, and whether their addresses are drawn: fio's `rw`.
+
+use crate::request::RequestKind;
+
+/// fio's `rw`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pattern {
+    /// As fio writes it.
+    pub name: &'static str,
+    /// Whether addresses are drawn rather than following each other.
+    pub random: bool,
+    /// What the requests do, in turn for a `trimwrite`, by `rwmixread` for a mix of reads and writes.
+    pub kinds: &'static [RequestKind],
+}
+
+/// Every pattern. The first name of a meaning is the canonical one.
+pub const PATTERNS: &[Pattern] = {
+    use RequestKind::{Read, Trim, Write};
+    const fn pattern(name: &'static str, random: bool, kinds: &'static [RequestKind]) -> Pattern {
+        Pattern { name, random, kinds }
+    }
+    &[
+        pattern("read", false, &[Read]),
+        pattern("write", false, &[Write]),
+        pattern("trim", false, &[Trim]),
+        pattern("randread", true, &[Read]),
+        pattern("randwrite", true, &[Write]),
+        pattern("randtrim", true, &[Trim]),
+        pattern("rw", false, &[Read, Write]),
+        pattern("readwrite", false, &[Read, Write]),
+        pattern("randrw", true, &[Read, Write]),
+        pattern("trimwrite", false, &[Trim, Write]),
+        pattern("randtrimwrite", true, &[Trim, Write]),
+    ]
+};
+
+impl Pattern {
+    /// The pattern called `name`, under its canonical name.
+    pub fn named(name: &str) -> Option<Pattern> {
+        let named = PATTERNS.iter().find(|pattern| pattern.name == name)?;
+        PATTERNS.iter().find(|other| other.random == named.random && other.kinds == named.kinds).copied()
+    }
+}

@@ -1,0 +1,91 @@
+//! The part of the drive that a generated workload uses.
+
+use super::quantity::size_text;
+use super::spec::{FioSpec, place};
+use crate::request::SECTOR_BYTES;
+use palimpsest_flash::error::{Error, Result};
+
+/// Largest drive: beyond, slots could not be counted exactly in floating point.
+const DRIVE_LIMIT: u64 = 1 << 60;
+
+/// A run of sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// First sector.
+    pub first: u64,
+    /// How many sectors.
+    pub sectors: u64,
+    /// How many of them, from the first, take the requests that do not follow each other by their size.
+    pub drawn: u64,
+}
+
+impl Region {
+    /// The region of `spec` on a drive of `drive_bytes`.
+    ///
+    /// # Errors
+    /// When it reaches beyond the drive or cannot hold the largest request.
+    pub fn new(spec: &FioSpec, drive_bytes: u64) -> Result<Region> {
+        if drive_bytes > DRIVE_LIMIT {
+            return Err(Error::input(place("size"), format!("expected a drive up to {}", shown(DRIVE_LIMIT))));
+        }
+        let offset = spec.offset.bytes_of(drive_bytes);
+        let key = if spec.size.is_some() { "size" } else { "offset" };
+        let bytes = match spec.size {
+            Some(size) => size.bytes_of(drive_bytes),
+            None => drive_bytes.saturating_sub(offset),
+        };
+        if offset.checked_add(bytes).is_none_or(|end| end > drive_bytes) {
+            let what = format!(
+                "the region of {} from offset {} reaches beyond the drive; expected it within {}",
+                shown(bytes),
+                shown(offset),
+                shown(drive_bytes)
+            );
+            return Err(Error::input(place(key), what));
+        }
+        let sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind));
+        let largest = sizes.map(|share| share.bytes).max().expect("every direction has a size");
+        if bytes < largest {
+            let what = format!("the region has {}; expected room for a request of {}", shown(bytes), shown(largest));
+            return Err(Error::input(place(key), what));
+        }
+        let drawn = drawn(spec, bytes, drive_bytes)?;
+        Ok(Region { first: offset / SECTOR_BYTES, sectors: bytes / SECTOR_BYTES, drawn: drawn / SECTOR_BYTES })
+    }
+
+    /// Where the requests that follow each other by their size begin, from the first sector.
+    #[inline]
+    pub fn following(self) -> u64 {
+        if self.drawn == self.sectors { 0 } else { self.drawn }
+    }
+
+    /// How many bytes the whole workload asks for at most.
+    pub fn io_bytes(self, spec: &FioSpec, drive_bytes: u64) -> u64 {
+        let loops = spec.loops.map(|loops| loops.saturating_mul(self.sectors * SECTOR_BYTES));
+        spec.io_size.map(|size| size.bytes_of(drive_bytes)).or(loops).unwrap_or(u64::MAX)
+    }
+}
+
+/// Bytes of a region of `bytes` that `sequential_size` leaves to the other requests: all, where it is not given.
+fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
+    let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes)) else { return Ok(bytes) };
+    let sizes = || spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
+    let largest = |follows: bool| sizes().filter(|&bytes| spec.follows(bytes) == follows).max().unwrap_or(0);
+    let (most, least) = (bytes.saturating_sub(largest(false)), largest(true).max(1));
+    if own < least || own > most {
+        let what = format!(
+            "it takes {} of the region of {}; expected room for a request of {} there and one of {} beside it",
+            shown(own),
+            shown(bytes),
+            shown(largest(true)),
+            shown(largest(false))
+        );
+        return Err(Error::input(place("sequential_size"), what));
+    }
+    Ok(bytes - own)
+}
+
+fn shown(bytes: u64) -> String {
+    let short = size_text(bytes);
+    if short.ends_with('B') { short } else { format!("{bytes} bytes") }
+}

@@ -1,0 +1,344 @@
+//! The generator behind a specification.
+//!
+//! Kinds, addresses, sizes and arrival gaps are drawn from separate streams of random numbers, so that changing one
+//! aspect of a workload leaves the others as they were.
+
+use super::distribution::Sampler;
+use super::files::{Files, Layout};
+use super::region::Region;
+use super::spec::{FioSpec, Pacing, direction};
+use crate::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
+use palimpsest_flash::error::Result;
+use palimpsest_flash::rng::{Rng, mix};
+use palimpsest_flash::units::Nanos;
+
+/// Nanoseconds in 1000 seconds.
+const THOUSAND_SECONDS: u64 = 1_000_000_000_000;
+
+/// The requests of a [`FioSpec`] on one drive.
+#[derive(Debug, Clone)]
+pub struct FioSource {
+    region: Region,
+    files: Option<(Files, Layout)>,
+    /// What requests do: the one kind, or the first and the second of a mix.
+    kinds: Kinds,
+    lanes: [Lane; 3],
+    random: bool,
+    sampler: Sampler,
+    /// Sectors between the slots of the sampler.
+    slot_sectors: u64,
+    depth: u32,
+    clock: Option<Clock>,
+    flushes: Flushes,
+    requests_left: u64,
+    bytes_left: u64,
+    issued: u64,
+    expected: Option<u64>,
+    kind_rng: Rng,
+    address_rng: Rng,
+    size_rng: Rng,
+}
+
+#[derive(Debug, Clone)]
+enum Kinds {
+    One(RequestKind),
+    Mix {
+        read_permille: u64,
+    },
+    /// The extent just trimmed, to be written next.
+    TrimThenWrite(Option<(u64, u32)>),
+}
+
+/// Sizes, alignment and position of one direction.
+#[derive(Debug, Clone)]
+struct Lane {
+    sizes: Vec<SizeChoice>,
+    align: u64,
+    /// Where the request after the last one starts, from the region's start.
+    next: u64,
+    random_permille: u32,
+    /// Where the next request goes that follows, from the region's start.
+    follow: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SizeChoice {
+    /// Cumulated share in tenths of a percent.
+    upto_permille: u64,
+    sectors: u32,
+    /// Aligned places where such a request fits.
+    slots: u64,
+    /// Whether it goes on where the last such request ended.
+    follows: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Flushes {
+    every: Option<u64>,
+    writes: u64,
+    due: bool,
+}
+
+impl FioSource {
+    /// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests. A `randseed` in the
+    /// specification goes before `seed`.
+    ///
+    /// # Errors
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input) when the region does not lie on the drive or cannot hold a request;
+    /// the message has both sizes.
+    pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
+        let region = Region::new(spec, drive_bytes)?;
+        let seed = spec.seed.unwrap_or(seed);
+        let files = Files::new(spec, region)?;
+        let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim]
+            .map(|kind| Lane::new(spec, kind, region, files.as_ref()));
+        let in_use = spec.pattern.kinds.iter().map(|&kind| &lanes[direction(kind)]);
+        let slot_sectors = in_use.clone().map(|lane| lane.align).min().expect("a pattern has a kind");
+        let smallest = in_use.flat_map(|lane| &lane.sizes).map(|size| u64::from(size.sectors)).min();
+        let smallest = smallest.expect("a lane has a size");
+        let room = files.as_ref().map_or(region.drawn, |files| files.room_for(smallest));
+        let slots = room.saturating_sub(smallest) / slot_sectors + 1;
+        let io_bytes = region.io_bytes(spec, drive_bytes);
+        Ok(FioSource {
+            region,
+            files: files.map(|files| {
+                let layout = Layout::new(&files, spec.open_files, seed);
+                (files, layout)
+            }),
+            kinds: Kinds::new(spec),
+            lanes,
+            random: spec.pattern.random,
+            sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
+            slot_sectors,
+            depth: spec.iodepth,
+            clock: spec.rate_thousandths.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
+            flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
+            requests_left: spec.requests.unwrap_or(u64::MAX),
+            bytes_left: io_bytes,
+            issued: 0,
+            expected: expected_requests(spec, io_bytes),
+            kind_rng: Rng::new(seed, 1),
+            address_rng: Rng::new(seed, 2),
+            size_rng: Rng::new(seed, 3),
+        })
+    }
+
+    /// What the next request does and where.
+    #[inline]
+    fn draw(&mut self) -> (RequestKind, u64, u32) {
+        let kind = match &mut self.kinds {
+            Kinds::One(kind) => *kind,
+            Kinds::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
+            Kinds::Mix { .. } => RequestKind::Write,
+            Kinds::TrimThenWrite(trimmed) => match trimmed.take() {
+                Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
+                None => RequestKind::Trim,
+            },
+        };
+        let (start, sectors) = self.draw_extent(direction(kind));
+        let sector = self.region.first + start;
+        if let Kinds::TrimThenWrite(trimmed) = &mut self.kinds {
+            *trimmed = Some((sector, sectors));
+        }
+        (kind, sector, sectors)
+    }
+
+    #[inline]
+    fn draw_extent(&mut self, lane: usize) -> (u64, u32) {
+        let lane = &mut self.lanes[lane];
+        let size = lane.draw_size(&mut self.size_rng);
+        if size.follows {
+            let (first, end) = (self.region.following(), self.region.sectors);
+            let start = if lane.follow + u64::from(size.sectors) <= end { lane.follow } else { first };
+            lane.follow = start + u64::from(size.sectors);
+            return (start, size.sectors);
+        }
+        let is_random = match (self.random, lane.random_permille) {
+            (false, _) => false,
+            (true, 1000) => true,
+            (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
+        };
+        let start = match &self.sampler {
+            _ if !is_random && self.files.is_some() => {
+                let (files, _) = self.files.as_ref().expect("it is there");
+                files.following(lane.next, u64::from(size.sectors))
+            }
+            _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
+            _ if !is_random => 0,
+            Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
+            sampler => {
+                let slot = sampler.draw(size.slots, &mut self.address_rng);
+                (slot * self.slot_sectors / lane.align).min(size.slots - 1) * lane.align
+            }
+        };
+        let start = match &self.files {
+            Some((files, _)) => files.within(start, u64::from(size.sectors), lane.align),
+            None => start,
+        };
+        lane.next = start + u64::from(size.sectors);
+        (start, size.sectors)
+    }
+}
+
+impl Source for FioSource {
+    #[inline]
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        if self.flushes.due {
+            self.flushes.due = false;
+            let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
+            let kind = RequestKind::Flush;
+            return Ok(Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE }));
+        }
+        if self.requests_left == 0 || self.bytes_left == 0 {
+            return Ok(None);
+        }
+        let (kind, sector, sectors) = self.draw();
+        self.requests_left -= 1;
+        self.issued += 1;
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(sectors) * SECTOR_BYTES);
+        if kind == RequestKind::Write {
+            self.flushes.count_write();
+        }
+        let arrival = self.clock.as_mut().map_or(0, Clock::next);
+        let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
+        Ok(Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE }))
+    }
+
+    fn next_of_layout(&mut self) -> Option<Request> {
+        let (files, layout) = self.files.as_mut()?;
+        let lane = &self.lanes[direction(RequestKind::Write)];
+        layout.next_write(files, self.region.first, |rng| u64::from(lane.draw_size(rng).sectors))
+    }
+
+    fn place(&self) -> String {
+        format!("--workload, request {}", self.issued)
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        match self.clock {
+            Some(_) => Arrivals::Open,
+            None => Arrivals::Closed { depth: self.depth },
+        }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected
+    }
+}
+
+impl Kinds {
+    fn new(spec: &FioSpec) -> Kinds {
+        match spec.pattern.kinds {
+            [RequestKind::Trim, _] => Kinds::TrimThenWrite(None),
+            [_, _] => Kinds::Mix { read_permille: u64::from(spec.read_permille) },
+            kinds => Kinds::One(kinds[0]),
+        }
+    }
+}
+
+impl Lane {
+    fn new(spec: &FioSpec, kind: RequestKind, region: Region, files: Option<&Files>) -> Lane {
+        let shares = spec.sizes(kind);
+        let smallest = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
+        let align = spec.block_align.unwrap_or(smallest) / SECTOR_BYTES;
+        let mut upto_permille = 0;
+        let choice = |share: &super::SizeShare| {
+            upto_permille += u64::from(share.permille);
+            let sectors = (share.bytes / SECTOR_BYTES) as u32;
+            // Directions that the pattern does not use need not fit.
+            let room = files.map_or(region.drawn, |files| files.room_for(u64::from(sectors)));
+            let slots = room.saturating_sub(u64::from(sectors)) / align + 1;
+            SizeChoice { upto_permille, sectors, slots, follows: spec.follows(share.bytes) }
+        };
+        let sizes = shares.iter().map(choice).collect();
+        let random_permille = spec.random_permille[direction(kind)];
+        Lane { sizes, align, next: 0, random_permille, follow: region.following() }
+    }
+
+    #[inline]
+    fn draw_size(&self, rng: &mut Rng) -> SizeChoice {
+        match &self.sizes[..] {
+            [only] => *only,
+            sizes => {
+                let draw = rng.below(1000);
+                *sizes.iter().find(|size| draw < size.upto_permille).expect("shares add up to 100")
+            }
+        }
+    }
+}
+
+impl Flushes {
+    #[inline]
+    fn count_write(&mut self) {
+        if let Some(every) = self.every {
+            self.writes += 1;
+            self.due = self.writes.is_multiple_of(every);
+        }
+    }
+}
+
+/// Arrival times of an open loop.
+#[derive(Debug, Clone)]
+struct Clock {
+    /// Requests in 1000 seconds.
+    rate: u64,
+    pacing: Pacing,
+    rng: Rng,
+    started: bool,
+    last: Nanos,
+    /// What rounding to nanoseconds left over: a numerator over the rate, or a fraction of a nanosecond.
+    numerator: u64,
+    fraction: f64,
+}
+
+impl Clock {
+    fn new(rate: u64, pacing: Pacing, rng: Rng) -> Clock {
+        Clock { rate, pacing, rng, started: false, last: 0, numerator: 0, fraction: 0.0 }
+    }
+
+    /// The next arrival; the first is at 0.
+    #[inline]
+    fn next(&mut self) -> Nanos {
+        if !self.started {
+            self.started = true;
+            return 0;
+        }
+        let gap = match self.pacing {
+            Pacing::Linear => {
+                self.numerator += THOUSAND_SECONDS % self.rate;
+                let carry = u64::from(self.numerator >= self.rate);
+                self.numerator -= carry * self.rate;
+                THOUSAND_SECONDS / self.rate + carry
+            }
+            Pacing::Poisson => {
+                let exponential = -libm::log(1.0 - self.rng.unit());
+                self.fraction += exponential * (THOUSAND_SECONDS as f64 / self.rate as f64);
+                let whole = libm::floor(self.fraction);
+                self.fraction -= whole;
+                whole as u64
+            }
+        };
+        self.last = self.last.saturating_add(gap);
+        self.last
+    }
+}
+
+/// How many requests there will be, flushes included, where the specification alone tells.
+fn expected_requests(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
+    let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
+    let first = sizes.next().expect("every direction has a size");
+    let by_bytes = match io_bytes {
+        u64::MAX => u64::MAX,
+        bytes if sizes.all(|size| size == first) => bytes.div_ceil(first),
+        _ => return None,
+    };
+    let requests = spec.requests.unwrap_or(u64::MAX).min(by_bytes);
+    match (spec.writes_per_flush, spec.pattern.kinds) {
+        (None, _) | (_, [RequestKind::Read | RequestKind::Trim]) => Some(requests),
+        (Some(every), [RequestKind::Write]) => Some(requests.saturating_add(requests / every)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

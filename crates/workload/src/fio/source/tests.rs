@@ -1,0 +1,273 @@
+//! Tests of generated workloads: shares, positions, bounds, arrivals.
+
+use super::*;
+use crate::fio::generated;
+use crate::request::Due;
+use palimpsest_flash::error::Error;
+use palimpsest_flash::units::{GIB, KIB, MIB};
+
+fn all(text: &str, drive: u64) -> Vec<Request> {
+    let spec = FioSpec::parse(text).unwrap();
+    let mut source = FioSource::new(&spec, drive, 1).unwrap();
+    let expected = source.expected_requests();
+    let mut requests = Vec::new();
+    while let Some(request) = source.next_request().unwrap() {
+        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= drive, "{text}: {request:?}");
+        requests.push(request);
+    }
+    assert!(expected.is_none_or(|count| count == requests.len() as u64), "{text}: {expected:?} {}", requests.len());
+    requests
+}
+
+fn share(requests: &[Request], is_counted: impl Fn(&Request) -> bool) -> f64 {
+    requests.iter().filter(|request| is_counted(request)).count() as f64 / requests.len() as f64
+}
+
+#[test]
+fn sequential_access_wraps_around() {
+    let sectors: Vec<u64> = all("rw=write,bs=8k,offset=64k,size=28k,n=5", MIB).iter().map(|r| r.sector).collect();
+    assert_eq!(sectors, [128, 144, 160, 128, 144]);
+}
+
+#[test]
+fn each_direction_of_a_mix_keeps_its_position() {
+    let requests = all("rw=rw,bs=4k,8k,n=1000,rwmixread=30", GIB);
+    for (kind, sectors) in [(RequestKind::Read, 8), (RequestKind::Write, 16)] {
+        let own = requests.iter().filter(|request| request.kind == kind);
+        assert!(own.zip(0..).all(|(request, at)| request.sector == at * sectors));
+    }
+    assert!((share(&requests, |r| r.kind == RequestKind::Read) - 0.3).abs() < 0.06);
+}
+
+#[test]
+fn trimwrite_writes_what_it_trimmed() {
+    for text in ["rw=trimwrite,bs=64k,n=100", "rw=randtrimwrite,bssplit=4k/50:8k/50,n=100"] {
+        for pair in all(text, GIB).chunks(2) {
+            assert_eq!((pair[0].kind, pair[1].kind), (RequestKind::Trim, RequestKind::Write));
+            assert_eq!((pair[0].sector, pair[0].sectors), (pair[1].sector, pair[1].sectors));
+        }
+    }
+}
+
+#[test]
+fn uniform_addresses_cover_the_region_evenly() {
+    let requests = all("rw=randwrite,bs=4k,size=40k,n=100k", MIB);
+    let mut counts = [0u64; 10];
+    requests.iter().for_each(|request| counts[(request.sector / 8) as usize] += 1);
+    let chi_square: f64 = counts.iter().map(|&count| (count as f64 - 1e4).powi(2) / 1e4).sum();
+    assert!(chi_square < 33.0, "{counts:?}");
+}
+
+/// The hottest block of zipf:0.95 over n blocks gets 1 / zeta(n, 0.95) of the requests.
+#[test]
+fn zipf_gives_its_first_rank_the_exact_share() {
+    let requests = all("rw=randwrite,bs=4k,size=4MiB,n=200k,random_distribution=zipf:0.95", GIB);
+    let mut counts = vec![0u64; 1024];
+    requests.iter().for_each(|request| counts[(request.sector / 8) as usize] += 1);
+    let zeta: f64 = (1..=1024).map(|rank| libm::pow(f64::from(rank), -0.95)).sum();
+    let expected = 200e3 / zeta;
+    let hottest = *counts.iter().max().unwrap() as f64;
+    assert!((hottest - expected).abs() < 5.0 * expected.sqrt(), "{hottest} {expected}");
+}
+
+#[test]
+fn large_requests_follow_each_other_beside_the_random_ones() {
+    let text = "rw=randrw,bssplit=4k/90:64k/9.5:128k/0.5,size=8MiB,sequential_from=64k,n=20k";
+    for (own, first) in [("", 0), (",sequential_size=2MiB", 6 * MIB / SECTOR_BYTES)] {
+        let requests = all(&format!("{text}{own}"), GIB);
+        let large = |request: &&Request| request.sectors >= 128;
+        for kind in [RequestKind::Read, RequestKind::Write] {
+            let mut next = first;
+            for request in requests.iter().filter(|request| request.kind == kind).filter(large) {
+                assert!(request.sector == next || request.sector == first, "{own}: {request:?} not at {next}");
+                next = request.sector + u64::from(request.sectors);
+            }
+        }
+        let small_end = if own.is_empty() { 8 } else { 6 } * MIB / SECTOR_BYTES;
+        let furthest = requests.iter().filter(|r| !large(r)).map(|r| r.sector + 8).max().unwrap();
+        assert!(furthest <= small_end && furthest > small_end - 64, "{own}: {furthest}");
+        assert!((share(&requests, |r| r.sectors == 256) - 0.005).abs() < 0.0015);
+    }
+    let spec = FioSpec::parse("rw=randwrite,bssplit=4k/50:64k/50,size=1MiB,sequential_from=64k,sequential_size=1MiB");
+    let message = FioSource::new(&spec.unwrap(), GIB, 1).unwrap_err().to_string();
+    assert!(
+        message.starts_with("--workload sequential_size: it takes 1MiB of the region of 1MiB; expected"),
+        "{message}"
+    );
+}
+
+#[test]
+fn splits_give_each_size_its_share_within_the_region() {
+    for text in [
+        "rw=randread,bssplit=4k/50:16k/30:64k/20,size=256k,n=50k",
+        "rw=randread,bssplit=4k/50:16k/30:64k/20,size=256k,n=50k,random_distribution=zipf:1.1",
+    ] {
+        let requests = all(text, 256 * KIB);
+        for (sectors, percent) in [(8, 0.5), (32, 0.3), (128, 0.2)] {
+            assert!((share(&requests, |r| r.sectors == sectors) - percent).abs() < 0.01);
+        }
+        assert!(requests.iter().all(|request| request.sector % 8 == 0));
+    }
+}
+
+#[test]
+fn reads_and_writes_share_their_hot_blocks() {
+    let requests = all("rw=randrw,bs=4k,size=4MiB,n=100k,random_distribution=zipf:1.2", GIB);
+    let hottest = |kind| {
+        let mut counts = vec![0u64; 1024];
+        let own = requests.iter().filter(|request| request.kind == kind);
+        own.for_each(|request| counts[(request.sector / 8) as usize] += 1);
+        (0..1024).max_by_key(|&block| counts[block])
+    };
+    assert_eq!(hottest(RequestKind::Read), hottest(RequestKind::Write));
+}
+
+#[test]
+fn alignment_and_percentage_random() {
+    assert!(all("rw=randread,bs=4k,ba=16k,n=1000", MIB).iter().all(|request| request.sector % 32 == 0));
+    let requests = all("rw=randread,bs=4k,percentage_random=20,n=20k", GIB);
+    let follows = requests.windows(2).filter(|pair| pair[1].sector == pair[0].sector + 8).count();
+    assert!((follows as f64 / 20e3 - 0.8).abs() < 0.02, "{follows}");
+}
+
+#[test]
+fn flushes_follow_writes_and_do_not_count() {
+    let requests = all("rw=randwrite,fsync=3,n=10", MIB);
+    let flushes: Vec<usize> = (0..requests.len()).filter(|&at| requests[at].kind == RequestKind::Flush).collect();
+    assert_eq!((requests.len(), flushes), (13, vec![3, 7, 11]));
+}
+
+#[test]
+fn bytes_bound_the_run() {
+    assert_eq!(all("rw=write,bs=64k,io_size=1MiB", GIB).len(), 16);
+    assert_eq!(all("rw=write,bs=64k,size=1MiB,loops=3", GIB).len(), 48);
+    assert_eq!(all("rw=write,bs=64k,size=1MiB,loops=3,n=5", GIB).len(), 5);
+    assert_eq!(all("rw=randwrite", GIB).len(), 100_000);
+}
+
+#[test]
+fn arrivals_at_a_rate() {
+    let linear = all("rw=read,rate_iops=3,n=7", GIB);
+    assert_eq!(linear[1].arrival, 333_333_333);
+    assert_eq!((linear[3].arrival, linear[6].arrival), (1_000_000_000, 2_000_000_000));
+    let slow = all("rw=read,rate_iops=0.3,n=4", GIB);
+    let times: Vec<u64> = slow.iter().map(|request| request.arrival).collect();
+    assert_eq!(times, [0, 3_333_333_333, 6_666_666_666, 10_000_000_000]);
+    let poisson = all("rw=read,rate_iops=1000,rate_process=poisson,n=100k", GIB);
+    let gaps: Vec<f64> = poisson.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival) as f64 / 1e6).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
+    assert!((mean - 1.0).abs() < 0.02 && (square - 2.0).abs() < 0.1, "{mean} {square}");
+    let arrivals = |text| FioSource::new(&FioSpec::parse(text).unwrap(), GIB, 1).unwrap().arrivals();
+    assert_eq!(arrivals("rw=read,rate_iops=3"), Arrivals::Open);
+    assert_eq!(arrivals("rw=read,iodepth=8"), Arrivals::Closed { depth: 8 });
+}
+
+#[test]
+fn seeds_repeat_and_differ() {
+    let draw = |text: &str, seed| {
+        let mut source = FioSource::new(&FioSpec::parse(text).unwrap(), GIB, seed).unwrap();
+        (0..10).map(|_| source.next_request().unwrap().unwrap().sector).collect::<Vec<_>>()
+    };
+    assert_eq!(draw("rw=randread", 1), draw("rw=randread", 1));
+    assert_ne!(draw("rw=randread", 1), draw("rw=randread", 2));
+    assert_eq!(draw("rw=randread,randseed=5", 1), draw("rw=randread,randseed=5", 2));
+}
+
+#[test]
+fn regions_must_lie_on_the_drive() {
+    let wrong = |text: &str| match FioSource::new(&FioSpec::parse(text).unwrap(), GIB, 1) {
+        Err(Error::Input { place, what }) => (place, what),
+        other => panic!("{other:?}"),
+    };
+    let (place, what) = wrong("rw=read,size=2GiB");
+    assert_eq!(place, "--workload size");
+    assert!(what.contains("2GiB") && what.contains("1GiB"), "{what}");
+    assert_eq!(wrong("rw=read,offset=2GiB").0, "--workload offset");
+    assert!(wrong("rw=read,size=4k,bs=8k").1.contains("8KiB"));
+    assert_eq!(wrong("rw=read,size=100%,offset=50%").0, "--workload size");
+}
+
+/// `cargo test --release -p palimpsest-workload --lib fio -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_generation() {
+    for text in [
+        "rw=randwrite,bs=4k,n=20M",
+        "rw=write,bs=4k,n=20M",
+        "rw=randrw,bs=4k,n=10M",
+        "rw=randwrite,bssplit=4k/50:16k/50,n=10M",
+        "rw=randwrite,n=5M,random_distribution=zipf:0.95",
+        "rw=randwrite,n=5M,random_distribution=pareto:0.2",
+        "rw=randwrite,n=5M,random_distribution=normal:10",
+        "rw=randwrite,n=10M,random_distribution=hotspot:20/80",
+        "rw=randwrite,n=10M,rate_iops=20k",
+    ] {
+        let mut source: Box<dyn Source> =
+            Box::new(FioSource::new(&FioSpec::parse(text).unwrap(), 64 * GIB, 1).unwrap());
+        let (start, mut count, mut sum) = (std::time::Instant::now(), 0u64, 0u64);
+        while let Some(request) = source.next_request().unwrap() {
+            (count, sum) = (count + 1, sum.wrapping_add(request.sector));
+        }
+        println!("{:6.2} ns a request: {text} ({sum:x})", start.elapsed().as_nanos() as f64 / count as f64);
+    }
+}
+
+#[test]
+fn files_are_laid_out_and_requests_stay_in_theirs() {
+    let text = "rw=randrw,bssplit=4k/50:16k/50,size=1MiB,filesize=8k/50:64k/50,openfiles=4,n=4000";
+    let mut source = FioSource::new(&FioSpec::parse(text).unwrap(), 2 * MIB, 7).unwrap();
+    let layout: Vec<Request> = std::iter::from_fn(|| source.next_of_layout()).collect();
+    // 1 MiB holds 28 files of 36 KiB in the mean, 14 of each size; the large ones come first.
+    let streams: std::collections::BTreeSet<u32> = layout.iter().map(|request| request.stream).collect();
+    assert_eq!(streams, (1..=28).collect());
+    let written: u64 = layout.iter().map(|request| u64::from(request.sectors)).sum();
+    assert_eq!(written, 14 * (128 + 16));
+    assert!(layout.windows(2).any(|pair| pair[0].stream != pair[1].stream && pair[0].stream > pair[1].stream));
+    let start = |stream: u64| if stream <= 14 { (stream - 1) * 128 } else { 14 * 128 + (stream - 15) * 16 };
+    while let Some(request) = source.next_request().unwrap() {
+        let (stream, end) = (u64::from(request.stream), request.sector + u64::from(request.sectors));
+        assert!(request.sector >= start(stream) && end <= start(stream + 1), "{request:?}");
+        assert!(request.sectors == 8 || stream <= 14, "only large files hold 16 KiB");
+    }
+}
+
+#[test]
+fn times_of_a_specification() {
+    let parse = |text: &str| FioSpec::parse(text).unwrap();
+    let spec = parse("rw=read,runtime=10,startdelay=1.5ms");
+    assert_eq!((spec.requests, spec.runtime, spec.start_delay), (None, Some(10_000_000_000), 1_500_000));
+    assert!(spec.to_string().contains(",runtime=10s,startdelay=1500us"), "{spec}");
+    assert_eq!(parse("runtime=2m,time_based,size=1m,io_size=2m").io_size, None);
+    assert_eq!(parse("runtime=1h,n=7").requests, Some(7));
+    assert_eq!(parse("runtime=0"), FioSpec::default());
+    // Files keep their streams, and are laid out.
+    let mut source = generated(&parse("rw=read,bs=4k,size=64k,nrfiles=4,runtime=1ms"), MIB, 1).unwrap();
+    assert_eq!(source.next_of_layout().map(|request| request.stream), Some(1));
+    let Due::Request(request, 0) = source.jobs().unwrap().due(5).unwrap() else { panic!("a request is due") };
+    assert_eq!((request.arrival, request.stream), (5, 1));
+}
+
+#[test]
+fn sequential_requests_go_from_file_to_file() {
+    let requests = all("rw=write,bs=12k,size=96k,nrfiles=3,n=7", MIB);
+    let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.sector, request.stream)).collect();
+    assert_eq!(places, [(0, 1), (24, 1), (64, 2), (88, 2), (128, 3), (152, 3), (0, 1)]);
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    for (text, key) in [
+        ("rw=read,bs=64k,size=1MiB,nrfiles=64", "filesize"),
+        ("rw=read,size=1MiB,nrfiles=64,filesize=64k", "nrfiles"),
+        ("rw=read,size=64k,nrfiles=1000", "nrfiles"),
+    ] {
+        let refused = FioSource::new(&FioSpec::parse(text).unwrap(), 4 * MIB, 1).unwrap_err();
+        assert!(matches!(&refused, Error::Input { place, .. } if place.contains(key)), "{text}: {refused}");
+    }
+    // Without nrfiles, a size is that of the one file, the region.
+    let spec = FioSpec::parse("rw=read,filesize=1MiB").unwrap();
+    assert_eq!((spec.size, spec.file_sizes), (Some(crate::fio::Amount::Bytes(MIB)), None));
+    let shown = FioSpec::parse("rw=read,size=1MiB,filesize=4k/50:8k/50,openfiles=2").unwrap();
+    assert_eq!(FioSpec::parse(&shown.to_string()).unwrap(), shown);
+}

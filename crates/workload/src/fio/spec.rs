@@ -1,0 +1,419 @@
+//! The parsed, validated specification with every default filled in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::distribution::Distribution;
+use super::keys::{self, Key};
+use super::pattern::{PATTERNS, Pattern};
+use super::quantity::{Amount, duration_text, size_text};
+use crate::request::RequestKind;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::{KIB, Nanos};
+
+/// One size of a split, with its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeShare {
+    /// Bytes of a request, a multiple of 512.
+    pub bytes: u64,
+    /// Tenths of a percent of the requests.
+    pub permille: u32,
+}
+
+/// How the arrivals of an open loop are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// Evenly.
+    Linear,
+    /// With exponential gaps.
+    Poisson,
+}
+
+/// A workload in fio's language. Three-element fields are for reads, writes and trims.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioSpec {
+    /// `rw`; read.
+    pub pattern: Pattern,
+    /// `bs` or `bssplit`; 4 KiB.
+    pub block_sizes: [Vec<SizeShare>; 3],
+    /// `offset` of the region from the drive's start; 0.
+    pub offset: Amount,
+    /// `size` of the region; what lies beyond the offset.
+    pub size: Option<Amount>,
+    /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
+    pub requests: Option<u64>,
+    /// `io_size`: stop when so much is requested.
+    pub io_size: Option<Amount>,
+    /// `loops`: stop when so many times the region's size is requested.
+    pub loops: Option<u64>,
+    /// `iodepth`; 1.
+    pub iodepth: u32,
+    /// `random_distribution`; uniform.
+    pub distribution: Distribution,
+    /// `rwmixread`, in tenths of a percent; 50 %.
+    pub read_permille: u32,
+    /// `rate_iops`: an open loop at so many requests in 1000 seconds.
+    pub rate_thousandths: Option<u64>,
+    /// `rate_process`; linear.
+    pub pacing: Pacing,
+    /// `runtime`: no request after so much simulated time; none.
+    pub runtime: Option<Nanos>,
+    /// `time_based`: `runtime` alone ends the workload.
+    pub time_based: bool,
+    /// `startdelay`: the first request comes so much later; 0.
+    pub start_delay: Nanos,
+    /// `blockalign` of random requests; the smallest size of their direction.
+    pub block_align: Option<u64>,
+    /// `fsync`: a flush after so many writes; none.
+    pub writes_per_flush: Option<u64>,
+    /// `percentage_random` of random patterns, in tenths of a percent; 100 %.
+    pub random_permille: [u32; 3],
+    /// `sequential_from`: requests of so many bytes and more of a random pattern follow each other; none.
+    pub sequential_from: Option<u64>,
+    /// `sequential_size`: the end of the region that they keep to, and the others keep from; they share the region.
+    pub sequential_size: Option<Amount>,
+    /// `randseed`, in place of the run's seed.
+    pub seed: Option<u64>,
+    /// `nrfiles`; as many as fill the region where only their sizes are given.
+    pub files: Option<u64>,
+    /// `filesize`: which share of the files has which size; equal where only their number is given.
+    pub file_sizes: Option<Vec<SizeShare>>,
+    /// `openfiles`: how many are written at a time when they are laid out; 1.
+    pub open_files: u32,
+}
+
+/// Requests of a workload that nothing else bounds.
+pub const DEFAULT_REQUESTS: u64 = 100_000;
+
+impl Default for FioSpec {
+    fn default() -> Self {
+        FioSpec {
+            pattern: PATTERNS[0],
+            block_sizes: std::array::from_fn(|_| vec![SizeShare { bytes: 4 * KIB, permille: 1000 }]),
+            offset: Amount::Bytes(0),
+            size: None,
+            requests: Some(DEFAULT_REQUESTS),
+            io_size: None,
+            loops: None,
+            iodepth: 1,
+            distribution: Distribution::Random,
+            read_permille: 500,
+            rate_thousandths: None,
+            pacing: Pacing::Linear,
+            runtime: None,
+            time_based: false,
+            start_delay: 0,
+            block_align: None,
+            writes_per_flush: None,
+            random_permille: [1000; 3],
+            sequential_from: None,
+            sequential_size: None,
+            seed: None,
+            files: None,
+            file_sizes: None,
+            open_files: 1,
+        }
+    }
+}
+
+impl FioSpec {
+    /// Reads `text` such as `rw=randwrite,bs=4k,size=1GiB`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] that names the key, what was expected, and for an unknown key the nearest known one.
+    pub fn parse(text: &str) -> Result<FioSpec> {
+        let mut spec = FioSpec { requests: None, ..FioSpec::default() };
+        let mut given: Vec<(&'static Key, String)> = Vec::new();
+        for (name, value) in pairs(text)? {
+            let key = keys::find(name)?;
+            if given.iter().any(|(other, _)| other.name == key.name) {
+                return Err(Error::input(place(key.name), "the key is given twice; expected it once"));
+            }
+            (key.set)(&mut spec, &value)
+                .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
+            given.push((key, value));
+        }
+        keys::reconcile(&mut spec, &given)?;
+        Ok(spec)
+    }
+
+    /// The text of a specification in which each key of `changes` replaces that of `base`: a preset with a parameter of
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse) for an unknown key in `changes`.
+    pub fn changed(base: &str, changes: &str) -> Result<String> {
+        let changes = pairs(changes)?;
+        let mut replacing: Vec<&str> = Vec::new();
+        for (name, _) in &changes {
+            replacing.push(keys::find(name)?.name);
+        }
+        let mut kept = Vec::new();
+        for (name, value) in pairs(base)? {
+            let name = keys::find(name)?.name;
+            if !replacing.iter().any(|change| keys::say_the_same(change, name)) {
+                kept.push((name, value));
+            }
+        }
+        let texts: Vec<String> = kept.iter().chain(&changes).map(|(name, value)| format!("{name}={value}")).collect();
+        Ok(texts.join(","))
+    }
+
+    /// Whether requests of `bytes` follow each other, whatever the distribution.
+    pub fn follows(&self, bytes: u64) -> bool {
+        self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
+    }
+
+    /// The sizes of the requests that do `kind`.
+    pub fn sizes(&self, kind: RequestKind) -> &[SizeShare] {
+        &self.block_sizes[direction(kind)]
+    }
+}
+
+/// Where an error in the specification stands.
+pub fn place(key: &str) -> String {
+    format!("--workload {key}")
+}
+
+/// Which element of a three-element field a kind has.
+pub fn direction(kind: RequestKind) -> usize {
+    match kind {
+        RequestKind::Read => 0,
+        RequestKind::Trim => 2,
+        RequestKind::Write | RequestKind::Flush => 1,
+    }
+}
+
+/// Splits at the commas that begin a key; a key without `=` has an empty value.
+fn pairs(text: &str) -> Result<Vec<(&str, String)>> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for token in text.split(',').map(str::trim) {
+        match (token.split_once('='), pairs.last_mut()) {
+            (Some((name, value)), _) => pairs.push((name.trim(), value.trim().to_string())),
+            (None, Some((_, value))) if !token.starts_with(|c: char| c.is_alphabetic()) => {
+                value.push(',');
+                value.push_str(token);
+            }
+            (None, _) if token.is_empty() => {
+                return Err(Error::input("--workload", "expected key=value pairs such as rw=randwrite,bs=4k"));
+            }
+            (None, _) => pairs.push((token, String::new())),
+        }
+    }
+    Ok(pairs)
+}
+
+impl FromStr for FioSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<FioSpec> {
+        FioSpec::parse(text)
+    }
+}
+
+/// The canonical form: every key that has a value, defaults included.
+impl fmt::Display for FioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rw={}", self.pattern.name)?;
+        write_sizes(f, &self.block_sizes)?;
+        let optional = |f: &mut fmt::Formatter<'_>, key: &str, value: Option<String>| match value {
+            Some(value) => write!(f, ",{key}={value}"),
+            None => Ok(()),
+        };
+        write!(f, ",offset={}", self.offset)?;
+        optional(f, "size", self.size.map(|size| size.to_string()))?;
+        optional(f, "n", self.requests.map(|n| n.to_string()))?;
+        optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
+        optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
+        write!(f, ",iodepth={},random_distribution={}", self.iodepth, self.distribution)?;
+        write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
+        optional(f, "rate_iops", self.rate_thousandths.map(keys::thousandths_text))?;
+        write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
+        optional(f, "runtime", self.runtime.map(duration_text))?;
+        optional(f, "time_based", self.time_based.then(|| "1".to_string()))?;
+        optional(f, "startdelay", Some(self.start_delay).filter(|&delay| delay > 0).map(duration_text))?;
+        optional(f, "blockalign", self.block_align.map(size_text))?;
+        optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
+        let [read, write, trim] = self.random_permille.map(keys::tenths_text);
+        write!(f, ",percentage_random={read},{write},{trim}")?;
+        optional(f, "sequential_from", self.sequential_from.map(size_text))?;
+        optional(f, "sequential_size", self.sequential_size.map(|size| size.to_string()))?;
+        optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
+        optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
+        optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
+        let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
+        optional(f, "openfiles", says.then(|| self.open_files.to_string()))
+    }
+}
+
+fn split_text(shares: &[SizeShare]) -> String {
+    let parts: Vec<String> = shares
+        .iter()
+        .map(|share| format!("{}/{}", size_text(share.bytes), keys::tenths_text(share.permille)))
+        .collect();
+    parts.join(":")
+}
+
+fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::Result {
+    let join = |parts: Vec<String>, between: &str| parts.join(between);
+    if sizes.iter().all(|shares| shares.len() == 1) {
+        let texts: Vec<String> = sizes.iter().map(|shares| size_text(shares[0].bytes)).collect();
+        let same = texts.iter().all(|text| *text == texts[0]);
+        return write!(f, ",bs={}", if same { texts[0].clone() } else { join(texts, ",") });
+    }
+    let same = sizes.iter().all(|shares| *shares == sizes[0]);
+    let texts: Vec<String> =
+        if same { vec![split_text(&sizes[0])] } else { sizes.iter().map(|shares| split_text(shares)).collect() };
+    write!(f, ",bssplit={}", join(texts, ","))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fuzzing::{SPECS, fuzz_spec};
+
+    fn wrong(text: &str) -> String {
+        FioSpec::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_example_of_the_documentation() {
+        let spec = FioSpec::parse(SPECS[0]).unwrap();
+        assert_eq!((spec.pattern.name, spec.requests, spec.iodepth), ("randwrite", Some(1_000_000), 32));
+        assert_eq!(
+            spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.permille)).collect::<Vec<_>>(),
+            [(4096, 500), (16_384, 500)]
+        );
+        assert_eq!((spec.size, spec.read_permille), (Some(Amount::Bytes(1 << 30)), 300));
+        assert_eq!(spec.rate_thousandths, Some(20_000_000));
+        assert_eq!(spec.distribution, Distribution::Zipf { theta: 0.95, center: None });
+    }
+
+    #[test]
+    fn canonical_form_reads_back() {
+        for text in SPECS {
+            let spec = FioSpec::parse(text).unwrap();
+            assert_eq!(FioSpec::parse(&spec.to_string()).unwrap(), spec, "{text}");
+        }
+        assert_eq!(FioSpec::parse(&FioSpec::default().to_string()), Ok(FioSpec::default()));
+        assert_eq!(FioSpec::parse("rw=readwrite").unwrap().pattern.name, "rw");
+    }
+
+    #[test]
+    fn sizes_of_each_direction() {
+        let sizes = |text: &str| {
+            let spec = FioSpec::parse(text).unwrap();
+            spec.block_sizes.iter().map(|shares| shares[0].bytes >> 10).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes("bs=8k"), [8, 8, 8]);
+        assert_eq!(sizes("bs=4k,8k,16k,rw=randrw"), [4, 8, 16]);
+        assert_eq!(sizes("bs=4k,8k"), [4, 8, 8]);
+        assert_eq!(sizes("bs=,8k"), [4, 8, 8]);
+        let split = FioSpec::parse("bssplit=4k/:16k/40:64k/,8k/100").unwrap();
+        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [300, 400, 300]);
+        assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, permille: 1000 }]);
+        let split = FioSpec::parse("bssplit=4k/:8k/:16k/:64k/0.5").unwrap();
+        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [330, 330, 335, 5]);
+    }
+
+    #[test]
+    fn mixes_have_a_decimal() {
+        for (text, permille, shown) in [
+            ("rwmixread=18.8", 188, "18.8"),
+            ("rwmixwrite=9.4", 906, "90.6"),
+            ("rwmixread=30", 300, "30"),
+            ("rwmixread=0.5%", 5, "0.5"),
+            ("rwmixread=8.1,rwmixwrite=91.9", 81, "8.1"),
+        ] {
+            let spec = FioSpec::parse(text).unwrap();
+            assert_eq!(spec.read_permille, permille, "{text}");
+            assert!(spec.to_string().contains(&format!(",rwmixread={shown},")), "{spec}");
+        }
+        for text in ["rwmixread=18.85", "rwmixread=100.1", "rwmixread=.5", "rwmixread=5.", "rwmixread=1.+1"] {
+            assert!(wrong(text).contains("--workload rwmixread: expected a percentage"), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_have_decimals() {
+        for (text, thousandths, shown) in [("3.15", 3150, "3.15"), ("20k", 20_000_000, "20000"), ("0.001", 1, "0.001")]
+        {
+            let spec = FioSpec::parse(&format!("rate_iops={text}")).unwrap();
+            assert_eq!(spec.rate_thousandths, Some(thousandths), "{text}");
+            assert!(spec.to_string().contains(&format!(",rate_iops={shown},")), "{spec}");
+        }
+    }
+
+    #[test]
+    fn changes_replace_what_says_the_same() {
+        let changed = |changes: &str| FioSpec::changed("rw=randrw,bssplit=4k/50:8k/50,8k/100,n=5", changes);
+        assert_eq!(changed("n=7,size=50%").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,n=7,size=50%");
+        assert_eq!(changed("bs=4k,8k").unwrap(), "rw=randrw,n=5,bs=4k,8k");
+        assert_eq!(changed("number_ios=9").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,number_ios=9");
+        assert!(changed("sise=4k").unwrap_err().to_string().contains("did you mean size?"));
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_was_expected() {
+        assert!(wrong("rw=randwrite,iodpeth=4").contains("--workload iodpeth: unknown key; did you mean iodepth?"));
+        assert!(wrong("rw=sideways").contains("--workload rw: expected one of read, write"));
+        for (text, key) in [
+            ("bs=0", "bs"),
+            ("bs=1000", "bs"),
+            ("bs=2g", "bs"),
+            ("bs=4k,4k,4k,4k", "bs"),
+            ("bssplit=4k/60:8k/60", "bssplit"),
+            ("bssplit=4k/50", "bssplit"),
+            ("size=0", "size"),
+            ("size=5x", "size"),
+            ("size=101%", "size"),
+            ("offset=100", "offset"),
+            ("n=0", "n"),
+            ("n=1.5", "n"),
+            ("iodepth=0", "iodepth"),
+            ("rwmixread=101", "rwmixread"),
+            ("fsync=x", "fsync"),
+            ("random_distribution=zipf", "random_distribution"),
+            ("rate_iops=0", "rate_iops"),
+            ("rate_iops=0.0001", "rate_iops"),
+            ("percentage_random=0.55", "percentage_random"),
+            ("bssplit=4k/50:8k/50.1", "bssplit"),
+            ("sequential_size=50%", "sequential_size"),
+            ("random_distribution=zipf:1:1", "random_distribution"),
+            ("random_distribution=pareto:0.5:0", "random_distribution"),
+            ("rate_process=even", "rate_process"),
+            ("randrepeat=0", "randrepeat"),
+            ("norandommap=0", "norandommap"),
+            ("rwmixread=30,rwmixwrite=30", "rwmixwrite"),
+            ("io_size=1g,loops=2", "loops"),
+            ("blockalign=100", "blockalign"),
+            ("rw=read,rw=write", "rw"),
+            ("rw", "rw"),
+        ] {
+            let message = wrong(text);
+            assert!(
+                message.starts_with(&format!("--workload {key}: ")) && message.contains("expected"),
+                "{text}: {message}"
+            );
+        }
+        assert!(wrong("").contains("expected key=value"));
+        assert!(wrong("=4").contains("unknown key"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".{0,80}") {
+            fuzz_spec(text.as_bytes());
+        }
+
+        #[test]
+        fn no_value_makes_the_parser_panic(
+            key in prop::sample::select(keys::KEYS.iter().map(|key| key.name).collect::<Vec<_>>()),
+            value in "[0-9a-z/:%.,]{0,20}"
+        ) {
+            fuzz_spec(format!("rw=randrw,{key}={value}").as_bytes());
+        }
+    }
+}

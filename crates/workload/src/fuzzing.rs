@@ -1,0 +1,183 @@
+//! Entry points for fuzzers of the host side, and small valid inputs to start them from.
+//!
+//! A fuzzer and the ordinary tests call the same functions. They must not panic, and take time linear in the input
+//! (in its decompressed size, for compressed input).
+
+use std::collections::VecDeque;
+use std::io::Cursor;
+
+use super::fio::{FioSource, FioSpec, JobFile};
+use super::request::{Due, Jobs, SECTOR_BYTES, Source};
+use super::trace::{FORMATS, TraceOptions, open_trace};
+use palimpsest_flash::units::{GIB, Nanos};
+
+/// A small trace of each format by the format's name. All hold the same three requests: 8 sectors written at sector
+/// 64, 16 sectors read at 128 after 1 s, 8 sectors written at 8 after 3 s.
+pub const SAMPLES: &[(&str, &str)] = &[
+    (
+        "csv",
+        "time_ns,op,offset_bytes,size_bytes\n7,write,32768,4096\n1000000007,R,65536,8192\n3000000007,w,4096,4096\n",
+    ),
+    (
+        "etw",
+        "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, \
+         IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName\nEndHeader\nOS Version: 6.0, Trace Size: 1KB\n \
+         DiskWriteInit, 1, System ( 4), 64, 0xfffffa80\n \
+         DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, 0xff, \
+         \"C:\\$Mft\"\n \
+         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, 0xff, \
+         \"C:\\a, b\"\n \
+         DiskWrite, 3000007, System ( 4), 64, 0xfffffa80, 0x0000001000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, \
+         0xff, \"C:\\$Mft\"\n",
+    ),
+    (
+        "iolog",
+        "fio version 3 iolog\n0 /dev/a add\n0 /dev/a open\n5 /dev/a write 32768 4096\n1000005 /dev/a read 65536 8192\n\
+         3000005 /dev/b write 4096 4096\n3000006 /dev/a close\n",
+    ),
+    (
+        "msr",
+        "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+         128166385295514663,hm,0,Write,32768,4096,2833\n128166385305514663,hm,0,Read,65536,8192,2617\n\
+         128166385325514663,hm,0,Write,4096,4096,2320\n",
+    ),
+    ("alibaba", "0,W,32768,4096,1577808000000046\n1,R,65536,8192,1577808001000046\n2,W,4096,4096,1577808003000046\n"),
+    ("spc", "0,64,4096,w,0.000000\n1,128,8192,r,1.000000\n0,8,3700,w,3.000000\n"),
+    ("tencent", "1538323200,64,8,1,1058\n1538323201,128,16,0,1063\n1538323203,8,8,1,1063\n"),
+    (
+        "blkreplay",
+        "Copyright of somebody\n\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n\
+         0.5 ; 64 ;    8 ; W ; 0.0 ; 0.0\n1.500000000 ; 128 ;   16 ; RA ; 0.0 ; 0.0\n3.5 ; 8 ; 8 ; W ; 0.0 ; 0.0\n",
+    ),
+    (
+        "blkparse",
+        "  8,16   8        1     0.000033469 13213  Q   W 64 + 8 [kworker]\n  \
+         8,16   8        2     0.000033469 13213  D   W 64 + 8 [kworker]\n  \
+         8,16   1        3     1.000033469   723  D   R 128 + 16 [723]\n  \
+         8,16   1        4     1.500033469   723  C   R 128 + 16 [0]\n  \
+         8,16   8        5     3.000033469 13213  D   WS 8 + 8 [my process]\nCPU0 (8,16):\n Reads Queued: 1, 8KiB\n",
+    ),
+    (
+        "fiu",
+        "467651 2522 kjournald 64 8 W 6 0 98b9cb7e1dd888f9\n\
+         1000467651 2522 my own process 128 16 R 6 0 c0ac18a3def2e055\n\
+         3000467651 2522 kjournald 8 8 W 6 0 d757c88af198dcb6\n",
+    ),
+    ("mqsim", "938513000 4 64 8 0\n1938513000 3 128 16 1\n3938513000 4 8 8 0\n"),
+    ("dchoices", "26.214000\t0\t64\t1\t0\n1026.214000\t0\t128\t2\t1\n3026.214000\t0\t8\t1\t0\n"),
+    ("disksim", "5265.313 0 64 8 0\n6265.313 0 128 16 1\n8265.313 0 8 8 0\n"),
+];
+
+/// Small valid specifications of generated workloads.
+pub const SPECS: &[&str] = &[
+    "rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95,rwmixread=30,\
+     bssplit=4k/50:16k/50,rate_iops=20000",
+    "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
+    "rw=trimwrite,bs=64k,io_size=1GiB",
+    "rw=randrw,bssplit=4k/99.3:64k/0.7,sequential_from=64k,sequential_size=25%,rate_iops=3.15,\
+     random_distribution=zipf:0.9:0,percentage_random=100,17.3",
+    "rw=randread,random_distribution=hotspot:20/80,ba=8k,randseed=7",
+    "rw=randwrite,random_distribution=zoned:50/5:30/15:20/80,loops=2",
+    "rw=randtrim,random_distribution=pareto:0.2",
+    "rw=randread,random_distribution=normal:10,norandommap",
+];
+
+/// Small valid job files.
+pub const JOB_FILES: &[&str] = &[
+    "# comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\n\n[reader]\nrw=randread\niodepth=8\n",
+    "; comment\n[a]\nrate_iops=1000\nnumber_ios=30\nrw=read\n[b]\nrate_iops=2k\nn=40\nrw=write\nbssplit=4k/50:8k/50\n",
+    "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
+    "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
+];
+
+/// Reads `bytes` as a job file, and draws some requests when it is one.
+pub fn fuzz_job_file(bytes: &[u8]) {
+    const DRAWS: usize = 64;
+    let Ok(file) = JobFile::parse(&String::from_utf8_lossy(bytes), "fuzz") else { return };
+    let Ok(mut source) = file.source(GIB, 1) else { return };
+    let mut latest = 0;
+    for _ in 0..DRAWS {
+        let Ok(Some(request)) = source.next_request() else { break };
+        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= GIB, "{request:?}");
+        assert!(request.arrival >= latest, "arrivals go back");
+        latest = request.arrival;
+    }
+    let _ = source.place();
+    let Ok(mut source) = file.source(GIB, 1) else { return };
+    if let Some(jobs) = source.jobs() {
+        play(jobs, DRAWS);
+    }
+}
+
+/// Runs jobs on a drive that takes 100 us for a request, for so many requests.
+fn play(jobs: &mut dyn Jobs, most: usize) {
+    let (mut now, mut seen) = (0, 0);
+    let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
+    while seen < most {
+        let next = match jobs.due(now) {
+            Err(_) | Ok(Due::Nothing) => return,
+            Ok(Due::Request(request, job)) => {
+                assert!(request.arrival <= now, "a request comes before it is due");
+                outstanding.push_back((now.saturating_add(100_000), job));
+                seen += 1;
+                continue;
+            }
+            Ok(Due::At(time)) => Some(time),
+            Ok(Due::Completion) => None,
+        };
+        match outstanding.front() {
+            Some(&(end, job)) if next.is_none_or(|time| end <= time) => {
+                outstanding.pop_front();
+                now = end;
+                jobs.completed(job);
+            }
+            _ => now = next.expect("jobs wait for a completion, and nothing is outstanding"),
+        }
+    }
+}
+
+/// Reads `bytes` as a trace: recognised, and as each format, with and without bad lines.
+pub fn fuzz_trace(bytes: &[u8]) {
+    let names = FORMATS.iter().map(|format| Some(format.name.to_string()));
+    for format in std::iter::once(None).chain(names) {
+        for skip_bad in [false, true] {
+            let options = TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad };
+            drain_trace(bytes, &options);
+        }
+    }
+}
+
+/// Reads `bytes` as a file that is read from its end.
+pub fn fuzz_parquet(bytes: &[u8]) {
+    for skip_bad in [false, true] {
+        let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };
+        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
+        let Ok(mut source) = opened else { continue };
+        while let Ok(Some(_)) = source.next_request() {}
+    }
+}
+
+fn drain_trace(bytes: &[u8], options: &TraceOptions) {
+    let Ok(mut source) = open_trace(Box::new(Cursor::new(bytes.to_vec())), "fuzz", options) else { return };
+    let mut latest = 0;
+    while let Ok(Some(request)) = source.next_request() {
+        assert!(request.arrival >= latest, "arrivals go back");
+        assert!(request.sector + u64::from(request.sectors) <= (1 << 63) / SECTOR_BYTES, "address beyond 2^63 bytes");
+        latest = request.arrival;
+    }
+    let _ = source.place();
+}
+
+/// Reads `bytes` as a workload specification, and draws some requests when it is one.
+pub fn fuzz_spec(bytes: &[u8]) {
+    const DRAWS: usize = 64;
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(spec) = FioSpec::parse(&text) else { return };
+    let canonical = spec.to_string();
+    assert_eq!(FioSpec::parse(&canonical).as_ref(), Ok(&spec), "{canonical} does not read as {text}");
+    let Ok(mut source) = FioSource::new(&spec, GIB, 1) else { return };
+    for _ in 0..DRAWS {
+        let Ok(Some(request)) = source.next_request() else { break };
+        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= GIB, "{canonical}: {request:?}");
+    }
+}

@@ -1,0 +1,31 @@
+//! What the host side can be told.
+
+use palimpsest_flash::units::{Nanos, Rate};
+
+/// When a buffered write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Acknowledge {
+    /// When its data stands in the (power-protected) buffer.
+    Buffer,
+    /// When its data is programmed.
+    Program,
+}
+
+/// Settings of the host and of the drive's write buffer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostSettings {
+    /// Arrival times of an open loop are divided by this.
+    pub speedup: f64,
+    /// Whether addresses beyond the drive are folded into it (modulo its size) instead of being refused.
+    pub fold: bool,
+    /// Transfer rate between host and drive; unlimited when 0.
+    pub link_rate: Rate,
+    /// Queue depth that overrides what the workload asks for; 0 leaves it to the workload.
+    pub iodepth: u32,
+    /// Bytes of the write buffer of buffered translation layers.
+    pub buffer_bytes: u64,
+    /// When a buffered write is acknowledged.
+    pub acknowledge: Acknowledge,
+    /// A partly filled page of the buffer is padded and programmed when its oldest subpage has waited this long.
+    pub buffer_timeout: Nanos,
+}

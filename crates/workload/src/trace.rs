@@ -1,0 +1,235 @@
+//! Trace files as workloads: which formats exist, how one is recognised, and the entry point [`open_trace`]; and as
+//! [`output`].
+//!
+//! A format is recognised by content, never by name: the first 64 KiB after decompression are offered to every format
+//! of [`FORMATS`], and the one that reads most lines as its records wins (the earlier in the list when equal). Each
+//! format is one file below `trace/` and one line of [`FORMATS`].
+//!
+//! What holds for every format:
+//! - Plain, gzip and zstd data, told apart by their first bytes, are streamed in constant memory; a line has at most
+//!   64 KiB. A byte-order mark, carriage returns and blank lines are tolerated.
+//! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
+//!   coarse clocks): a request that steps back by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
+//!   a larger step back is an error.
+//! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file share one address space
+//!   and are told apart by [`Request::stream`](crate::request::Request::stream) only.
+//! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
+//! - Names of files are read on request only ([`TraceOptions::file_names`]); then alone memory grows, with their number.
+//! - A last line without line end is read as it is: whether a number at its end was cut cannot be seen.
+//!
+//! Ignored everywhere: response times, process names, content hashes.
+
+mod alibaba;
+mod blkparse;
+mod blkreplay;
+mod columns;
+mod dchoices;
+mod disksim;
+mod etw;
+mod fields;
+mod fiu;
+mod head;
+mod input;
+mod iolog;
+mod line_format;
+mod line_source;
+mod lines;
+mod mqsim;
+mod msr;
+pub mod output;
+mod parquet;
+mod spc;
+mod tencent;
+
+use std::io::{Read, Seek, SeekFrom};
+
+use crate::request::Source;
+use head::{Head, Vote};
+use line_format::LineFormat;
+use lines::LineReader;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::{GIB, Nanos};
+
+/// How far a request may lie before the latest one already read; it then arrives together with that one. The one real
+/// trace of the test set that needs it (Tencent, 1 s clock) needs exactly this much.
+pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
+
+/// Largest read or write that is believed; a trim may have up to 2^32 - 1 sectors.
+pub const MAX_REQUEST_BYTES: u64 = GIB;
+
+/// Every trace format, in the order in which ties of recognition are decided.
+pub const FORMATS: &[Format] = &[
+    Format::of_lines::<columns::Columns>(),
+    Format::of_lines::<etw::Etw>(),
+    Format::of_lines::<iolog::Iolog>(),
+    Format::of_lines::<msr::Msr>(),
+    Format::of_lines::<alibaba::Alibaba>(),
+    Format::of_lines::<spc::Spc>(),
+    Format::of_lines::<tencent::Tencent>(),
+    Format::of_lines::<blkreplay::Blkreplay>(),
+    Format::of_lines::<blkparse::Blkparse>(),
+    Format::of_lines::<fiu::Fiu>(),
+    Format::of_lines::<mqsim::MqSim>(),
+    Format::of_lines::<dchoices::Dchoices>(),
+    Format::of_lines::<disksim::DiskSim>(),
+    parquet::FORMAT,
+];
+
+/// One trace format.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// What the user calls it.
+    pub name: &'static str,
+    /// Other names the user may give.
+    pub aliases: &'static [&'static str],
+    /// One line for listings.
+    pub about: &'static str,
+    recognise: fn(&Head<'_>) -> Vote,
+    open: fn(Opened) -> Result<Box<dyn Source>>,
+    holds: line_format::Holds,
+    create: Create,
+}
+
+/// Begins a trace as output.
+type Create = fn(output::Compressed) -> std::io::Result<Box<dyn output::Sink>>;
+
+impl Format {
+    /// A format whose records are lines of text.
+    const fn of_lines<F: LineFormat>() -> Format {
+        Format {
+            name: F::NAME,
+            aliases: F::ALIASES,
+            about: F::ABOUT,
+            recognise: head::vote::<F>,
+            open: line_source::open::<F>,
+            holds: F::HOLDS,
+            create: output::LineSink::<F>::create,
+        }
+    }
+
+    /// The format the user means by `name`.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        let is_named = |format: &&Format| format.name == name || format.aliases.contains(&name);
+        FORMATS.iter().find(is_named)
+    }
+
+    /// The format that files with this ending are written in.
+    fn of_ending(ending: &str) -> Option<&'static Format> {
+        match ending {
+            "load" => Format::named("blkreplay"),
+            _ => Format::named(ending),
+        }
+    }
+
+    /// Whether its files are text, to be compressed as a whole.
+    pub fn is_text(&self) -> bool {
+        self.name != "parquet"
+    }
+
+    /// What its records can say, and what it is written through.
+    fn output(&self) -> (line_format::Holds, Create) {
+        (self.holds, self.create)
+    }
+}
+
+/// How a trace is to be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Read the file as this format instead of recognising it.
+    pub format: Option<String>,
+    /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data stops always.
+    pub skip_bad: bool,
+    /// Keep the names of files ([`Source::file_names`]), at the price of a table of them.
+    pub file_names: bool,
+}
+
+/// An open file on its way to the reader of its format.
+struct Opened {
+    lines: LineReader,
+    skip_bad: bool,
+    file_names: bool,
+    /// The line that decided the format; `None` when the user did.
+    recognised_from: Option<u64>,
+}
+
+/// A workload that reads the trace `input`, called `name` in messages. The caller opens the file.
+///
+/// # Errors
+/// [`Error::Input`] when the file is empty, corrupt, of no known format, or `options` names an unknown format;
+/// [`Error::Io`] when reading fails. Errors of single lines come from the source itself.
+pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    let forced = options.format.as_deref().map(find_forced).transpose()?;
+    let mut lines = LineReader::new(input::decompress(input, name)?, name);
+    let head = lines.read_head();
+    if head.bytes.is_empty() && head.whole {
+        return Err(
+            lines.failure_or(Error::input(name, "the file is empty; expected a trace with at least one request"))
+        );
+    }
+    let (format, recognised_from) = match forced {
+        Some(format) => (format, None),
+        None => match recognise(&head) {
+            Some((format, vote)) => (format, Some(vote.first_line)),
+            None => {
+                let unknown = unknown_format(&head, name);
+                return Err(lines.failure_or(unknown));
+            }
+        },
+    };
+    (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
+}
+
+/// A file that can be read at any place.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// As [`open_trace`], for a file rather than a pipe: Parquet is read from its end.
+///
+/// # Errors
+/// As [`open_trace`].
+pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    if parquet::is_meant(input.as_mut(), name, options)? {
+        return parquet::open(input, name, options);
+    }
+    let start = input.seek(SeekFrom::Start(0));
+    start.map_err(|failure| Error::Io { place: name.to_string(), what: failure.to_string() })?;
+    open_trace(Box::new(input), name, options)
+}
+
+fn find_forced(name: &str) -> Result<&'static Format> {
+    Format::named(name).ok_or_else(|| {
+        let what = format!("unknown trace format {name:?}; expected one of {}", format_names());
+        Error::input("trace format", what)
+    })
+}
+
+fn recognise(head: &Head<'_>) -> Option<(&'static Format, Vote)> {
+    let mut best: Option<(&Format, Vote)> = None;
+    for format in FORMATS {
+        let vote = (format.recognise)(head);
+        if vote.lines > best.map_or(0, |(_, best)| best.lines) {
+            best = Some((format, vote));
+        }
+    }
+    best
+}
+
+fn unknown_format(head: &Head<'_>, name: &str) -> Error {
+    let found = match input::known_binary(head.bytes) {
+        Some(kind) => format!("this is {kind}"),
+        None if head.bytes.contains(&0) => "this is a binary file of unknown format".to_string(),
+        None => "no line near the start of the file reads as a request in any known format".to_string(),
+    };
+    Error::input(name, format!("{found}; expected a trace, plain or .gz or .zst, of one of {}", format_names()))
+}
+
+fn format_names() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Alibaba cloud block traces (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads", IISWC 2020):
+//! `device_id,opcode,offset,length,timestamp`, bytes and microseconds.
+//!
+//! The device becomes the stream; its addresses start at 0 and share one space with the other devices'.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Fields, Parse};
+use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
+use crate::request::{Request, SECTOR_BYTES};
+
+#[derive(Default)]
+pub struct Alibaba;
+
+impl LineFormat for Alibaba {
+    const NAME: &'static str = "alibaba";
+    const ABOUT: &'static str = "Alibaba block CSV: device,R|W,byte offset,bytes,microseconds";
+    const HOLDS: Holds = Holds { time_grain: 1000, ..Holds::PLAIN };
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::separated(line, b',');
+        let device = match fields.number("device") {
+            Ok(device) => device,
+            Err(_) if line.starts_with(b"device_id,opcode,") => return Ok(Parsed::Header),
+            Err(fault) => return Err(fault),
+        };
+        let kind = kind_of_letter(fields.text("opcode")?, "opcode")?;
+        let offset = fields.number("offset")?;
+        let bytes = fields.number("length")?;
+        let micros = fields.number("timestamp")?;
+        fields.end("5 columns")?;
+        let Some(time) = micros.checked_mul(1000) else {
+            return Err(Fault::column("timestamp", "a time below 2^64 ns", micros.to_string().as_bytes()));
+        };
+        Record::of_bytes(time, kind, offset, bytes, device)
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (letter, micros) = (letter(request.kind), request.arrival / 1000);
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{},{letter},{offset},{bytes},{micros}", request.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{NO_FILE, RequestKind};
+
+    #[test]
+    fn a_line_and_the_header() {
+        let parsed = Alibaba.parse(b"2,W,9811763200,12288,1577808000000494").unwrap();
+        let (time, sector) = (1_577_808_000_000_494_000, 9_811_763_200 / 512);
+        let record = Record { time, kind: RequestKind::Write, sector, sectors: 24, stream: 2, file: NO_FILE };
+        assert_eq!(parsed, Parsed::Record(record));
+        assert_eq!(Alibaba.parse(b"device_id,opcode,offset,length,timestamp"), Ok(Parsed::Header));
+        assert!(Alibaba.parse(b"2,X,0,512,1").is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! Default text output of blkparse(1):
+//! `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
+//!
+//! A request passes several actions. One is chosen for the whole file so that none counts twice: issue to the device
+//! (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are passed over; so
+//! is a request requeued and issued again, which counts twice. The summary that blkparse prints last ends the trace.
+//!
+//! Of the letters, `D` is a discard, `W` a write, `R` a read; `F` without data is a flush, and with data belongs to the
+//! write it precedes; `N` (neither) is no request; sync, metadata, read-ahead and FUA marks are ignored. The device
+//! number (major << 20 | minor, as in Linux) becomes the stream. Where stacked devices are traced into one file a
+//! request shows once on each; trace or print one device (`blkparse -i`).
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Fields, Parse, number};
+use super::head::Head;
+use super::line_format::{Holds, LineFormat, Names, Parsed, Record, Seconds, letter};
+use crate::request::{Request, RequestKind};
+
+const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
+
+/// Reads the events of one action.
+pub struct Blkparse {
+    action: u8,
+    /// Lines printed: their sequence numbers.
+    printed: u64,
+}
+
+impl Default for Blkparse {
+    fn default() -> Self {
+        Blkparse { action: ACTIONS_BY_PREFERENCE[0], printed: 0 }
+    }
+}
+
+impl LineFormat for Blkparse {
+    const NAME: &'static str = "blkparse";
+    const ABOUT: &'static str =
+        "blkparse text: major,minor cpu sequence seconds pid action RWBS sector + sectors [process]";
+    const HOLDS: Holds = Holds { names: Names::None, ..Holds::ALL };
+
+    fn prepare(&mut self, head: &Head<'_>) {
+        let seen = |action: &&u8| head.lines().any(|(_, line)| action_of(line) == Some(**action));
+        self.action = ACTIONS_BY_PREFERENCE.iter().find(seen).copied().unwrap_or(ACTIONS_BY_PREFERENCE[0]);
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::blank(line);
+        let device = fields.text("device")?;
+        let stream = match device_number(device) {
+            Ok(stream) => stream,
+            Err(_) if starts_summary(line) => return Ok(Parsed::End),
+            Err(fault) => return Err(fault),
+        };
+        fields.number("cpu")?;
+        fields.number("sequence")?;
+        let time = fields.decimal("time", 9)?;
+        fields.number("pid")?;
+        if fields.text("action")? != [self.action] {
+            return Ok(Parsed::Skip);
+        }
+        let letters = fields.text("RWBS")?;
+        if letters.contains(&b'N') {
+            return Ok(Parsed::Skip);
+        }
+        let sector = fields.text("sector");
+        let Some((sector, sectors)) = extent(sector, &mut fields)? else {
+            return match kind_of_letters(letters, 0)? {
+                Some(RequestKind::Flush) => Ok(Record::flush(time, stream)),
+                Some(_) => Err(Fault::new("expected `sector + sectors` after the letters of the request")),
+                None => Ok(Parsed::Skip),
+            };
+        };
+        match kind_of_letters(letters, sectors)? {
+            Some(RequestKind::Flush) => Ok(Record::flush(time, stream)),
+            Some(kind) => Record::of_sectors(time, kind, sector, sectors, u64::from(stream)),
+            None => Ok(Parsed::Skip),
+        }
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        self.printed += 1;
+        let (major, minor) = (request.stream >> 20, request.stream & ((1 << 20) - 1));
+        let (sequence, time, op) = (self.printed, Seconds(request.arrival), letter(request.kind));
+        write!(out, "{major:3},{minor:<3} 0 {sequence:8} {time} 0  D {op:>3} ")?;
+        match request.kind {
+            RequestKind::Flush => out.write_str("[palimpsest]"),
+            _ => write!(out, "{} + {} [palimpsest]", request.sector, request.sectors),
+        }
+    }
+}
+
+/// `sector + sectors`, or nothing where `[process]` or the end follows at once.
+#[inline]
+fn extent(sector: Parse<&[u8]>, fields: &mut Fields<'_>) -> Parse<Option<(u64, u64)>> {
+    let sector = match sector {
+        Ok(text) if !text.starts_with(b"[") && !text.starts_with(b"(") => number(text, "sector")?,
+        _ => return Ok(None),
+    };
+    let plus = fields.text("+")?;
+    if plus != b"+" {
+        return Err(Fault::column("after the sector", "+", plus));
+    }
+    Ok(Some((sector, fields.number("sectors")?)))
+}
+
+fn action_of(line: &[u8]) -> Option<u8> {
+    let mut fields = Fields::blank(line);
+    device_number(fields.text("device").ok()?).ok()?;
+    for column in ["cpu", "sequence", "time", "pid"] {
+        fields.text(column).ok()?;
+    }
+    match fields.text("action") {
+        Ok(&[action]) => Some(action),
+        _ => None,
+    }
+}
+
+#[inline]
+fn device_number(text: &[u8]) -> Parse<u32> {
+    let mut fields = Fields::separated(text, b',');
+    let (major, minor) = (fields.number("major device number")?, fields.number("minor device number")?);
+    if major >= 1 << 12 || minor >= 1 << 20 {
+        return Err(Fault::column("device", "major,minor below 4096,1048576", text));
+    }
+    Ok((major << 20 | minor) as u32)
+}
+
+fn starts_summary(line: &[u8]) -> bool {
+    line.starts_with(b"CPU") || line.starts_with(b"Total (")
+}
+
+/// What blktrace's letters (its RWBS column) ask for; `None` when it is neither data nor flush.
+#[inline]
+pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
+    let known = |byte: &u8| b"RWDFNSMABEVU".contains(byte);
+    if letters.is_empty() || !letters.iter().all(known) {
+        return Err(Fault::column("operation", "letters of blktrace such as R, W, D, WS or FF", letters));
+    }
+    let data = letters.iter().find(|byte| b"RWDE".contains(byte));
+    match data {
+        _ if letters.contains(&b'N') => Ok(None),
+        Some(_) | None if sectors == 0 && letters.contains(&b'F') => Ok(Some(RequestKind::Flush)),
+        Some(b'R') => Ok(Some(RequestKind::Read)),
+        Some(b'W') => Ok(Some(RequestKind::Write)),
+        Some(_) => Ok(Some(RequestKind::Trim)),
+        None if letters.contains(&b'F') => Ok(Some(RequestKind::Flush)),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(line: &str) -> Option<(RequestKind, u64, u32)> {
+        match Blkparse::default().parse(line.as_bytes()) {
+            Ok(Parsed::Record(record)) => Some((record.kind, record.sector, record.sectors)),
+            Ok(_) => None,
+            Err(fault) => panic!("{line}: {}", fault.what),
+        }
+    }
+
+    #[test]
+    fn kinds_by_letters() {
+        let event = |letters, rest| record(&format!("  8,16   1        2     1.135905917   723  D   {letters} {rest}"));
+        assert_eq!(event("W", "766637768 + 56 [723]"), Some((RequestKind::Write, 766_637_768, 56)));
+        assert_eq!(event("RA", "8 + 8 [723]"), Some((RequestKind::Read, 8, 8)));
+        assert_eq!(event("DS", "8 + 8 [723]"), Some((RequestKind::Trim, 8, 8)));
+        assert_eq!(event("FWFS", "8 + 8 [723]"), Some((RequestKind::Write, 8, 8)));
+        assert_eq!(event("FWS", "0 + 0 [723]"), Some((RequestKind::Flush, 0, 0)));
+        assert_eq!(event("FF", "[723]"), Some((RequestKind::Flush, 0, 0)));
+        assert_eq!(event("N", "0 (12 00) [sd]"), None);
+        assert_eq!(record("8,0 0 1 0.1 7 Q W 8 + 8 [x]"), None);
+        assert_eq!(record("8,0 0 0 0.1 0 m N cfq7 Not idling"), None);
+    }
+
+    #[test]
+    fn one_action_is_chosen_from_the_head() {
+        let choose = |bytes: &'static [u8]| {
+            let mut format = Blkparse::default();
+            format.prepare(&Head { bytes, whole: true });
+            format.action
+        };
+        assert_eq!(choose(b"8,0 0 1 0.1 7 Q W 8 + 8 [x]\n8,0 0 1 0.1 7 D W 8 + 8 [x]\n"), b'D');
+        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [x]\n8,0 0 1 0.1 7 Q W 8 + 8 [x]\n"), b'Q');
+        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [0]\n"), b'C');
+    }
+
+    #[test]
+    fn summary_ends_the_trace() {
+        assert_eq!(Blkparse::default().parse(b"CPU0 (8,16):"), Ok(Parsed::End));
+        assert!(Blkparse::default().parse(b"garbage").is_err());
+        assert!(Blkparse::default().parse(b"8,0 0 1 0.1 7 D W 8 * 8 [x]").is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Load files of blkreplay (Schoebel-Theuer, 1&1): text of any kind, then `seconds ; sector ; sectors ; op ; delay ;
+//! duration`.
+//!
+//! Lines before the first request are header unless they start with a number and hold a semicolon. The operation is
+//! blktrace's: its letters tell reads (read-ahead, `RA`, among them), writes, discards and flushes as in
+//! [`blkparse`](super::blkparse). The two replay times must be there and are ignored. Stacked devices log a request
+//! twice; such repetitions are kept.
+
+use std::fmt::{self, Write};
+
+use super::blkparse::kind_of_letters;
+use super::fields::{Fields, Parse};
+use super::line_format::{Holds, LineFormat, Names, Parsed, Record, Seconds, letter};
+use crate::request::{Request, RequestKind};
+
+#[derive(Default)]
+pub struct Blkreplay;
+
+impl LineFormat for Blkreplay {
+    const NAME: &'static str = "blkreplay";
+    const ABOUT: &'static str = "blkreplay load: header text, then seconds ; sector ; sectors ; R|W ; delay ; duration";
+    const HOLDS: Holds = Holds { streams: false, names: Names::None, ..Holds::ALL };
+    const HEADER: &'static str = "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::separated(line, b';');
+        let time = fields.decimal("start", 9)?;
+        let sector = fields.number("sector")?;
+        let sectors = fields.number("length")?;
+        let kind = kind_of_letters(fields.text("op")?.trim_ascii(), sectors)?;
+        fields.decimal("replay_delay", 9)?;
+        fields.decimal("replay_duration", 9)?;
+        fields.end("6 columns")?;
+        match kind {
+            Some(RequestKind::Flush) => Ok(Record::flush(time, 0)),
+            Some(kind) => Record::of_sectors(time, kind, sector, sectors, 0),
+            None => Ok(Parsed::Skip),
+        }
+    }
+
+    fn is_header(&self, line: &[u8]) -> bool {
+        let starts_number = line.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
+        !(starts_number && line.contains(&b';'))
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (start, op) = (Seconds(request.arrival), letter(request.kind));
+        write!(out, "{start} ; {} ; {} ; {op} ; 0.0 ; 0.0", request.sector, request.sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::NO_FILE;
+
+    #[test]
+    fn blanks_around_semicolons() {
+        let record = Record {
+            time: 449_518_165,
+            kind: RequestKind::Write,
+            sector: 37_766_917,
+            sectors: 14,
+            stream: 0,
+            file: NO_FILE,
+        };
+        let line = b"      0.449518165 ;     37766917 ;   14 ; W ; 0.0 ; 0.0";
+        assert_eq!(Blkreplay.parse(line), Ok(Parsed::Record(record)));
+        assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; RA ; 0.0 ; 0.0").is_ok());
+        assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; Q ; 0.0 ; 0.0").is_err());
+        assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; R ; 0.0").unwrap_err().what.contains("replay_duration"));
+        assert!(Blkreplay.parse(b"start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0").is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, `file` and `stream` if there.
+//!
+//! The first line names the columns; others are ignored. Operations are read, write, trim (or discard) and flush, or
+//! their first letters, of either case; a flush needs no offset and size. Fields may stand in double quotes (no line
+//! ends within). A file name becomes the stream by a 32-bit hash of it, so that no table grows with the trace unless
+//! names are asked for; a `stream` column, a number, goes before it.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Parse, number, quoted};
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use palimpsest_flash::rng;
+
+/// Columns that mean something.
+pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
+/// How many of them must be there: the first.
+pub const REQUIRED: usize = 4;
+/// Columns beyond this are not looked at.
+const MOST_COLUMNS: usize = 64;
+
+/// Which of [`NAMES`] stands in each column, once the header is read.
+#[derive(Default)]
+pub struct Columns {
+    roles: Vec<Option<usize>>,
+    names: Option<FileNames>,
+}
+
+impl LineFormat for Columns {
+    const NAME: &'static str = "csv";
+    const ABOUT: &'static str = "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream]";
+
+    const HOLDS: Holds = Holds::ALL;
+    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
+
+    fn keep_names(&mut self) {
+        self.names = Some(FileNames::default());
+    }
+
+    fn names(&self) -> Option<&FileNames> {
+        self.names.as_ref()
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        if self.roles.is_empty() {
+            self.roles = roles(line)?;
+            return Ok(Parsed::Header);
+        }
+        let mut values: [Option<&[u8]>; NAMES.len()] = [None; NAMES.len()];
+        let mut rest = Some(line);
+        for role in &self.roles {
+            let Some(text) = rest else { break };
+            let (field, after) = split_field(text)?;
+            rest = after;
+            if let Some(role) = role {
+                values[*role] = Some(field);
+            }
+        }
+        let value = |role: usize| {
+            values[role].ok_or_else(|| Fault::new(format!("the line ends before column {}", NAMES[role])))
+        };
+        let time = number(value(0)?, NAMES[0])?;
+        let kind = kind_of_word(value(1)?)?;
+        let stream = match (values[5], values[4]) {
+            (Some(stream), _) if !stream.is_empty() => number(stream, NAMES[5])?,
+            (_, Some(file)) if !file.is_empty() => u64::from(hash(file)),
+            _ => 0,
+        };
+        let stream = u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32"))?;
+        let parsed = match kind {
+            RequestKind::Flush => Record::flush(time, stream),
+            _ => {
+                let (offset, bytes) = (number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?);
+                Record::of_bytes(time, kind, offset, bytes, u64::from(stream))?
+            }
+        };
+        Ok(parsed.of_file(self.file(values[4])))
+    }
+
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
+        let op = match request.kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Trim => "trim",
+            RequestKind::Flush => "flush",
+        };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{},{op},{offset},{bytes},", request.arrival)?;
+        match file {
+            Some(file) if file.contains(['"', ',']) => write!(out, "\"{}\"", file.replace('"', "\"\""))?,
+            Some(file) => out.write_str(file)?,
+            None => {}
+        }
+        write!(out, ",{}", request.stream)
+    }
+}
+
+impl Columns {
+    fn file(&mut self, name: Option<&[u8]>) -> u32 {
+        match (&mut self.names, name) {
+            (Some(names), Some(name)) if name.contains(&b'"') => {
+                let single = String::from_utf8_lossy(name).replace("\"\"", "\"");
+                names.number(single.as_bytes())
+            }
+            (Some(names), Some(name)) => names.number(name),
+            _ => NO_FILE,
+        }
+    }
+}
+
+fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
+    let mut roles = Vec::new();
+    let mut rest = Some(header);
+    for _ in 0..MOST_COLUMNS {
+        let Some(text) = rest else { break };
+        let (field, after) = split_field(text)?;
+        roles.push(NAMES.iter().position(|name| name.as_bytes() == field.trim_ascii()));
+        rest = after;
+    }
+    match (0..REQUIRED).find(|role| !roles.contains(&Some(*role))) {
+        Some(missing) => {
+            let what = format!("expected a header line naming {}, found {}", NAMES[missing], quoted(header));
+            Err(Fault::new(what))
+        }
+        None => Ok(roles),
+    }
+}
+
+/// The first field of `text`, out of its quotes, and what follows the comma after it.
+#[inline]
+fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
+    if let [b'"', inner @ ..] = text {
+        return split_quoted(inner);
+    }
+    match text.iter().position(|&byte| byte == b',') {
+        Some(comma) => Ok((&text[..comma], Some(&text[comma + 1..]))),
+        None => Ok((text, None)),
+    }
+}
+
+/// As [`split_field`] after an opening quote. A doubled quote within stays doubled: only names may hold one.
+fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
+    let mut at = 0;
+    while let Some(offset) = inner[at..].iter().position(|&byte| byte == b'"') {
+        let quote = at + offset;
+        match inner.get(quote + 1) {
+            None => return Ok((&inner[..quote], None)),
+            Some(b',') => return Ok((&inner[..quote], Some(&inner[quote + 2..]))),
+            Some(b'"') => at = quote + 2,
+            Some(_) => break,
+        }
+    }
+    Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
+}
+
+/// The kind that a word or its first letter names.
+#[inline]
+pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
+    let words: [(&[u8], RequestKind); 5] = [
+        (b"read", RequestKind::Read),
+        (b"write", RequestKind::Write),
+        (b"trim", RequestKind::Trim),
+        (b"discard", RequestKind::Trim),
+        (b"flush", RequestKind::Flush),
+    ];
+    let is_meant = |word: &[u8]| text.eq_ignore_ascii_case(word) || text.eq_ignore_ascii_case(&word[..1]);
+    match words.iter().find(|(word, _)| is_meant(word)) {
+        Some(&(_, kind)) => Ok(kind),
+        None => Err(Fault::column("op", "read, write, trim or flush", text)),
+    }
+}
+
+/// The stream that stands for a file where no number does.
+pub fn hash(name: &[u8]) -> u32 {
+    let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
+    (folded >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(header: &str, line: &str) -> Parse<Parsed> {
+        let mut format = Columns::default();
+        assert_eq!(format.parse(header.as_bytes()), Ok(Parsed::Header));
+        format.parse(line.as_bytes())
+    }
+
+    #[test]
+    fn columns_in_any_order_and_quotes() {
+        let record = Record { time: 5, kind: RequestKind::Trim, sector: 2, sectors: 8, stream: 9, file: NO_FILE };
+        let header = "file,size_bytes,offset_bytes,extra,op,time_ns,stream";
+        assert_eq!(read(header, "\"a,\"\"b\"\"\",4096,1024,,Discard,5,9"), Ok(Parsed::Record(record)));
+        assert!(read(header, "\"a,4096,1024,,trim,5,9").unwrap_err().what.contains("quote"));
+        assert!(read(header, "a,4096,1024").unwrap_err().what.contains("time_ns"));
+    }
+
+    #[test]
+    fn files_become_streams() {
+        let header = "time_ns,op,offset_bytes,size_bytes,file";
+        let stream = |file| match read(header, &format!("0,w,0,512,{file}")) {
+            Ok(Parsed::Record(record)) => record.stream,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(stream("a.log"), stream("a.log"));
+        assert_ne!(stream("a.log"), stream("b.log"));
+        assert_eq!(stream(""), 0);
+        assert!(matches!(read(header, "7,flush,,"), Ok(Parsed::Record(_))));
+    }
+
+    #[test]
+    fn header_must_name_the_columns() {
+        let what = Columns::default().parse(b"time,op,offset,size").unwrap_err().what;
+        assert!(what.contains("time_ns"));
+    }
+}

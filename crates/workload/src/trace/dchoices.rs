@@ -1,0 +1,64 @@
+//! Traces of the d-choices flash simulator (Van Houdt, "Performance of garbage collection algorithms for flash-based
+//! solid state drives with hot/cold data", 2013, and its successors): `ms device sector pages flag`, separated by tabs,
+//! flag 1 for reads.
+//!
+//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. Only the tabs tell it
+//! from DiskSim's columns, so a DiskSim file with tabs and decimal times needs its format named.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Fields, Parse};
+use super::line_format::{Holds, LineFormat, Millis, Parsed, Record, kind_of_read_flag};
+use crate::request::{Request, RequestKind};
+
+const SECTORS_PER_PAGE: u64 = 8;
+
+#[derive(Default)]
+pub struct Dchoices;
+
+impl LineFormat for Dchoices {
+    const NAME: &'static str = "dchoices";
+    const ABOUT: &'static str =
+        "d-choices: milliseconds, device, sector, 4 KiB pages, 1 (read) or 0 (write), with tabs";
+    const HOLDS: Holds = Holds { size_grain: SECTORS_PER_PAGE as u32, ..Holds::PLAIN };
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::separated(line, b'\t');
+        let time = fields.decimal("time", 6)?;
+        let device = fields.number("device")?;
+        let sector = fields.number("sector")?;
+        let pages = fields.number("pages")?;
+        let kind = kind_of_read_flag(fields.number("flag")?, "flag")?;
+        fields.end("5 columns")?;
+        let Some(sectors) = pages.checked_mul(SECTORS_PER_PAGE) else {
+            return Err(Fault::column("pages", "a number of 4 KiB pages", pages.to_string().as_bytes()));
+        };
+        Record::of_sectors(time, kind, sector, sectors, device)
+    }
+
+    fn could_be(line: &[u8]) -> bool {
+        line.contains(&b'.')
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (time, flag) = (Millis(request.arrival), u8::from(request.kind == RequestKind::Read));
+        let pages = u64::from(request.sectors) / SECTORS_PER_PAGE;
+        write!(out, "{time}\t{}\t{}\t{pages}\t{flag}", request.stream, request.sector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::NO_FILE;
+
+    #[test]
+    fn sizes_are_pages() {
+        let record =
+            Record { time: 78_643_000, kind: RequestKind::Read, sector: 55_596, sectors: 16, stream: 0, file: NO_FILE };
+        assert_eq!(Dchoices.parse(b"78.643000\t0\t55596\t2\t1"), Ok(Parsed::Record(record)));
+        assert!(Dchoices.parse(b"78.643000 0 55596 2 1").is_err());
+        assert!(Dchoices.parse(b"1.0\t0\t0\t18446744073709551615\t1").is_err());
+    }
+}

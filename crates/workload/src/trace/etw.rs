@@ -1,0 +1,286 @@
+//! Microsoft Production Server traces (Kavalanekar et al., "Characterization of Storage Workload Traces from Production
+//! Windows Servers", IISWC 2008), as SNIA IOTTA hands them out: the text that Windows' tracer prints of its disk events.
+//!
+//! A header between `BeginHeader` and `EndHeader` names the columns of each event; then follow lines such as
+//! `DiskRead, 8612, name.exe (3984), 11844, 0xffffe288b23f1b20, 0x018f0b8000, 0x00001000, 283, 0, ..., "C:\$Mft"`: the
+//! time in microseconds, offset and size as hexadecimal bytes, the disk, and last the name of the file. Where the header
+//! is missing the columns of the published traces hold. A file name may hold commas; a process name may not.
+//!
+//! `DiskRead`, `DiskWrite` and `DiskFlush` are requests; all other events (`DiskReadInit`, `FileIoRead` and so on) are
+//! passed over. As in CSV a file becomes the stream by a hash of its name; what has no name is of stream 0. Disks share one
+//! address space, and their numbers are dropped.
+//!
+//! The time is the event's own. Windows logs these events when a request completes; the issue would lie `ElapsedTime`
+//! earlier, which would change the order of requests and is ignored, as the published conversions of these traces do.
+
+use std::fmt::{self, Write};
+
+use super::columns::hash;
+use super::fields::{Fault, Parse, number, quoted};
+use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
+use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+
+/// Where the columns of one kind of event stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    time: usize,
+    offset: usize,
+    size: usize,
+    disk: usize,
+    /// Beyond every column where events have no name.
+    name: usize,
+}
+
+const READ_OR_WRITE: Layout = Layout { time: 1, offset: 5, size: 6, disk: 8, name: 14 };
+const FLUSH: Layout = Layout { time: 1, offset: usize::MAX, size: usize::MAX, disk: 6, name: usize::MAX };
+
+/// Reads the events of a trace; remembers its header.
+pub struct Etw {
+    in_header: bool,
+    read: Layout,
+    write: Layout,
+    flush: Layout,
+    names: Option<FileNames>,
+}
+
+impl Default for Etw {
+    fn default() -> Self {
+        Etw { in_header: false, read: READ_OR_WRITE, write: READ_OR_WRITE, flush: FLUSH, names: None }
+    }
+}
+
+impl LineFormat for Etw {
+    const NAME: &'static str = "etw";
+    const ALIASES: &'static [&'static str] = &["msps"];
+    const ABOUT: &'static str =
+        "Microsoft Production Server: DiskRead|DiskWrite, microseconds, ..., 0x offset, 0x size, ..., disk, ..., file";
+    const HOLDS: Holds = Holds {
+        time_grain: 1000,
+        kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Flush],
+        streams: false,
+        names: Names::NotOfFlushes,
+        ..Holds::ALL
+    };
+    const HEADER: &'static str = "\
+BeginHeader
+              DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   ByteOffset,     IOSize, \
+ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,         FileObject, FileName
+             DiskWrite,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,   ByteOffset,     IOSize, \
+ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,         FileObject, FileName
+             DiskFlush,  TimeStamp,     Process Name ( PID),   ThreadID,             IrpPtr,                           \
+ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri
+EndHeader
+";
+
+    fn keep_names(&mut self) {
+        self.names = Some(FileNames::default());
+    }
+
+    fn names(&self) -> Option<&FileNames> {
+        self.names.as_ref()
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let line = line.trim_ascii();
+        let event = line.split(|&byte| byte == b',').next().unwrap_or_default().trim_ascii_end();
+        let kind = match event {
+            b"BeginHeader" | b"EndHeader" => {
+                self.in_header = event == b"BeginHeader";
+                return Ok(Parsed::Header);
+            }
+            b"DiskRead" => RequestKind::Read,
+            b"DiskWrite" => RequestKind::Write,
+            b"DiskFlush" => RequestKind::Flush,
+            _ => return other_event(line, self.in_header),
+        };
+        let layout = match kind {
+            RequestKind::Read => &mut self.read,
+            RequestKind::Write => &mut self.write,
+            _ => &mut self.flush,
+        };
+        if self.in_header {
+            *layout = layout_of(line, kind)?;
+            return Ok(Parsed::Header);
+        }
+        record(line, kind, *layout, self.names.as_mut())
+    }
+
+    fn is_header(&self, line: &[u8]) -> bool {
+        line.trim_ascii_start().starts_with(b"OS Version")
+    }
+
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (micros, file) = (request.arrival / 1000, file.unwrap_or_default());
+        let event = match request.kind {
+            RequestKind::Read => "DiskRead",
+            RequestKind::Flush => {
+                return write!(
+                    out,
+                    "             DiskFlush, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, \
+                     {0:>36}, {0:>8}, 0x000000, {0:>11}, Normal",
+                    0
+                );
+            }
+            _ => "DiskWrite",
+        };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(
+            out,
+            "{event:>22}, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, {offset:#012x}, {bytes:#010x}, \
+             {0:>11}, {0:>8}, 0x000000, {0:>11}, Normal, Original, 0x0000000000000000, \"{file}\"",
+            0
+        )
+    }
+}
+
+/// An event that is no request, or a line that is no event.
+fn other_event(line: &[u8], in_header: bool) -> Parse<Parsed> {
+    if in_header {
+        return Ok(Parsed::Header);
+    }
+    let mut columns = line.split(|&byte| byte == b',');
+    let time = columns.nth(1).unwrap_or_default().trim_ascii();
+    if columns.next().is_some() && number(time, "TimeStamp").is_ok() {
+        return Ok(Parsed::Skip);
+    }
+    Err(Fault::new("expected an event, its time in microseconds and a process, with commas between them"))
+}
+
+fn layout_of(header: &[u8], kind: RequestKind) -> Parse<Layout> {
+    let position = |name: &str| {
+        let found = header.split(|&byte| byte == b',').position(|column| column.trim_ascii() == name.as_bytes());
+        found.ok_or_else(|| Fault::new(format!("the header names no column {name}")))
+    };
+    let (time, disk) = (position("TimeStamp")?, position("DiskNum")?);
+    if kind == RequestKind::Flush {
+        return Ok(Layout { time, disk, ..FLUSH });
+    }
+    // Traces without names have no such column.
+    let name = position("FileName").unwrap_or(usize::MAX);
+    Ok(Layout { time, offset: position("ByteOffset")?, size: position("IOSize")?, disk, name })
+}
+
+#[inline]
+fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut FileNames>) -> Parse<Parsed> {
+    let (mut time, mut offset, mut size, mut disk, mut name) = (None, None, None, None, &b""[..]);
+    let mut rest = Some(line);
+    let mut column = 0;
+    while let Some(text) = rest {
+        if column == layout.name {
+            name = text;
+            break;
+        }
+        let end = text.iter().position(|&byte| byte == b',');
+        let field = &text[..end.unwrap_or(text.len())];
+        rest = end.map(|end| &text[end + 1..]);
+        match column {
+            _ if column == layout.time => time = Some(number(field, "TimeStamp")?),
+            _ if column == layout.offset => offset = Some(hexadecimal(field, "ByteOffset")?),
+            _ if column == layout.size => size = Some(hexadecimal(field, "IOSize")?),
+            _ if column == layout.disk => disk = Some(number(field, "DiskNum")?),
+            _ => {}
+        }
+        column += 1;
+    }
+    let there =
+        |value: Option<u64>, name: &str| value.ok_or_else(|| Fault::new(format!("the line ends before column {name}")));
+    let micros = there(time, "TimeStamp")?;
+    let time = micros
+        .checked_mul(1000)
+        .ok_or_else(|| Fault::column("TimeStamp", "a time below 2^64 ns", micros.to_string().as_bytes()))?;
+    there(disk, "DiskNum")?;
+    if kind == RequestKind::Flush {
+        return Ok(Record::flush(time, 0));
+    }
+    let name = unquoted(name);
+    let stream = if name.is_empty() { 0 } else { hash(name) };
+    let parsed = Record::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, u64::from(stream))?;
+    Ok(parsed.of_file(names.map_or(NO_FILE, |names| names.number(name))))
+}
+
+fn unquoted(name: &[u8]) -> &[u8] {
+    let name = name.trim_ascii();
+    name.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(name)
+}
+
+/// A number as `0x...`, or in decimal.
+#[inline]
+fn hexadecimal(field: &[u8], column: &str) -> Parse<u64> {
+    let field = field.trim_ascii();
+    let Some(digits) = field.strip_prefix(b"0x") else { return number(field, column) };
+    let value = |value: u64, byte: &u8| match (char::from(*byte).to_digit(16), value >> 60) {
+        (Some(digit), 0) => Some(value << 4 | u64::from(digit)),
+        _ => None,
+    };
+    match digits.iter().try_fold(0, value) {
+        Some(value) if !digits.is_empty() => Ok(value),
+        _ => Err(Fault::new(format!("column {column}: expected 0x and up to 16 digits, found {}", quoted(field)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: &str = "              DiskRead,       8612,        xperf.exe (3984),      11844, 0xffffe288b23f1b20, \
+        0x018f0b8000, 0x00001000,         283,        2, 0x060043,         283,       3, Original, 0xffffe288272d0d20, \
+        \"C:\\a, b\\$Mft\"";
+
+    fn only(parsed: Parse<Parsed>) -> Record {
+        match parsed {
+            Ok(Parsed::Record(record)) => record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_published_traces() {
+        let mut etw = Etw::default();
+        let record = only(etw.parse(READ.as_bytes()));
+        let expected = Record {
+            time: 8_612_000,
+            kind: RequestKind::Read,
+            sector: 0x0001_8f0b_8000 / 512,
+            sectors: 8,
+            stream: hash(b"C:\\a, b\\$Mft"),
+            file: NO_FILE,
+        };
+        assert_eq!(record, expected);
+        etw.keep_names();
+        assert_eq!(only(etw.parse(READ.as_bytes())).file, 0);
+        assert_eq!(etw.names().unwrap().name(0), Some("C:\\a, b\\$Mft"));
+    }
+
+    #[test]
+    fn the_header_says_where_columns_stand() {
+        let mut etw = Etw::default();
+        let with_processor = "DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID, CPU,  IrpPtr,   ByteOffset,     \
+            IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,         FileObject, FileName";
+        for line in ["BeginHeader", "FileIoRead, TimeStamp, whatever", with_processor, "EndHeader"] {
+            assert_eq!(etw.parse(line.as_bytes()), Ok(Parsed::Header), "{line}");
+        }
+        let line = READ.replace("11844,", "11844,   1,");
+        assert_eq!(only(etw.parse(line.as_bytes())).sectors, 8);
+        etw.in_header = true;
+        assert!(etw.parse(b"DiskWrite, TimeStamp, DiskNum, IOSize").unwrap_err().what.contains("ByteOffset"));
+    }
+
+    #[test]
+    fn other_events_are_passed_over() {
+        let parse = |line: &str| Etw::default().parse(line.as_bytes());
+        assert_eq!(parse("DiskReadInit,  8612,  xperf.exe (3984), 11844, 0xffffe288b23f1b20"), Ok(Parsed::Skip));
+        let flush = "DiskFlush, 7, System ( 4), 64, 0xfffffa8005c6b010, 14153, 3, 0x060000, 14149, Normal";
+        assert_eq!(only(parse(flush)), only(Ok(Record::flush(7000, 0))));
+        for (line, says) in [
+            ("DiskRead, 8612, x.exe (1), 1, 0x0, 0x1000", "ends before column DiskNum"),
+            ("DiskRead, x, x.exe (1), 1, 0x0, 0x1000, 0x200, 1, 0", "TimeStamp"),
+            ("DiskRead, 1, x.exe (1), 1, 0x0, 0x, 0x200, 1, 0", "ByteOffset"),
+            ("DiskRead, 1, x.exe (1), 1, 0x0, 0x10000000000000000, 0x200, 1, 0", "ByteOffset"),
+            ("stray words", "expected an event"),
+        ] {
+            let what = parse(line).unwrap_err().what;
+            assert!(what.contains(says), "{line}: {what}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Traces of Florida International University (Koller and Rangaswami, "I/O Deduplication", FAST 2010):
+//! `ns pid process sector sectors R|W major minor hash`.
+//!
+//! Process names may hold blanks, so the columns after them are read from the right. The content hash must be there and
+//! is ignored, as is the process; everything belongs to stream 0.
+//!
+//! Some copies went through tar carelessly: its headers and padding stand between the lines. Up to the last NUL byte of
+//! a line everything is taken for such noise, in a file that starts with a tar header; before the first request, so are
+//! lines with an equals sign (the attributes of a PAX header).
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Parse, decimal, number, quoted};
+use super::head::Head;
+use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
+use crate::request::Request;
+
+#[derive(Default)]
+pub struct Fiu {
+    in_tar: bool,
+}
+
+impl LineFormat for Fiu {
+    const NAME: &'static str = "fiu";
+    const ABOUT: &'static str = "FIU IODedup: ns pid process sector sectors R|W major minor hash";
+    const HOLDS: Holds = Holds { streams: false, ..Holds::PLAIN };
+
+    fn prepare(&mut self, head: &Head<'_>) {
+        self.in_tar = head.bytes.get(257..262) == Some(b"ustar");
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let line = if self.in_tar { after_noise(line) } else { line };
+        if line.is_empty() {
+            return Ok(Parsed::Skip);
+        }
+        let (time, rest) = left_column(line, "time")?;
+        let time = decimal(time, "time", 0)?;
+        let (pid, rest) = left_column(rest, "pid")?;
+        number(pid, "pid")?;
+        let (rest, _hash) = right_column(rest, "hash")?;
+        let (rest, minor) = right_column(rest, "minor")?;
+        let (rest, major) = right_column(rest, "major")?;
+        let (rest, op) = right_column(rest, "op")?;
+        let (rest, sectors) = right_column(rest, "sectors")?;
+        let (_process, sector) = right_column(rest, "sector")?;
+        number(major, "major")?;
+        number(minor, "minor")?;
+        let kind = kind_of_letter(op, "op")?;
+        Record::of_sectors(time, kind, number(sector, "sector")?, number(sectors, "sectors")?, 0)
+    }
+
+    fn is_header(&self, line: &[u8]) -> bool {
+        self.in_tar && (line.contains(&0) || line.contains(&b'='))
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (time, letter) = (request.arrival, letter(request.kind));
+        write!(out, "{time} 0 palimpsest {} {} {letter} 0 0 {:032}", request.sector, request.sectors, 0)
+    }
+}
+
+fn after_noise(line: &[u8]) -> &[u8] {
+    let noise = line.iter().rposition(|&byte| byte == 0).map_or(0, |last| last + 1);
+    &line[noise..]
+}
+
+fn left_column<'a>(line: &'a [u8], column: &str) -> Parse<(&'a [u8], &'a [u8])> {
+    match line.iter().position(|&byte| byte == b' ') {
+        Some(blank) => Ok((&line[..blank], &line[blank + 1..])),
+        None => Err(too_few(line, column)),
+    }
+}
+
+fn right_column<'a>(line: &'a [u8], column: &str) -> Parse<(&'a [u8], &'a [u8])> {
+    match line.iter().rposition(|&byte| byte == b' ') {
+        Some(blank) => Ok((&line[..blank], &line[blank + 1..])),
+        None => Err(too_few(line, column)),
+    }
+}
+
+#[cold]
+fn too_few(line: &[u8], column: &str) -> Fault {
+    Fault::new(format!("expected 9 columns, found no column {column} apart from {}", quoted(line)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{NO_FILE, RequestKind};
+
+    #[test]
+    fn process_names_may_hold_blanks() {
+        let record = Record {
+            time: 467_651,
+            kind: RequestKind::Write,
+            sector: 644_661_632,
+            sectors: 8,
+            stream: 0,
+            file: NO_FILE,
+        };
+        for process in ["kjournald", "my own process", "W 6 0"] {
+            let line = format!("467651 2522 {process} 644661632 8 W 6 0 98b9cb");
+            assert_eq!(Fiu::default().parse(line.as_bytes()), Ok(Parsed::Record(record)), "{line}");
+        }
+        assert!(Fiu::default().parse(b"467651 2522 kjournald 644661632 8 W 6 0").is_err());
+    }
+
+    #[test]
+    fn tar_noise_is_only_tolerated_in_a_tar() {
+        let mut tar = Fiu { in_tar: true };
+        assert!(matches!(tar.parse(b"x ustar\0\0\x00467651 2522 k 8 8 W 6 0 98b9cb"), Ok(Parsed::Record(_))));
+        assert_eq!(tar.parse(b"\0\0\0"), Ok(Parsed::Skip));
+        assert!(Fiu::default().parse(b"\0\0\x00467651 2522 k 8 8 W 6 0 98b9cb").is_err());
+    }
+}

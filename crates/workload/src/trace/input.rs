@@ -1,0 +1,100 @@
+//! From the bytes of a file to the bytes of a trace: gzip and zstd, told by magic numbers.
+//!
+//! Failures of the operating system and of the compressed data reach the reader through the same `io::Error`; those of
+//! the system are wrapped in [`SystemFailure`] below the decompressor so that they can be told apart above it.
+
+use std::fmt;
+use std::io::{self, Cursor, ErrorKind, Read};
+
+use palimpsest_flash::error::{Error, Result};
+
+/// What a trace is read through, and what to call it when its data turn out corrupt.
+pub struct Decompressed {
+    /// The trace's own bytes.
+    pub reader: Box<dyn Read + Send>,
+    /// `"gzip"`, `"zstd"` or `"plain"`.
+    pub compression: &'static str,
+}
+
+/// Looks at the first bytes of `input` and puts the right decompressor over it.
+pub fn decompress(input: Box<dyn Read + Send>, name: &str) -> Result<Decompressed> {
+    let mut input = SystemReader { input };
+    let mut magic = Vec::with_capacity(4);
+    // A four-byte read cannot be relied on to return four bytes.
+    input.by_ref().take(4).read_to_end(&mut magic).map_err(|failure| describe(&failure, name, "plain"))?;
+    let compression = match magic[..] {
+        [0x1f, 0x8b, ..] => "gzip",
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => "zstd",
+        _ => "plain",
+    };
+    let whole = Cursor::new(magic).chain(input);
+    let reader: Box<dyn Read + Send> = match compression {
+        "gzip" => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        "zstd" => {
+            Box::new(zstd::stream::read::Decoder::new(whole).map_err(|failure| describe(&failure, name, compression))?)
+        }
+        _ => Box::new(whole),
+    };
+    Ok(Decompressed { reader, compression })
+}
+
+/// The error for a failed read of the trace at `place`.
+pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
+    if let Some(SystemFailure(cause)) = failure.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return match cause.kind() {
+            ErrorKind::IsADirectory => Error::input(place, "this is a directory; expected a trace file"),
+            _ => Error::Io { place: place.to_string(), what: cause.to_string() },
+        };
+    }
+    let what = match failure.kind() {
+        ErrorKind::UnexpectedEof => {
+            format!("the {compression} data end early; expected a whole file (was it cut while downloading?)")
+        }
+        _ => format!("the {compression} data are corrupt ({failure}); expected an intact file"),
+    };
+    Error::input(place, what)
+}
+
+/// What kind of well-known non-trace a file is, by its first bytes.
+pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
+    let magics: [(&[u8], &str); 8] = [
+        (b"BZh", "bzip2 data (decompress it first)"),
+        (b"\xfd7zXZ\0", "xz data (decompress it first)"),
+        (b"PK\x03\x04", "a zip archive (unpack it first)"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive (unpack it first)"),
+        (
+            b"PAR1",
+            "a Parquet file, which is read from its end (give it as a file, neither piped nor compressed as a whole)",
+        ),
+        (b"\x07\x65\x61\x74", "binary blktrace data (decode it with blkparse first)"),
+        (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
+        (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
+    ];
+    let known = magics.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, kind)| kind);
+    let is_tar = bytes.get(257..262) == Some(b"ustar");
+    known.or(is_tar.then_some("a tar archive (unpack it first)"))
+}
+
+struct SystemReader {
+    input: Box<dyn Read + Send>,
+}
+
+impl Read for SystemReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.input.read(buffer).map_err(|cause| match cause.kind() {
+            ErrorKind::Interrupted => cause,
+            kind => io::Error::new(kind, SystemFailure(cause)),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct SystemFailure(io::Error);
+
+impl fmt::Display for SystemFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for SystemFailure {}

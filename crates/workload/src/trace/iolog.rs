@@ -1,0 +1,197 @@
+//! I/O logs of fio (<https://fio.readthedocs.io>, "Trace file format"), versions 2 and 3: what `write_iolog` writes.
+//!
+//! The first line tells the version. Version 2: `file action [offset bytes]`; version 3: `microseconds file action
+//! [offset bytes]`. Actions on files (add, open, close, unlink) are passed over; sync and datasync are flushes. In
+//! version 2 `wait` sets the time, in microseconds; a log without any `wait` near its start has no times at all and is
+//! replayed in a closed loop of depth 1, fio's default.
+//!
+//! File names hold no blanks. As in CSV a file becomes the stream by a hash of its name; files share one address space.
+//!
+//! Other than in fio: the offset of `wait` is taken as fio's manual has it (relative to the `wait` before), where fio's
+//! code compares milliseconds; files need not be added before they are used.
+
+use std::fmt::{self, Write};
+
+use super::columns::hash;
+use super::fields::{Fault, Fields, Parse};
+use super::head::Head;
+use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
+use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES};
+use palimpsest_flash::units::Nanos;
+
+const NANOS_PER_MICRO: u64 = 1000;
+
+/// Reads and prints a log.
+#[derive(Default)]
+pub struct Iolog {
+    version: Version,
+    /// By version 2's waits.
+    now: Nanos,
+    has_no_times: bool,
+    files: FileNames,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Version {
+    #[default]
+    Unknown,
+    Two,
+    Three,
+}
+
+impl LineFormat for Iolog {
+    const NAME: &'static str = "iolog";
+    const ALIASES: &'static [&'static str] = &["fio"];
+    const ABOUT: &'static str =
+        "fio iolog, version 2 or 3: a line `fio version N iolog`, then [microseconds] file action offset bytes";
+    const HOLDS: Holds =
+        Holds { time_grain: NANOS_PER_MICRO, streams: false, names: Names::WithoutBlanks, ..Holds::ALL };
+    const HEADER: &'static str = "fio version 3 iolog\n";
+
+    fn prepare(&mut self, head: &Head<'_>) {
+        let is_wait = |line: &[u8]| line.split(|&byte| byte == b' ').nth(1) == Some(b"wait");
+        let mut lines = head.lines().map(|(_, line)| line);
+        let is_second = lines.next().is_some_and(|line| line.trim_ascii() == b"fio version 2 iolog");
+        self.has_no_times = is_second && !lines.any(is_wait);
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        if self.has_no_times { Arrivals::Closed { depth: 1 } } else { Arrivals::Open }
+    }
+
+    fn names(&self) -> Option<&FileNames> {
+        Some(&self.files)
+    }
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        match self.version {
+            Version::Unknown => self.read_version(line),
+            Version::Two => self.action(self.now, Fields::blank(line)),
+            Version::Three => {
+                let mut fields = Fields::blank(line);
+                let micros = fields.number("time")?;
+                self.action(nanos(micros)?, fields)
+            }
+        }
+    }
+
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
+        let micros = request.arrival / NANOS_PER_MICRO;
+        let stream;
+        let file = match file {
+            Some(file) => file,
+            None => {
+                stream = format!("stream-{}", request.stream);
+                &stream
+            }
+        };
+        let known = self.files.len();
+        self.files.number(file.as_bytes());
+        if self.files.len() > known {
+            write!(out, "{micros} {file} add\n{micros} {file} open\n")?;
+        }
+        let action = match request.kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Trim => "trim",
+            RequestKind::Flush => "sync",
+        };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{micros} {file} {action} {offset} {bytes}")
+    }
+}
+
+impl Iolog {
+    fn read_version(&mut self, line: &[u8]) -> Parse<Parsed> {
+        self.version = match line.trim_ascii() {
+            b"fio version 2 iolog" => Version::Two,
+            b"fio version 3 iolog" => Version::Three,
+            other => return Err(Fault::column("version", "`fio version 2 iolog` or `fio version 3 iolog`", other)),
+        };
+        Ok(Parsed::Header)
+    }
+
+    #[inline]
+    fn action(&mut self, time: Nanos, mut fields: Fields<'_>) -> Parse<Parsed> {
+        let file = fields.text("file")?;
+        let action = fields.text("action")?;
+        let kind = match action {
+            b"read" => RequestKind::Read,
+            b"write" => RequestKind::Write,
+            b"trim" => RequestKind::Trim,
+            b"sync" | b"datasync" => RequestKind::Flush,
+            b"add" | b"open" | b"close" | b"unlink" => return Ok(Parsed::Skip),
+            b"wait" if self.version == Version::Two => {
+                let micros = fields.number("wait")?;
+                let now = nanos(micros)?.checked_add(self.now);
+                self.now = now.ok_or_else(|| Fault::new("the waits add up to 2^64 ns or more; expected less"))?;
+                return Ok(Parsed::Skip);
+            }
+            other => return Err(Fault::column("action", "read, write, trim, sync, add, open or close", other)),
+        };
+        let parsed = if kind == RequestKind::Flush {
+            Record::flush(time, 0)
+        } else {
+            Record::of_bytes(time, kind, fields.number("offset")?, fields.number("bytes")?, 0)?
+        };
+        Ok(parsed.of_file(self.files.number(file)).of_stream(hash(file)))
+    }
+}
+
+fn nanos(micros: u64) -> Parse<Nanos> {
+    let nanos = micros.checked_mul(NANOS_PER_MICRO);
+    nanos.ok_or_else(|| Fault::column("time", "a time below 2^64 ns", micros.to_string().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&str]) -> Vec<(Nanos, RequestKind, u64, u32, u32)> {
+        let mut log = Iolog::default();
+        let mut records = Vec::new();
+        for line in lines {
+            if let Parsed::Record(r) = log.parse(line.as_bytes()).unwrap() {
+                assert_eq!(Some(r.stream), log.files.name(r.file).map(|name| hash(name.as_bytes())));
+                records.push((r.time, r.kind, r.sector, r.sectors, r.file));
+            }
+        }
+        records
+    }
+
+    #[test]
+    fn version_three_has_microseconds() {
+        let lines =
+            ["fio version 3 iolog", "2 nvme add", "872 nvme open", "878 nvme write 512 16384", "891 b sync 0 0"];
+        assert_eq!(read(&lines), [(878_000, RequestKind::Write, 1, 32, 0), (891_000, RequestKind::Flush, 0, 0, 1)]);
+    }
+
+    #[test]
+    fn version_two_waits() {
+        let lines =
+            ["fio version 2 iolog", "a add", "a read 0 512", "a wait 250 0", "b trim 512 512", "a wait 250", "a close"];
+        assert_eq!(read(&lines), [(0, RequestKind::Read, 0, 1, 0), (250_000, RequestKind::Trim, 1, 1, 1)]);
+        let arrivals = |text: &'static str| {
+            let mut log = Iolog::default();
+            log.prepare(&Head { bytes: text.as_bytes(), whole: true });
+            log.arrivals()
+        };
+        assert_eq!(arrivals("fio version 2 iolog\na read 0 512\n"), Arrivals::Closed { depth: 1 });
+        assert_eq!(arrivals("fio version 2 iolog\na read 0 512\na wait 9 0\n"), Arrivals::Open);
+        assert_eq!(arrivals("fio version 3 iolog\n0 a read 0 512\n"), Arrivals::Open);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let what = |lines: [&str; 2]| {
+            let mut log = Iolog::default();
+            lines.map(|line| log.parse(line.as_bytes())).into_iter().find_map(|read| read.err()).unwrap().what
+        };
+        assert!(what(["fio version 4 iolog", ""]).contains("fio version 3 iolog"));
+        assert!(what(["fio version 3 iolog", "5 a wait 7 0"]).contains("action"));
+        assert!(what(["fio version 3 iolog", "x a read 0 512"]).contains("time"));
+        assert!(what(["fio version 2 iolog", "a read 0"]).contains("bytes"));
+        assert!(what(["fio version 3 iolog", "18446744073709551615 a read 0 512"]).contains("2^64 ns"));
+    }
+}

@@ -1,0 +1,283 @@
+//! What a line-oriented trace format is: the interface that each file of a format fills in, for reading and for writing.
+
+use std::fmt;
+
+use super::MAX_REQUEST_BYTES;
+use super::fields::{Fault, Parse};
+use super::head::Head;
+use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use palimpsest_flash::units::Nanos;
+
+/// First sector beyond every address that is believed: 2^63 bytes.
+const SECTOR_LIMIT: u64 = (1 << 63) / SECTOR_BYTES;
+
+/// A format whose records are lines. Reading a line must not panic on any bytes and takes time linear in its length.
+pub trait LineFormat: Default + Send + 'static {
+    /// What the user calls it.
+    const NAME: &'static str;
+    /// Other names the user may give.
+    const ALIASES: &'static [&'static str] = &[];
+    /// One line for listings.
+    const ABOUT: &'static str;
+
+    /// What its records can say.
+    const HOLDS: Holds;
+    /// Lines that stand before the first record.
+    const HEADER: &'static str = "";
+
+    /// Looks at the start of the file for whatever a single line cannot tell.
+    fn prepare(&mut self, _head: &Head<'_>) {}
+
+    /// From now on files have numbers and names, where the format has any and they cost something.
+    fn keep_names(&mut self) {}
+
+    /// The names of the files of the records so far.
+    fn names(&self) -> Option<&FileNames> {
+        None
+    }
+
+    /// How the trace wants to be replayed; known once [`prepare`](Self::prepare) was called.
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Open
+    }
+
+    /// Reads one line (never empty, without its end).
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed>;
+
+    /// Whether a line that parses is this format's own, where two formats share their lines.
+    fn could_be(_line: &[u8]) -> bool {
+        true
+    }
+
+    /// Whether a line that does not parse, before the first that does, belongs to a header.
+    fn is_header(&self, _line: &[u8]) -> bool {
+        false
+    }
+
+    /// Prints a request of what [`HOLDS`](Self::HOLDS) allows and the name of its file, without the last line end.
+    fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result;
+}
+
+/// What the records of a format can say; what they cannot is lost in writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holds {
+    /// Times are whole numbers of this.
+    pub time_grain: Nanos,
+    /// Sizes are whole numbers of so many sectors.
+    pub size_grain: u32,
+    /// What requests may do.
+    pub kinds: &'static [RequestKind],
+    /// Whether it says to which device or stream a request belongs, by number.
+    pub streams: bool,
+    /// Which names of files it has.
+    pub names: Names,
+}
+
+/// Which names of files a format has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// None.
+    None,
+    /// Those without blanks.
+    WithoutBlanks,
+    /// Those of one line, of requests other than flushes.
+    NotOfFlushes,
+    /// Those of one line.
+    Any,
+}
+
+impl Holds {
+    /// All that a request has.
+    pub const ALL: Holds = Holds {
+        time_grain: 1,
+        size_grain: 1,
+        kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush],
+        streams: true,
+        names: Names::Any,
+    };
+
+    /// Reads and writes without names.
+    pub const PLAIN: Holds =
+        Holds { kinds: &[RequestKind::Read, RequestKind::Write], names: Names::None, ..Holds::ALL };
+}
+
+/// Prints a time as seconds with nine decimals.
+pub struct Seconds(pub Nanos);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// Prints a time as milliseconds with six decimals.
+pub struct Millis(pub Nanos);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// The letter of a kind, as blktrace has it.
+pub fn letter(kind: RequestKind) -> char {
+    match kind {
+        RequestKind::Read => 'R',
+        RequestKind::Write => 'W',
+        RequestKind::Trim => 'D',
+        RequestKind::Flush => 'F',
+    }
+}
+
+/// What a line holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parsed {
+    /// A request.
+    Record(Record),
+    /// The names of the columns.
+    Header,
+    /// Something that is not a request and no mistake.
+    Skip,
+    /// The end of the requests; what follows is a summary.
+    End,
+}
+
+/// A request as the trace has it: a [`Request`](crate::request::Request) with the trace's own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Time by the trace's clock, in nanoseconds.
+    pub time: Nanos,
+    /// What it does.
+    pub kind: RequestKind,
+    /// First sector.
+    pub sector: u64,
+    /// How many sectors; 0 for a flush only.
+    pub sectors: u32,
+    /// Device, disk, volume, file or stream.
+    pub stream: u32,
+    /// Number of the file among the format's names, or [`NO_FILE`].
+    pub file: u32,
+}
+
+impl Parsed {
+    /// The same for a record of the file `file`.
+    #[inline]
+    pub fn of_file(self, file: u32) -> Parsed {
+        match self {
+            Parsed::Record(record) => Parsed::Record(Record { file, ..record }),
+            other => other,
+        }
+    }
+
+    /// The same for a record of the stream `stream`.
+    #[inline]
+    pub fn of_stream(self, stream: u32) -> Parsed {
+        match self {
+            Parsed::Record(record) => Parsed::Record(Record { stream, ..record }),
+            other => other,
+        }
+    }
+}
+
+impl Record {
+    /// A flush.
+    pub fn flush(time: Nanos, stream: u32) -> Parsed {
+        Parsed::Record(Record { time, kind: RequestKind::Flush, sector: 0, sectors: 0, stream, file: NO_FILE })
+    }
+
+    /// A request for whole sectors.
+    #[inline]
+    pub fn of_sectors(time: Nanos, kind: RequestKind, sector: u64, sectors: u64, stream: u64) -> Parse<Parsed> {
+        if sectors == 0 || sectors > most_sectors(kind) {
+            return Err(wrong_size(sectors, "sectors", most_sectors(kind)));
+        }
+        if sector > SECTOR_LIMIT - sectors {
+            return Err(Fault::new(format!("address: expected it below 2^63 bytes, found sector {sector}")));
+        }
+        let Ok(stream) = u32::try_from(stream) else {
+            return Err(Fault::new(format!("device or stream: expected a number below 2^32, found {stream}")));
+        };
+        Ok(Parsed::Record(Record { time, kind, sector, sectors: sectors as u32, stream, file: NO_FILE }))
+    }
+
+    /// A request for bytes: the sectors it touches.
+    #[inline]
+    pub fn of_bytes(time: Nanos, kind: RequestKind, offset: u64, bytes: u64, stream: u64) -> Parse<Parsed> {
+        let most = most_sectors(kind);
+        if bytes == 0 || bytes > most * SECTOR_BYTES {
+            return Err(wrong_size(bytes, "bytes", most * SECTOR_BYTES));
+        }
+        if offset > (1 << 63) - bytes {
+            return Err(Fault::new(format!("address: expected it below 2^63 bytes, found byte {offset}")));
+        }
+        let sector = offset / SECTOR_BYTES;
+        let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
+        // At the limit, widening to whole sectors may add one too many.
+        Record::of_sectors(time, kind, sector, sectors.min(most), stream)
+    }
+}
+
+#[inline]
+fn most_sectors(kind: RequestKind) -> u64 {
+    match kind {
+        RequestKind::Trim => u64::from(u32::MAX),
+        _ => MAX_REQUEST_BYTES / SECTOR_BYTES,
+    }
+}
+
+#[cold]
+fn wrong_size(found: u64, unit: &str, most: u64) -> Fault {
+    Fault::new(format!("size: expected 1 to {most} {unit}, found {found}"))
+}
+
+/// The kind that traces write as 1 for read and 0 for write.
+#[inline]
+pub fn kind_of_read_flag(flag: u64, column: &str) -> Parse<RequestKind> {
+    match flag {
+        0 => Ok(RequestKind::Write),
+        1 => Ok(RequestKind::Read),
+        _ => Err(Fault::column(column, "0 (write) or 1 (read)", flag.to_string().as_bytes())),
+    }
+}
+
+/// The kind that traces write as one letter, of either case.
+#[inline]
+pub fn kind_of_letter(text: &[u8], column: &str) -> Parse<RequestKind> {
+    match text.trim_ascii() {
+        b"R" | b"r" => Ok(RequestKind::Read),
+        b"W" | b"w" => Ok(RequestKind::Write),
+        other => Err(Fault::column(column, "R or W", other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(offset: u64, bytes: u64) -> Option<(u64, u32)> {
+        match Record::of_bytes(0, RequestKind::Read, offset, bytes, 0) {
+            Ok(Parsed::Record(record)) => Some((record.sector, record.sectors)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn bytes_widen_to_the_sectors_they_touch() {
+        assert_eq!(extent(0, 1), Some((0, 1)));
+        assert_eq!(extent(511, 2), Some((0, 2)));
+        assert_eq!(extent(1024, 512), Some((2, 1)));
+        assert_eq!(extent(0, 0), None);
+        assert_eq!(extent(0, MAX_REQUEST_BYTES + 1), None);
+        assert_eq!(extent(u64::MAX, 1), None);
+        assert_eq!(extent((1 << 63) - 512, 512), Some((SECTOR_LIMIT - 1, 1)));
+        assert_eq!(extent((1 << 63) - 512, 513), None);
+    }
+
+    #[test]
+    fn sectors_are_bounded() {
+        let read = |sector, sectors, stream| Record::of_sectors(0, RequestKind::Read, sector, sectors, stream).is_ok();
+        assert!(read(0, 1, 0) && read(SECTOR_LIMIT - 1, 1, u64::from(u32::MAX)));
+        assert!(!read(0, 0, 0) && !read(SECTOR_LIMIT, 1, 0) && !read(0, u64::MAX, 0) && !read(u64::MAX, 1, 0));
+        assert!(!read(0, 1, 1 << 32));
+    }
+}

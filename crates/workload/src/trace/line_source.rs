@@ -1,0 +1,180 @@
+//! The source of requests over any line format: order of time, tolerance of bad lines, places of errors.
+
+use super::fields::{Fault, quoted};
+use super::line_format::{LineFormat, Parsed, Record};
+use super::lines::{MAX_LINE_BYTES, Step};
+use super::{Opened, TOLERATED_DISORDER};
+use crate::request::{Arrivals, FileNames, Request, Source};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::Nanos;
+
+/// Opens a trace of the format `F`.
+pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
+    let mut source = LineSource::<F> {
+        opened,
+        format: F::default(),
+        clock: Clock::default(),
+        requests: 0,
+        skipped: 0,
+        finished: false,
+    };
+    source.format.prepare(&source.opened.lines.read_head());
+    if source.opened.file_names {
+        source.format.keep_names();
+    }
+    Ok(Box::new(source))
+}
+
+struct LineSource<F> {
+    opened: Opened,
+    format: F,
+    clock: Clock,
+    requests: u64,
+    skipped: u64,
+    finished: bool,
+}
+
+impl<F: LineFormat> Source for LineSource<F> {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        while !self.finished {
+            let step = self.opened.lines.advance()?;
+            let fault = match step {
+                Step::Line { .. } => match self.read_line() {
+                    Ok(Some(request)) => return Ok(Some(request)),
+                    Ok(None) => continue,
+                    Err(fault) => fault,
+                },
+                Step::TooLong => Fault::new(format!("the line is longer than {MAX_LINE_BYTES} bytes")),
+                Step::End => {
+                    self.finished = true;
+                    continue;
+                }
+            };
+            self.bad_line(&fault, step)?;
+        }
+        if self.requests == 0 {
+            return Err(self.no_requests());
+        }
+        Ok(None)
+    }
+
+    fn place(&self) -> String {
+        self.opened.lines.place()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        self.format.arrivals()
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        Some(F::NAME)
+    }
+
+    fn file_names(&self) -> Option<&FileNames> {
+        self.format.names()
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl<F: LineFormat> LineSource<F> {
+    /// The request of the line last reached, if it holds one.
+    #[inline]
+    fn read_line(&mut self) -> std::result::Result<Option<Request>, Fault> {
+        let line = self.opened.lines.line();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        match self.format.parse(line)? {
+            Parsed::Record(record) => {
+                let request = self.clock.place(record)?;
+                self.requests += 1;
+                Ok(Some(request))
+            }
+            Parsed::Header | Parsed::Skip => Ok(None),
+            Parsed::End => {
+                self.finished = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Passes over a bad line or fails, as the user wishes.
+    #[cold]
+    fn bad_line(&mut self, fault: &Fault, step: Step) -> Result<()> {
+        let line = if step == Step::TooLong { &[][..] } else { self.opened.lines.line() };
+        let is_blank = step != Step::TooLong && line.trim_ascii().is_empty();
+        if is_blank || (self.requests == 0 && self.format.is_header(line)) {
+            return Ok(());
+        }
+        if self.opened.skip_bad {
+            self.skipped += 1;
+            return Ok(());
+        }
+        let cut = match step {
+            Step::Line { unterminated: true } => "; the file ends in this line, which may have been cut",
+            _ => "",
+        };
+        let reading = match self.opened.recognised_from {
+            Some(line) => format!("recognised as {} by line {line}", F::NAME),
+            None => format!("read as {}", F::NAME),
+        };
+        let shown = if step == Step::TooLong { String::new() } else { format!(" in {}", quoted(line)) };
+        let what = format!("{}{shown}{cut}; the file is {reading}, {}", fault.what, F::ABOUT);
+        Err(Error::input(self.place(), what))
+    }
+
+    #[cold]
+    fn no_requests(&self) -> Error {
+        let skipped = match self.skipped {
+            0 => String::new(),
+            lines => format!(" after skipping {lines} malformed lines"),
+        };
+        let what = format!("the file holds no request{skipped}; expected {}", F::ABOUT);
+        Error::input(self.opened.lines.name(), what)
+    }
+}
+
+/// Turns times of the trace's clock to arrivals that count from the first request and never decrease.
+#[derive(Debug, Default)]
+pub struct Clock {
+    first: Option<Nanos>,
+    latest: Nanos,
+}
+
+impl Clock {
+    #[inline]
+    /// The request that a record is.
+    pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
+        let first = match self.first {
+            Some(first) => first,
+            None => {
+                self.latest = record.time;
+                *self.first.insert(record.time)
+            }
+        };
+        if record.time < self.latest {
+            let back = self.latest - record.time;
+            if back > TOLERATED_DISORDER {
+                return Err(goes_back(back));
+            }
+        } else {
+            self.latest = record.time;
+        }
+        let Record { kind, sector, sectors, stream, file, .. } = record;
+        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream, file })
+    }
+}
+
+#[cold]
+fn goes_back(back: Nanos) -> Fault {
+    let seconds = |time: Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+    let what = format!(
+        "time goes back by {} s from the latest request before; expected lines in order of time (to within {} s)",
+        seconds(back),
+        TOLERATED_DISORDER / 1_000_000_000
+    );
+    Fault::new(what)
+}

@@ -1,0 +1,60 @@
+//! ASCII traces of MQSim (Tavakkol et al., FAST 2018) and SSDSim (Hu et al., ICS 2011): `ns device sector sectors op`,
+//! op 1 for reads, 0 for writes.
+//!
+//! DiskSim's traces have the same columns with times in milliseconds. The two are told apart by the times: whole
+//! numbers throughout the head of the file mean nanoseconds, a decimal point in any of them means DiskSim. The device
+//! becomes the stream.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fields, Parse};
+use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_read_flag};
+use crate::request::{Request, RequestKind};
+
+#[derive(Default)]
+pub struct MqSim;
+
+impl LineFormat for MqSim {
+    const NAME: &'static str = "mqsim";
+    const ALIASES: &'static [&'static str] = &["ssdsim"];
+    const ABOUT: &'static str = "MQSim and SSDSim ASCII: ns device sector sectors 1 (read) or 0 (write)";
+    const HOLDS: Holds = Holds::PLAIN;
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::blank(line);
+        let time = fields.number("time")?;
+        let device = fields.number("device")?;
+        let sector = fields.number("sector")?;
+        let sectors = fields.number("sectors")?;
+        let kind = kind_of_read_flag(fields.number("op")?, "op")?;
+        fields.end("5 columns")?;
+        Record::of_sectors(time, kind, sector, sectors, device)
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let Request { arrival, sector, sectors, stream, .. } = request;
+        write!(out, "{arrival} {stream} {sector} {sectors} {}", u8::from(request.kind == RequestKind::Read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::NO_FILE;
+
+    #[test]
+    fn whole_nanoseconds_only() {
+        let record = Record {
+            time: 938_513_000,
+            kind: RequestKind::Write,
+            sector: 264_719_034,
+            sectors: 16,
+            stream: 4,
+            file: NO_FILE,
+        };
+        assert_eq!(MqSim.parse(b"938513000 4 264719034 16 0"), Ok(Parsed::Record(record)));
+        assert!(MqSim.parse(b"5265.313 0 6357144 8 0").is_err());
+        assert!(MqSim.parse(b"1 0 0 8 2").unwrap_err().what.contains("op"));
+    }
+}

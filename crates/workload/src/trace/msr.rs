@@ -1,0 +1,85 @@
+//! MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008), as SNIA IOTTA has them:
+//! `timestamp,host,disk,Read|Write,offset,bytes,response`, times in Windows FILETIME (100 ns since 1601).
+//!
+//! The disk number becomes the stream. Host name and response time are ignored, but must be there.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Fields, Parse};
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::request::{Request, RequestKind, SECTOR_BYTES};
+
+#[derive(Default)]
+pub struct Msr;
+
+impl LineFormat for Msr {
+    const NAME: &'static str = "msr";
+    const ABOUT: &'static str = "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,byte offset,bytes,response time";
+    const HOLDS: Holds = Holds { time_grain: 100, ..Holds::PLAIN };
+    const HEADER: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::separated(line, b',');
+        let ticks = match fields.number("timestamp") {
+            Ok(ticks) => ticks,
+            Err(_) if line.starts_with(b"Timestamp,Hostname,") => return Ok(Parsed::Header),
+            Err(fault) => return Err(fault),
+        };
+        fields.text("host")?;
+        let disk = fields.number("disk")?;
+        let kind = match fields.text("type")? {
+            b"Read" => RequestKind::Read,
+            b"Write" => RequestKind::Write,
+            other => kind_of_any_case(other)?,
+        };
+        let offset = fields.number("offset")?;
+        let bytes = fields.number("size")?;
+        fields.number("response time")?;
+        fields.end("7 columns")?;
+        let Some(time) = ticks.checked_mul(100) else {
+            return Err(Fault::column("timestamp", "FILETIME before the year 2185", ticks.to_string().as_bytes()));
+        };
+        Record::of_bytes(time, kind, offset, bytes, disk)
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let kind = if request.kind == RequestKind::Read { "Read" } else { "Write" };
+        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.stream)
+    }
+}
+
+#[cold]
+fn kind_of_any_case(text: &[u8]) -> Parse<RequestKind> {
+    match text.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"read" => Ok(RequestKind::Read),
+        b"write" => Ok(RequestKind::Write),
+        _ => Err(Fault::column("type", "Read or Write", text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_hm_0_and_its_header() {
+        let parsed = Msr.parse(b"128166385295514663,hm,3,Write,9056014336,2048,2833").unwrap();
+        let Parsed::Record(record) = parsed else { panic!("{parsed:?}") };
+        assert_eq!(record.time, 12_816_638_529_551_466_300);
+        assert_eq!((record.kind, record.sector, record.sectors, record.stream), (RequestKind::Write, 17_687_528, 4, 3));
+        let header = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+        assert_eq!(Msr.parse(header), Ok(Parsed::Header));
+    }
+
+    #[test]
+    fn faults_name_the_column() {
+        let what = |line: &str| Msr.parse(line.as_bytes()).unwrap_err().what;
+        assert!(what("1,h,0,Wrote,0,512,1").contains("type: expected Read or Write"));
+        assert!(what("1,h,0,Write,0,5").contains("before column response time"));
+        assert!(what("1,h,0,Write,-1,512,1").contains("column offset"));
+        assert!(what("1,h,0,Write,0,512,1,9").contains("7 columns"));
+        assert!(what("999999999999999999,h,0,Write,0,512,1").contains("2185"));
+    }
+}

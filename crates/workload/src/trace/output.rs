@@ -1,0 +1,267 @@
+//! Traces as output: printing requests in any format, and what is lost where a format cannot say it.
+//!
+//! A request that does what the format has no word for is left out; times are rounded down and sizes up to what it can
+//! say; streams and names that it has no place for are dropped. [`Losses`] counts all that. Nothing else changes: a
+//! trace that is written and read again gives the same requests.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::line_format::{Holds, LineFormat, Names};
+use super::{Format, format_names};
+use crate::request::{Request, RequestKind};
+use palimpsest_flash::error::{Error, Result};
+
+/// How the bytes of a trace are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// zstd.
+    Zstd,
+}
+
+/// Format and compression of a trace that is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its format.
+    pub format: &'static Format,
+    /// Its compression.
+    pub compression: Compression,
+}
+
+/// What a target could not say, in requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Trims left out.
+    pub trims: u64,
+    /// Flushes left out.
+    pub flushes: u64,
+    /// Arrival times rounded down.
+    pub times: u64,
+    /// Sizes rounded up.
+    pub sizes: u64,
+    /// Requests of a stream other than 0 whose stream was dropped.
+    pub streams: u64,
+    /// Requests whose file name was dropped.
+    pub names: u64,
+    /// Requests whose file name was changed.
+    pub changed_names: u64,
+}
+
+/// What a format is written through.
+pub(super) trait Sink: Send {
+    /// Takes a request of what the format holds.
+    fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()>;
+    /// Writes what is still held back.
+    fn close(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A trace being written.
+pub struct Recorder {
+    holds: Holds,
+    sink: Box<dyn Sink>,
+    losses: Losses,
+    written: u64,
+    name: String,
+}
+
+impl Target {
+    /// The target that the name of a file stands for: compression by `.gz` and `.zst`, format by the ending before it.
+    /// `format` overrides the latter.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when no format, or an unknown one, is named.
+    pub fn of_name(name: &str, format: Option<&str>) -> Result<Target> {
+        let lower = name.to_ascii_lowercase();
+        let (stem, compression) = match (lower.strip_suffix(".gz"), lower.strip_suffix(".zst")) {
+            (Some(stem), _) => (stem, Compression::Gzip),
+            (_, Some(stem)) => (stem, Compression::Zstd),
+            _ => (lower.as_str(), Compression::Plain),
+        };
+        let format = match format {
+            Some(format) => super::find_forced(format)?,
+            None => {
+                let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
+                Format::of_ending(ending).ok_or_else(|| {
+                    let what = format!(
+                        "the ending {ending:?} stands for no format; expected --format, or the name of one as the ending: {}",
+                        format_names()
+                    );
+                    Error::input(name, what)
+                })?
+            }
+        };
+        if compression != Compression::Plain && !format.is_text() {
+            let what = format!("{} files are compressed within; expected a name without .gz and .zst", format.name);
+            return Err(Error::input(name, what));
+        }
+        Ok(Target { format, compression })
+    }
+}
+
+impl Recorder {
+    /// A trace of the form `target` into `output`, called `name` in messages. The caller opens the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when nothing can be written.
+    pub fn new(target: Target, output: Box<dyn Write + Send>, name: &str) -> Result<Recorder> {
+        let failed = |failure: io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
+        let output = Compressed::new(output, target.compression).map_err(failed)?;
+        let (holds, create) = target.format.output();
+        let sink = create(output).map_err(failed)?;
+        Ok(Recorder { holds, sink, losses: Losses::default(), written: 0, name: name.to_string() })
+    }
+
+    /// Writes a request that belongs to the file called `file`, as far as the format can say it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when writing fails.
+    pub fn add(&mut self, mut request: Request, file: Option<&str>) -> Result<()> {
+        let Holds { time_grain, size_grain, kinds, streams, names } = self.holds;
+        let losses = &mut self.losses;
+        if !kinds.contains(&request.kind) {
+            match request.kind {
+                RequestKind::Trim => losses.trims += 1,
+                _ => losses.flushes += 1,
+            }
+            return Ok(());
+        }
+        losses.times += u64::from(!request.arrival.is_multiple_of(time_grain));
+        request.arrival -= request.arrival % time_grain;
+        losses.sizes += u64::from(!request.sectors.is_multiple_of(size_grain));
+        request.sectors = request.sectors.next_multiple_of(size_grain);
+        if !streams {
+            losses.streams += u64::from(request.stream != 0);
+        }
+        let changed;
+        let file = match (file, names) {
+            (None, _) => None,
+            (Some(_), names) if !has_name(names, request.kind) => {
+                losses.names += 1;
+                None
+            }
+            (Some(file), names) => {
+                changed = sayable(file, names);
+                losses.changed_names += u64::from(changed.is_some());
+                changed.as_deref().or(Some(file))
+            }
+        };
+        self.written += 1;
+        self.sink.put(&request, file).map_err(|failure| self.failed(&failure))
+    }
+
+    /// Ends the trace; how many requests it has, and what was lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when writing fails.
+    pub fn finish(self) -> Result<(u64, Losses)> {
+        let Recorder { sink, losses, written, name, .. } = self;
+        sink.close().map_err(|failure| Error::Io { place: name, what: failure.to_string() })?;
+        Ok((written, losses))
+    }
+
+    #[cold]
+    fn failed(&self, failure: &io::Error) -> Error {
+        Error::Io { place: self.name.clone(), what: failure.to_string() }
+    }
+}
+
+/// Whether a format with `names` has names of requests that do `kind`.
+pub(super) fn has_name(names: Names, kind: RequestKind) -> bool {
+    match names {
+        Names::None => false,
+        Names::NotOfFlushes => kind != RequestKind::Flush,
+        Names::WithoutBlanks | Names::Any => true,
+    }
+}
+
+/// The name as a format with `names` can say it, where that is another.
+fn sayable(file: &str, names: Names) -> Option<String> {
+    let cannot = |c: char| c.is_control() || (names == Names::WithoutBlanks && c.is_whitespace());
+    file.contains(cannot).then(|| file.replace(cannot, "_"))
+}
+
+/// The sink of a format of lines.
+pub(super) struct LineSink<F> {
+    format: F,
+    output: Compressed,
+    line: String,
+}
+
+impl<F: LineFormat> LineSink<F> {
+    /// Begins a trace.
+    pub(super) fn create(mut output: Compressed) -> io::Result<Box<dyn Sink>> {
+        output.write_all(F::HEADER.as_bytes())?;
+        Ok(Box::new(LineSink { format: F::default(), output, line: String::new() }))
+    }
+}
+
+impl<F: LineFormat> Sink for LineSink<F> {
+    fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()> {
+        self.line.clear();
+        self.format.print(request, file, &mut self.line).expect("memory takes all");
+        self.line.push('\n');
+        self.output.write_all(self.line.as_bytes())
+    }
+
+    fn close(self: Box<Self>) -> io::Result<()> {
+        self.output.finish()
+    }
+}
+
+/// A compressor over the bytes of a trace.
+pub(super) enum Compressed {
+    /// None.
+    Plain(io::BufWriter<Box<dyn Write + Send>>),
+    /// gzip.
+    Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
+    /// zstd.
+    Zstd(io::BufWriter<zstd::stream::write::Encoder<'static, Box<dyn Write + Send>>>),
+}
+
+impl Compressed {
+    fn new(output: Box<dyn Write + Send>, compression: Compression) -> io::Result<Compressed> {
+        const ZSTD_LEVEL: i32 = 3;
+        Ok(match compression {
+            Compression::Plain => Compressed::Plain(io::BufWriter::with_capacity(1 << 18, output)),
+            Compression::Gzip => {
+                Compressed::Gzip(flate2::write::GzEncoder::new(output, flate2::Compression::default()))
+            }
+            Compression::Zstd => {
+                Compressed::Zstd(io::BufWriter::new(zstd::stream::write::Encoder::new(output, ZSTD_LEVEL)?))
+            }
+        })
+    }
+
+    /// Writes what is held back, and the end that the compression has.
+    pub(super) fn finish(self) -> io::Result<()> {
+        let mut output = match self {
+            Compressed::Plain(plain) => plain.into_inner().map_err(io::IntoInnerError::into_error)?,
+            Compressed::Gzip(gzip) => gzip.finish()?,
+            Compressed::Zstd(zstd) => zstd.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?,
+        };
+        output.flush()
+    }
+}
+
+impl Write for Compressed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Compressed::Plain(plain) => plain.write(bytes),
+            Compressed::Gzip(gzip) => gzip.write(bytes),
+            Compressed::Zstd(zstd) => zstd.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Compressed::Plain(plain) => plain.flush(),
+            Compressed::Gzip(gzip) => gzip.flush(),
+            Compressed::Zstd(zstd) => zstd.flush(),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Parquet with the columns of the [CSV format](super::columns): `time_ns`, `op`, `offset_bytes`, `size_bytes`, and
+//! `file` and `stream` if there.
+//!
+//! Columns may stand in any order, numbers be of 32 or 64 bits; others are ignored. Rows are read in batches of
+//! [`BATCH_ROWS`], page by page of the file, so that memory does not grow with it. A file is read from its end: it has to
+//! be one that can be read at any place, not a pipe, and is compressed within. Rows count from 1 in messages.
+//!
+//! As in CSV, `stream` goes before `file`, whose hash is the stream where there is no other.
+
+mod write;
+
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+
+use super::columns::{NAMES, REQUIRED, hash, kind_of_word};
+use super::fields::{Fault, Parse};
+use super::line_format::{Holds, Parsed, Record};
+use super::line_source::Clock;
+use super::{Format, ReadSeek, TraceOptions};
+use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, Source};
+use palimpsest_flash::error::{Error, Result};
+
+pub(super) use write::create;
+
+/// What a Parquet file begins with.
+pub const MAGIC: &[u8] = b"PAR1";
+
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "parquet",
+    aliases: &[],
+    about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream]",
+    recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
+    open: |opened| {
+        let what = "a Parquet file is read from its end; expected a file rather than a pipe, not compressed as a whole";
+        Err(Error::input(opened.lines.name(), what))
+    },
+    holds: Holds::ALL,
+    create,
+};
+
+/// Whether a file is Parquet by its first bytes, and not meant to be read as another format.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Input`] when it is meant and is not Parquet.
+pub fn is_meant(input: &mut dyn ReadSeek, name: &str, options: &TraceOptions) -> Result<bool> {
+    let mut magic = Vec::new();
+    let failed = |failure: std::io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
+    input.seek(SeekFrom::Start(0)).map_err(failed)?;
+    input.take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(failed)?;
+    let forced = options.format.as_deref();
+    if forced == Some(FORMAT.name) && magic != MAGIC {
+        return Err(Error::input(name, "the file does not begin as Parquet does; expected an intact Parquet file"));
+    }
+    Ok(magic == MAGIC && forced.is_none_or(|format| format == FORMAT.name))
+}
+
+/// Opens a trace.
+///
+/// # Errors
+/// [`Error::Input`] when the file is damaged or lacks a column.
+pub fn open(input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    let damaged = |error: ParquetError| damaged(name, &error);
+    let chunks = Chunks::new(input).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(chunks)).map_err(damaged)?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let position = |name: &str| (0..schema.num_columns()).find(|&at| schema.column(at).path().string() == name);
+    let columns = NAMES.map(position);
+    if let Some(missing) = (0..REQUIRED).find(|&role| columns[role].is_none()) {
+        let found: Vec<String> =
+            (0..schema.num_columns().min(16)).map(|at| schema.column(at).path().string()).collect();
+        let what = format!(
+            "there is no column {}; expected {} and {}, found {}",
+            NAMES[missing],
+            NAMES[..3].join(", "),
+            NAMES[3],
+            found.join(", ")
+        );
+        return Err(Error::input(name, what));
+    }
+    Ok(Box::new(ParquetSource {
+        name: name.to_string(),
+        reader,
+        columns,
+        group: 0,
+        readers: None,
+        batch: Batch::default(),
+        at: 0,
+        row: 0,
+        clock: Clock::default(),
+        requests: 0,
+        skip_bad: options.skip_bad,
+        skipped: 0,
+        names: options.file_names.then(FileNames::default),
+    }))
+}
+
+struct ParquetSource {
+    name: String,
+    reader: SerializedFileReader<Chunks>,
+    /// Where each of [`NAMES`] stands.
+    columns: [Option<usize>; NAMES.len()],
+    /// The row group that is read next.
+    group: usize,
+    readers: Option<[Option<ColumnReader>; NAMES.len()]>,
+    batch: Batch,
+    /// Rows of the batch that are used.
+    at: usize,
+    row: u64,
+    clock: Clock,
+    requests: u64,
+    skip_bad: bool,
+    skipped: u64,
+    names: Option<FileNames>,
+}
+
+/// Values of some rows; none where the file has nulls or no such column.
+#[derive(Default)]
+struct Batch {
+    rows: usize,
+    numbers: [Vec<Option<u64>>; NAMES.len()],
+    texts: [Vec<Option<ByteArray>>; NAMES.len()],
+}
+
+impl Source for ParquetSource {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        loop {
+            if self.at == self.batch.rows && !self.next_batch()? {
+                break;
+            }
+            let read = self.record().and_then(|record| self.clock.place(record));
+            self.at += 1;
+            self.row += 1;
+            match read {
+                Ok(request) => {
+                    self.requests += 1;
+                    return Ok(Some(request));
+                }
+                Err(_) if self.skip_bad => self.skipped += 1,
+                Err(fault) => return Err(Error::input(self.place(), fault.what)),
+            }
+        }
+        if self.requests == 0 {
+            return Err(Error::input(&self.name, "the file holds no request; expected a row at least"));
+        }
+        Ok(None)
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.name, self.row.max(1))
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Open
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        let rows = u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()?;
+        (self.skipped == 0).then_some(rows)
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        Some(FORMAT.name)
+    }
+
+    fn file_names(&self) -> Option<&FileNames> {
+        self.names.as_ref()
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl ParquetSource {
+    /// Decodes more rows; whether there were any.
+    fn next_batch(&mut self) -> Result<bool> {
+        loop {
+            if self.readers.is_none() {
+                if self.group == self.reader.num_row_groups() {
+                    self.batch.rows = 0;
+                    self.at = 0;
+                    return Ok(false);
+                }
+                self.readers = Some(self.open_group().map_err(|error| damaged(&self.name, &error))?);
+                self.group += 1;
+            }
+            let readers = self.readers.as_mut().expect("just opened");
+            let filled = self.batch.fill(readers);
+            filled.map_err(|what| Error::input(format!("{}:{}", self.name, self.row + 1), what))?;
+            self.at = 0;
+            if self.batch.rows > 0 {
+                return Ok(true);
+            }
+            self.readers = None;
+        }
+    }
+
+    fn open_group(&self) -> std::result::Result<[Option<ColumnReader>; NAMES.len()], ParquetError> {
+        let group = self.reader.get_row_group(self.group)?;
+        let mut readers = [const { None }; NAMES.len()];
+        for (reader, column) in readers.iter_mut().zip(self.columns) {
+            let Some(column) = column else { continue };
+            let chunk = group.metadata().column(column);
+            let places =
+                [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0), chunk.compressed_size()];
+            if places.iter().any(|&place| place < 0) {
+                return Err(ParquetError::General("a column lies before the start of the file".into()));
+            }
+            *reader = Some(guarded(|| group.get_column_reader(column))?);
+        }
+        Ok(readers)
+    }
+
+    /// The record of the row next in the batch.
+    fn record(&mut self) -> Parse<Record> {
+        let (batch, at) = (&self.batch, self.at);
+        let number = |role: usize| {
+            let value = batch.numbers[role].get(at).copied().flatten();
+            value.ok_or_else(|| Fault::new(format!("column {}: expected a number that is not negative", NAMES[role])))
+        };
+        let text = |role: usize| batch.texts[role].get(at).and_then(|text| text.as_ref()).map(ByteArray::data);
+        let op = text(1).ok_or_else(|| Fault::new("column op: expected read, write, trim or flush, found nothing"))?;
+        let (time, kind) = (number(0)?, kind_of_word(op)?);
+        let file = text(4).filter(|file| !file.is_empty());
+        let stream = match (batch.numbers[5].get(at).copied().flatten(), file) {
+            (Some(stream), _) => {
+                u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32"))?
+            }
+            (None, Some(file)) => hash(file),
+            (None, None) => 0,
+        };
+        let parsed = match kind {
+            RequestKind::Flush => Record::flush(time, stream),
+            _ => Record::of_bytes(time, kind, number(2)?, number(3)?, u64::from(stream))?,
+        };
+        let Parsed::Record(record) = parsed else { unreachable!("a record was made") };
+        let file = match (&mut self.names, file) {
+            (Some(names), Some(file)) => names.number(file),
+            _ => NO_FILE,
+        };
+        Ok(Record { file, ..record })
+    }
+}
+
+impl Batch {
+    /// Decodes the next rows of each column.
+    fn fill(&mut self, readers: &mut [Option<ColumnReader>; NAMES.len()]) -> std::result::Result<(), String> {
+        let mut rows = None;
+        for (role, reader) in readers.iter_mut().enumerate() {
+            let Some(reader) = reader else { continue };
+            let is_text = role == 1 || role == 4;
+            let read = match reader {
+                ColumnReader::Int32ColumnReader(reader) if !is_text => {
+                    decode(reader, &mut self.numbers[role], |value| u64::try_from(value).ok())
+                }
+                ColumnReader::Int64ColumnReader(reader) if !is_text => {
+                    decode(reader, &mut self.numbers[role], |value| u64::try_from(value).ok())
+                }
+                ColumnReader::ByteArrayColumnReader(reader) if is_text => {
+                    decode::<ByteArrayType, _>(reader, &mut self.texts[role], Some)
+                }
+                _ => {
+                    let kind = if is_text { "text" } else { "whole numbers of 32 or 64 bits" };
+                    return Err(format!("column {}: expected {kind}, found another type", NAMES[role]));
+                }
+            };
+            let read =
+                read.map_err(|error| format!("the file is damaged ({error}); expected an intact Parquet file"))?;
+            if *rows.get_or_insert(read) != read {
+                return Err(
+                    "the file is damaged (its columns differ in length); expected an intact Parquet file".into()
+                );
+            }
+        }
+        self.rows = rows.unwrap_or(0);
+        Ok(())
+    }
+}
+
+/// Up to [`BATCH_ROWS`] values of a column, nulls among them; how many.
+fn decode<T: DataType, V>(
+    reader: &mut ColumnReaderImpl<T>,
+    into: &mut Vec<Option<V>>,
+    convert: impl Fn(T::T) -> Option<V>,
+) -> std::result::Result<usize, ParquetError> {
+    into.clear();
+    while into.len() < BATCH_ROWS {
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        let wanted = BATCH_ROWS - into.len();
+        let (records, count, _) = guarded(|| reader.read_records(wanted, Some(&mut levels), None, &mut values))?;
+        if records == 0 {
+            break;
+        }
+        let mut values = values.into_iter();
+        if count == records {
+            into.extend(values.map(&convert));
+        } else {
+            // One level is a value, none a null; lists have more, and are no column of a trace.
+            into.extend(levels.iter().map(|&level| if level > 0 { values.next().and_then(&convert) } else { None }));
+        }
+    }
+    Ok(into.len())
+}
+
+/// The library has assertions about what a file says of itself: of a damaged one they are errors too.
+fn guarded<T>(work: impl FnOnce() -> std::result::Result<T, ParquetError>) -> std::result::Result<T, ParquetError> {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err(ParquetError::General("what it says of itself is contradictory".into())))
+}
+
+fn damaged(name: &str, error: &ParquetError) -> Error {
+    let what = error.to_string().replace('\n', " ");
+    Error::input(name, format!("the file is damaged ({what}); expected an intact Parquet file"))
+}
+
+/// Any place of a file, for the Parquet library.
+struct Chunks {
+    input: Arc<Mutex<Box<dyn ReadSeek>>>,
+    bytes: u64,
+}
+
+impl Chunks {
+    fn new(mut input: Box<dyn ReadSeek>) -> std::result::Result<Chunks, ParquetError> {
+        let bytes = input.seek(SeekFrom::End(0))?;
+        Ok(Chunks { input: Arc::new(Mutex::new(input)), bytes })
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = std::io::BufReader<At>;
+
+    fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
+        const BUFFER_BYTES: usize = 1 << 13;
+        Ok(std::io::BufReader::with_capacity(BUFFER_BYTES, At { input: Arc::clone(&self.input), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
+        // What a damaged file says of its lengths must not be believed.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.bytes)));
+        }
+        let mut bytes = vec![0; length];
+        At { input: Arc::clone(&self.input), at: start }.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// A reader with a position of its own over the one file.
+struct At {
+    input: Arc<Mutex<Box<dyn ReadSeek>>>,
+    at: u64,
+}
+
+impl Read for At {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        input.seek(SeekFrom::Start(self.at))?;
+        let bytes = input.read(buffer)?;
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Tests of traces as output: what is written in a format and read again is what the format can say of the requests.
+
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+
+use super::line_format::{Holds, Names};
+use super::output::{Compression, Losses, Recorder, Target, has_name};
+use super::*;
+use crate::request::{NO_FILE, Request, RequestKind};
+
+/// A file in memory that outlives its writer.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+const NAMES: [&str; 4] = ["C:\\$Mft", "a file, of \"words\"", "/dev/sda", "x"];
+
+fn written(requests: &[Request], target: Target) -> (Vec<u8>, u64, Losses) {
+    let file = Shared::default();
+    let mut recorder = Recorder::new(target, Box::new(file.clone()), "out").unwrap();
+    for request in requests {
+        recorder.add(*request, NAMES.get(request.file as usize).copied()).unwrap();
+    }
+    let (count, losses) = recorder.finish().unwrap();
+    let bytes = file.0.lock().unwrap().clone();
+    (bytes, count, losses)
+}
+
+/// Requests with the names of their files.
+fn read(bytes: &[u8], format: Option<&str>) -> Vec<(Request, Option<String>)> {
+    let options = TraceOptions { format: format.map(String::from), file_names: true, skip_bad: false };
+    let mut source = open_trace(Box::new(Cursor::new(bytes.to_vec())), "t", &options).unwrap();
+    let mut requests = Vec::new();
+    while let Some(request) = source.next_request().unwrap() {
+        let name = source.file_names().and_then(|names| names.name(request.file)).map(String::from);
+        requests.push((request, name));
+    }
+    requests
+}
+
+/// What a format that holds so much says of the requests.
+fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
+    let mut first = None;
+    let kept = requests.iter().filter(|request| holds.kinds.contains(&request.kind));
+    kept.map(|request| {
+        let rounded = request.arrival - request.arrival % holds.time_grain;
+        let name = NAMES.get(request.file as usize).map(|name| match holds.names {
+            Names::WithoutBlanks => name.replace(' ', "_"),
+            _ => name.to_string(),
+        });
+        let said = Request {
+            arrival: rounded - *first.get_or_insert(rounded),
+            sectors: request.sectors.next_multiple_of(holds.size_grain),
+            stream: if holds.streams { request.stream } else { 0 },
+            file: NO_FILE,
+            ..*request
+        };
+        (said, name.filter(|_| has_name(holds.names, request.kind)))
+    })
+    .collect()
+}
+
+/// Streams where they are kept, and names where files have any: iolog numbers streams by files and names all.
+fn comparable(read: Vec<(Request, Option<String>)>, holds: Holds) -> Vec<(Request, Option<String>)> {
+    let plain = |(request, name): (Request, Option<String>)| {
+        let stream = if holds.streams { request.stream } else { 0 };
+        (Request { stream, file: NO_FILE, ..request }, name.filter(|name| !name.starts_with("stream-")))
+    };
+    read.into_iter().map(plain).collect()
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let kinds = prop::sample::select(Holds::ALL.kinds);
+    let one = (0u64..1 << 33, kinds, 0u64..1 << 40, 1u32..2048, 0u32..5, 0u32..6);
+    prop::collection::vec(one, 1..40).prop_map(|steps| {
+        let mut now = 0;
+        let request = |(at, (gap, kind, sector, sectors, stream, file)): (usize, (u64, _, _, _, _, u32))| {
+            now += if at == 0 { 0 } else { gap };
+            let file = if file < NAMES.len() as u32 { file } else { NO_FILE };
+            match kind {
+                RequestKind::Flush => Request { arrival: now, kind, sector: 0, sectors: 0, stream, file },
+                _ => Request { arrival: now, kind, sector, sectors, stream, file },
+            }
+        };
+        steps.into_iter().enumerate().map(request).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(requests in requests()) {
+        for format in FORMATS.iter().filter(|format| format.is_text()) {
+            let (holds, _) = format.output();
+            let expected = said(&requests, holds);
+            let target = Target { format, compression: Compression::Plain };
+            let (bytes, count, losses) = written(&requests, target);
+            prop_assert_eq!(count, expected.len() as u64);
+            prop_assert_eq!(losses.trims + losses.flushes, (requests.len() - expected.len()) as u64);
+            if !expected.is_empty() {
+                prop_assert_eq!(&comparable(read(&bytes, Some(format.name)), holds), &expected, "{}", format.name);
+                // A trace of nothing but flushes may look like another format's.
+                if expected.iter().any(|(request, _)| request.sectors > 0) {
+                    prop_assert_eq!(comparable(read(&bytes, None), holds), expected, "{} recognised", format.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_output_reads_back() {
+    let request = Request { arrival: 5, kind: RequestKind::Write, sector: 8, sectors: 8, stream: 1, file: NO_FILE };
+    let requests = vec![request; 1000];
+    let mut sizes = Vec::new();
+    for ending in ["csv", "csv.gz", "CSV.ZST"] {
+        let target = Target::of_name(&format!("x.{ending}"), None).unwrap();
+        let (bytes, ..) = written(&requests, target);
+        assert_eq!(read(&bytes, None).len(), 1000);
+        sizes.push(bytes.len());
+    }
+    assert!(sizes[1] < sizes[0] / 10 && sizes[2] < sizes[0] / 10, "{sizes:?}");
+}
+
+#[test]
+fn losses_are_counted() {
+    use RequestKind::{Flush, Trim, Write};
+    let base = Request { arrival: 0, kind: Write, sector: 1, sectors: 9, stream: 3, file: 1 };
+    let requests = [
+        base,
+        Request { kind: Trim, ..base },
+        Request { kind: Flush, sector: 0, sectors: 0, ..base },
+        Request { arrival: 1_500, stream: 0, file: NO_FILE, ..base },
+    ];
+    let losses = |format| written(&requests, Target::of_name(format, None).unwrap()).2;
+    assert_eq!(losses("x.csv"), Losses::default());
+    let expected = Losses { trims: 1, flushes: 1, streams: 1, names: 1, ..Losses::default() };
+    assert_eq!(losses("x.fiu"), expected);
+    assert_eq!(losses("x.dchoices.zst"), Losses { sizes: 2, streams: 0, ..expected });
+    assert_eq!(losses("x.tencent"), Losses { times: 1, streams: 0, ..expected });
+    assert_eq!(losses("x.iolog"), Losses { times: 1, streams: 3, changed_names: 3, ..Losses::default() });
+    assert_eq!(losses("x.load").names, 3);
+}
+
+#[test]
+fn targets_are_named_by_their_ending() {
+    let target = |name, format| Target::of_name(name, format).map(|target| (target.format.name, target.compression));
+    assert_eq!(target("a/b.msr.gz", None), Ok(("msr", Compression::Gzip)));
+    assert_eq!(target("b.trace.zst", Some("ssdsim")), Ok(("mqsim", Compression::Zstd)));
+    assert_eq!(target("b.load", None), Ok(("blkreplay", Compression::Plain)));
+    for name in ["b", "b.trace", ".gz", "b.txt.gz"] {
+        let message = target(name, None).unwrap_err().to_string();
+        assert!(message.contains("expected --format") && message.contains("csv"), "{message}");
+    }
+    assert!(target("b.csv", Some("nothing")).unwrap_err().to_string().contains("expected one of csv"));
+}
+
+#[test]
+fn failures_of_writing_are_the_systems() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    for ending in ["csv", "csv.gz", "csv.zst"] {
+        let target = Target::of_name(&format!("x.{ending}"), None).unwrap();
+        let Ok(recorder) = Recorder::new(target, Box::new(Full), "full") else { continue };
+        assert!(matches!(recorder.finish(), Err(Error::Io { place, .. }) if place == "full"));
+    }
+}

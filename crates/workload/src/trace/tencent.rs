@@ -1,0 +1,58 @@
+//! Tencent cloud block storage traces (Zhang et al., "OSCA", USENIX ATC 2020): `seconds,sector,sectors,op,volume`, op 1
+//! for writes, 0 for reads.
+//!
+//! The clock ticks in whole seconds, so requests of one second arrive together; a speed-up does not change that. The
+//! volume becomes the stream; volumes share one address space.
+
+use std::fmt::{self, Write};
+
+use super::fields::{Fault, Fields, Parse};
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::request::{Request, RequestKind};
+
+#[derive(Default)]
+pub struct Tencent;
+
+impl LineFormat for Tencent {
+    const NAME: &'static str = "tencent";
+    const ABOUT: &'static str = "Tencent block CSV: seconds,sector,sectors,1 (write) or 0 (read),volume";
+    const HOLDS: Holds = Holds { time_grain: 1_000_000_000, ..Holds::PLAIN };
+
+    #[inline]
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let mut fields = Fields::separated(line, b',');
+        let time = fields.decimal("timestamp", 9)?;
+        let sector = fields.number("offset")?;
+        let sectors = fields.number("size")?;
+        let kind = match fields.number("op")? {
+            0 => RequestKind::Read,
+            1 => RequestKind::Write,
+            other => return Err(Fault::column("op", "0 (read) or 1 (write)", other.to_string().as_bytes())),
+        };
+        let volume = fields.number("volume")?;
+        fields.end("5 columns")?;
+        Record::of_sectors(time, kind, sector, sectors, volume)
+    }
+
+    fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
+        let (seconds, op) = (request.arrival / 1_000_000_000, u8::from(request.kind == RequestKind::Write));
+        write!(out, "{seconds},{},{},{op},{}", request.sector, request.sectors, request.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::NO_FILE;
+
+    #[test]
+    fn one_is_a_write() {
+        let parsed = Tencent.parse(b"1538323200,4247200,128,1,1058").unwrap();
+        let time = 1_538_323_200_000_000_000;
+        let record =
+            Record { time, kind: RequestKind::Write, sector: 4_247_200, sectors: 128, stream: 1058, file: NO_FILE };
+        assert_eq!(parsed, Parsed::Record(record));
+        assert!(Tencent.parse(b"1,2,8,2,0").unwrap_err().what.contains("op"));
+        assert!(Tencent.parse(b"1,2,8,1").unwrap_err().what.contains("volume"));
+    }
+}
