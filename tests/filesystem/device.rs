@@ -115,7 +115,7 @@ impl Device for Memory {
         self.before_trim[block as usize] = None;
         self.discarded.remove(&page);
         self.written[block as usize] += 1;
-        let bytes = contents.iter().flat_map(|data| self.held[data.0 as usize].to_vec()).collect();
+        let bytes = contents.iter().flat_map(|data| self.held[data.value as usize].to_vec()).collect();
         self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes) };
         if cut { Err(Halt::PowerCut) } else { Ok(()) }
     }
@@ -182,14 +182,14 @@ impl Device for Memory {
         let width = bytes.len() / self.shape.subpages_per_page as usize;
         let mut held = Vec::new();
         for subpage in bytes.chunks_exact(width) {
-            held.push(Data(self.held.len() as u64));
+            held.push(Data::new(self.held.len() as u64));
             self.held.push(subpage.into());
         }
         held
     }
 
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
-        Some(contents.iter().flat_map(|data| self.held[data.0 as usize].to_vec()).collect())
+        Some(contents.iter().flat_map(|data| self.held[data.value as usize].to_vec()).collect())
     }
 
     fn reading(&self, channel: u32) -> bool {

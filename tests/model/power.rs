@@ -104,7 +104,7 @@ impl Powered {
             match command.kind {
                 RequestKind::Write => {
                     let port = self.device.io.host();
-                    let tag = port.written(&mut self.scratch, piece, Data(known.current)).0;
+                    let tag = port.written(&mut self.scratch, piece, Data::new(known.current)).value;
                     known.write(tag, self.durable);
                 }
                 RequestKind::Trim => known.trim(),
@@ -133,7 +133,7 @@ impl Powered {
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
         let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
         assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
-        for (lsn, Data(tag)) in delivered {
+        for (lsn, Data { value: tag, .. }) in delivered {
             let known = &mut self.known[lsn as usize];
             if tag != known.current {
                 assert!(after_cut, "logical subpage {lsn} holds {tag:#x}, not {:#x}", known.current);
@@ -169,7 +169,7 @@ impl Powered {
             match command.kind {
                 RequestKind::Write => {
                     let port = self.device.io.host();
-                    known.also.push(port.written(&mut self.scratch, piece, Data(known.current)).0);
+                    known.also.push(port.written(&mut self.scratch, piece, Data::new(known.current)).value);
                 }
                 RequestKind::Trim => {
                     known.also.push(0);

@@ -205,7 +205,7 @@ fn energies_of_a_cycle_give_the_averages_of_the_paper() {
     let shape = build("page", &settings.map(String::from)).expect("a possible drive");
     let flash = || Nand::new(shape.drive.geometry, shape.drive.part.clone(), Payload::Tag, None);
     let part = &shape.drive.part;
-    let (logical, data) = ([0u32, 1, 2, 3], [Data(1); 4]);
+    let (logical, data) = ([0u32, 1, 2, 3], [Data::new(1); 4]);
     let total = |nand: &Nand| {
         let counters = nand.counters();
         let energy = counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy;

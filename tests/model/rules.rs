@@ -15,7 +15,7 @@ fn flash(changes: &[&str], faults: Option<FaultSettings>) -> Nand {
 }
 
 fn program(nand: &mut Nand, page: u32, written: u64) -> Flash<Outcome> {
-    nand.program(page, written, &[page * 4, page * 4 + 1, page * 4 + 2, PADDING], &[Data(7); 4])
+    nand.program(page, written, &[page * 4, page * 4 + 1, page * 4 + 2, PADDING], &[Data::new(7); 4])
 }
 
 fn done(result: Flash<Outcome>) {

@@ -21,7 +21,7 @@ use palimpsest_ftl::layers::pages::BuildUnits;
 use palimpsest_ftl::layers::{hotcold, llh, mga, spread, subpage};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry};
 
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
@@ -30,6 +30,7 @@ pub const ENTRIES: &[Entry] = &[
         about: "file system that updates out of place and chooses channels (fs.scheme), above the block map",
         read: None,
         buffered: false,
+        durable: Durability::Flushed,
         apart: Entry::NONE_APART,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Blocks)),
     },
@@ -38,36 +39,42 @@ pub const ENTRIES: &[Entry] = &[
         about: "the same file system above the page map, which chooses channels in turn",
         read: None,
         buffered: false,
+        durable: Durability::Flushed,
         apart: Entry::NONE_APART,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Pages)),
     },
     Entry {
         name: "fs-subpage",
         about: "the same file system, its pages subpages, above the fine-grained map",
+        durable: Durability::Flushed,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(subpage::UNITS))),
         ..subpage::ENTRY
     },
     Entry {
         name: "fs-spftl",
         about: "the same above spftl, which senses wanted words only",
+        durable: Durability::Flushed,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(subpage::UNITS))),
         ..spread::SPFTL
     },
     Entry {
         name: "fs-mga",
         about: "the same above mga, which programs pages again",
+        durable: Durability::Flushed,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(mga::UNITS))),
         ..mga::ENTRY
     },
     Entry {
         name: "fs-llh",
         about: "the same above llh, which can be told hot files from cold ones (ftl.classifier = hint)",
+        durable: Durability::Flushed,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(llh::UNITS))),
         ..llh::ENTRY
     },
     Entry {
         name: "fs-hotcold",
         about: "the same above hotcold: fs-llh without reuse",
+        durable: Durability::Flushed,
         build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(hotcold::UNITS))),
         ..hotcold::ENTRY
     },

@@ -128,20 +128,6 @@ impl Link {
         }
     }
 
-    /// A gate that closes with those of `gates` that are open; none where all have closed.
-    fn all_of(io: &mut Io, gates: &[Gate]) -> Gate {
-        let mut open = gates.iter().copied().filter(|&gate| io.is_open(gate));
-        match (open.next(), open.next()) {
-            (None, _) => Gate::NONE,
-            (Some(gate), None) => gate,
-            _ => {
-                let all = io.gate();
-                gates.iter().for_each(|&gate| io.link(gate, all));
-                all
-            }
-        }
-    }
-
     /// The request that is served also waits for everything written since the last barrier, and for that.
     pub fn wait_for_all(&mut self, io: &mut Io) {
         let request = io.request();
@@ -162,7 +148,7 @@ impl Attached<'_> {
     fn program(&mut self, page: u32, contents: &[Data], cause: Cause, life: Life, after: Gate) -> Flash<()> {
         let group = self.link.hand_over(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
-        let after = Link::all_of(self.io, &[after, group, before]);
+        let after = self.io.all_of(&[after, group, before]);
         let done = self.io.gate();
         self.store.write(self.io, page, contents, Inner { cause, after, signal: done, life })?;
         // Where nothing signals it, the layer's memory holds what was written, and keeps it.
@@ -216,14 +202,14 @@ impl Attached<'_> {
             let sectors = run.pages * (self.link.shape.page_bytes / SECTOR_BYTES as u32);
             run.arrived.push(self.fetch(from, sectors, Cause::Gc, &mut run.contents)?);
         }
-        let after = Link::all_of(self.io, &run.arrived);
+        let after = self.io.all_of(&run.arrived);
         self.program(run.first, &run.contents, run.cause, run.life, after)
     }
 
     /// Reads pages to be written elsewhere; returns the gate that closes when they have arrived.
     fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
         let group = self.link.hand_over(self.io, self.link.shape.channel(page));
-        let (after, signal) = (Link::all_of(self.io, &[group]), self.io.gate());
+        let (after, signal) = (self.io.all_of(&[group]), self.io.gate());
         self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, life: Life::Unknown })?;
         Ok(self.io.used(signal))
     }
@@ -245,7 +231,7 @@ impl Device for Attached<'_> {
             Purpose::Data => (Cause::Host, self.link.life, self.link.arrived.pop_front().unwrap_or(Gate::NONE)),
             Purpose::Metadata => {
                 if self.io.nand().payload() == Payload::Tag {
-                    self.link.holders.insert(page, contents.iter().map(|data| data.0).collect());
+                    self.link.holders.insert(page, contents.iter().map(|data| data.value).collect());
                 }
                 (Cause::Metadata, Life::Metadata, Gate::NONE)
             }
@@ -264,7 +250,7 @@ impl Device for Attached<'_> {
         }
         let cause = if purpose == Purpose::Metadata { Cause::Metadata } else { Cause::Host };
         let group = self.link.hand_over(self.io, self.link.shape.channel(page));
-        let after = Link::all_of(self.io, &[group]);
+        let after = self.io.all_of(&[group]);
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
         let inner = Inner { cause, after, signal: Gate::NONE, life: Life::Unknown };
@@ -291,15 +277,16 @@ impl Device for Attached<'_> {
         self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, life: Life::Unknown })?;
         let signal = self.io.used(signal);
         self.wait_for(signal);
-        self.link.before = Link::all_of(self.io, &[self.link.epoch, self.link.before]);
+        self.link.before = self.io.all_of(&[self.link.epoch, self.link.before]);
         self.link.epoch = Gate::NONE;
+        self.io.barrier(self.link.before);
         Ok(())
     }
 
     fn trim(&mut self, block: u32) -> Flash<()> {
         self.submit()?;
         let pages = self.link.shape.pages_per_block;
-        let after = Link::all_of(self.io, &[self.link.before]);
+        let after = self.io.all_of(&[self.link.before]);
         let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, life: Life::Unknown };
         self.store.trim_block(self.io, block, inner)?;
         self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
@@ -343,7 +330,7 @@ impl Device for Attached<'_> {
                     // Those of the host's data come from the same space by chance only.
                     let fingerprint = mix(self.link.fingerprints ^ u64::MAX << 40).max(1);
                     self.link.held.insert(fingerprint, subpage.into());
-                    Data(fingerprint)
+                    Data::new(fingerprint)
                 }
             })
             .collect()
@@ -354,7 +341,7 @@ impl Device for Attached<'_> {
         for data in contents {
             match self.io.nand().payload() {
                 Payload::None => return None,
-                Payload::Tag => bytes.extend_from_slice(self.link.held.get(&data.0)?),
+                Payload::Tag => bytes.extend_from_slice(self.link.held.get(&data.value)?),
                 Payload::Bytes => match self.io.nand().buffered(*data) {
                     Some(subpage) => bytes.extend_from_slice(subpage),
                     None => {

@@ -110,10 +110,12 @@ impl<L: Pages> Store for Paged<L> {
     }
 
     fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()> {
+        forget(self.shape, io, block * self.shape.pages_per_block, self.shape.pages_per_block);
         self.layer.trim_block(io, block, inner.after)
     }
 
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
+        forget(self.shape, io, page, pages);
         self.layer.trim(io, extent(self.shape, page, pages))
     }
 
@@ -138,6 +140,11 @@ pub(super) struct Mapped {
 fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
     let per_page = shape.page_bytes / SECTOR_BYTES as u32;
     Extent { sector: u64::from(page) * u64::from(per_page), sectors: pages * per_page }
+}
+
+/// The pages of the device from `page` on need not be stored any more.
+fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
+    io.forget(page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
 }
 
 impl Store for Mapped {
@@ -189,10 +196,12 @@ impl Store for Mapped {
     /// At once: the layer changes its map, and flash hears nothing of it before the next collection.
     fn trim_block(&mut self, io: &mut Io, block: u32, _inner: Inner) -> Flash<()> {
         let pages = self.shape.pages_per_block;
+        forget(self.shape, io, block * pages, pages);
         self.layer.trim(io, extent(self.shape, block * pages, pages))
     }
 
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
+        forget(self.shape, io, page, pages);
         self.layer.trim(io, extent(self.shape, page, pages))
     }
 

@@ -160,6 +160,26 @@ pub trait Ftl: Send {
     }
 }
 
+/// When what a write stored cannot be lost any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is acknowledged: it is programmed then.
+    Programmed,
+    /// When it is acknowledged: the buffer that holds it survives a power cut.
+    Buffered,
+    /// When a flush behind it is acknowledged: all is programmed then.
+    Flushed,
+}
+
+/// What a layer promises of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guarantee {
+    /// When they are durable.
+    pub durable: Durability,
+    /// Whether what its buffer holds, and what is planned, is still programmed when the power fails.
+    pub protected: bool,
+}
+
 /// One line of the registry.
 pub struct Entry {
     /// Name in the configuration.
@@ -170,6 +190,8 @@ pub struct Entry {
     pub read: Option<ReadMode>,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
+    /// When its writes are durable, if the buffer is protected.
+    pub durable: Durability,
     /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
     pub apart: fn(&FtlSettings, &Geometry) -> u32,
     /// Builds one over erased flash.
@@ -177,6 +199,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What it promises of writes, where the buffer acknowledges programs or not.
+    pub fn guarantee(&self, acknowledge_programs: bool) -> Guarantee {
+        let durable = match self.durable {
+            Durability::Buffered if acknowledge_programs => Durability::Programmed,
+            durable => durable,
+        };
+        Guarantee { durable, protected: self.buffered && !acknowledge_programs }
+    }
+
     /// [`Self::apart`] of a layer that keeps nothing apart.
     pub const NONE_APART: fn(&FtlSettings, &Geometry) -> u32 = |_, _| 0;
 }

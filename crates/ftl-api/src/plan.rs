@@ -10,6 +10,7 @@ pub mod counters;
 mod flash;
 mod gates;
 pub mod inner;
+pub mod ledger;
 mod operations;
 pub mod port;
 mod reuse;
@@ -20,6 +21,7 @@ pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 pub use gates::Gates;
 pub use gates::NO_WAITER;
 use inner::Inner;
+use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};
 use palimpsest_flash::geometry::{FileGroup, Geometry};
 use palimpsest_flash::nand::Nand;
@@ -32,6 +34,12 @@ use port::{HostPort, Piece};
 pub struct Gate {
     pub slot: u32,
     pub generation: u32,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate::NONE
+    }
 }
 
 impl Gate {
@@ -56,6 +64,8 @@ pub struct Present {
     inner: Inner,
     /// Subpages of the write buffer that the request takes.
     pub buffer_taken: u32,
+    /// When the host link has brought what the request writes.
+    pub data_at: Nanos,
 }
 
 /// Operations that wait or run at a die.
@@ -78,6 +88,8 @@ pub struct Io {
     pub counters: IoCounters,
     /// What names say of the files that `stream` may name, by that number; empty where the workload has no names.
     pub kin: Vec<FileGroup>,
+    /// What a checked run writes down of the plan.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 impl Io {
@@ -88,10 +100,11 @@ impl Io {
             host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
             nand,
             plan: Plan { timed, ..Plan::default() },
-            present: Present { now: 0, gate: Gate::NONE, stream: 0, inner: Inner::NONE, buffer_taken: 0 },
+            present: Present { now: 0, gate: Gate::NONE, stream: 0, inner: Inner::NONE, buffer_taken: 0, data_at: 0 },
             dies: vec![DieLoad::default(); dies],
             counters: IoCounters::default(),
             kin: Vec::new(),
+            ledger: None,
         }
     }
 
@@ -177,13 +190,24 @@ impl Io {
     /// written.
     #[inline]
     pub fn written(&mut self, piece: Piece, old: Data) -> Data {
-        self.host.written(self.nand.buffers(), piece, old)
+        let data = self.host.written(self.nand.buffers(), piece, old);
+        match &mut self.ledger {
+            Some(ledger) if !self.host.is_inner() => ledger.written(piece.lsn, old, data, self.present.data_at),
+            _ => data,
+        }
     }
 
     /// Hands logical subpage `lsn` to the host.
     #[inline]
     pub fn deliver(&mut self, lsn: u32, data: Data) {
         self.host.deliver(lsn, data);
+    }
+
+    /// Logical subpages `first` to `end`, as the layer numbers them, need not be stored any more. For whoever trims them.
+    pub fn forget(&mut self, first: u32, end: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.forget(first, end, self.nand.operations());
+        }
     }
 
     /// The host reads `subpages` that it never wrote: they are zeros, and no flash is read.
@@ -209,6 +233,15 @@ impl Io {
     /// [`Self::read`]. Lives until the end of the request, unless pinned.
     #[inline]
     pub fn load_subpage(&mut self, psn: u32) -> Data {
+        let data = self.nand.load(psn);
+        match &mut self.ledger {
+            Some(ledger) => ledger.load(psn, data),
+            None => data,
+        }
+    }
+
+    /// As [`Self::load_subpage`], of a page that [`Self::reprogram`] programs next: that checks when it was read.
+    pub fn load_cells(&mut self, psn: u32) -> Data {
         self.nand.load(psn)
     }
 
@@ -216,6 +249,9 @@ impl Io {
     #[inline]
     pub fn pin(&mut self, data: Data) {
         self.nand.buffers().pin(data);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.keep(data);
+        }
     }
 
     /// Takes back one [`Self::pin`].
@@ -224,9 +260,19 @@ impl Io {
         self.nand.buffers().unpin(data);
     }
 
-    /// Puts a copy of the bytes of one subpage into memory, where contents are bytes.
+    /// Puts a copy of the bytes of one subpage into memory, where contents are bytes: records of the layer's own.
     pub fn keep(&mut self, bytes: &[u8]) -> Data {
         self.nand.buffers().keep(bytes)
+    }
+
+    /// As [`Self::keep`], of bytes that were made of `from`: they are there when all of it is, and are another form of the
+    /// content of the first.
+    pub fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data {
+        let data = self.nand.buffers().keep(bytes);
+        match &mut self.ledger {
+            Some(ledger) => ledger.derived(data, from),
+            None => data,
+        }
     }
 
     /// The bytes of `data`; `None` for zeros.
@@ -259,8 +305,25 @@ impl Io {
     /// `later` also waits for `earlier`, unless that has closed already.
     pub fn link(&mut self, earlier: Gate, later: Gate) {
         if self.plan.timed && self.plan.gates.is_open(earlier) && !later.is_none() {
+            if self.ledger.as_ref().is_some_and(|ledger| ledger.mutates()) && !self.plan.gates.is_open(later) {
+                return;
+            }
             self.plan.gates.expect(later);
             self.plan.links.push((earlier, later));
+        }
+    }
+
+    /// A gate that closes with those of `gates` that are open; none where all have closed.
+    pub fn all_of(&mut self, gates: &[Gate]) -> Gate {
+        let mut open = gates.iter().copied().filter(|&gate| self.plan.gates.is_open(gate));
+        match (open.next(), open.next()) {
+            (None, _) => Gate::NONE,
+            (Some(gate), None) => gate,
+            _ => {
+                let all = self.gate();
+                gates.iter().for_each(|&gate| self.link(gate, all));
+                all
+            }
         }
     }
 
@@ -270,6 +333,11 @@ impl Io {
             self.plan.gates.expect(gate);
             self.plan.delays.push((gate, at));
         }
+    }
+
+    /// Erases from now on follow `gate`, too: what was trimmed must be there until then.
+    pub fn barrier(&mut self, gate: Gate) {
+        self.plan.barrier = gate;
     }
 
     /// `gate`, if something signals it by now; else none, and the gate is no more.

@@ -3,6 +3,7 @@
 //! Requests are submitted and complete; between, the layer plans and the engine times. In counted runs a request completes
 //! when its plan is made. Writes of buffered layers wait, in order, until the write buffer has room; reads pass them.
 
+use super::causality::Causality;
 use super::engine::Engine;
 use super::events::END_OF_TIME;
 use crate::observe::Observer;
@@ -10,8 +11,9 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_ftl_api::Ftl;
+use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
 use std::collections::VecDeque;
 
 /// One request of the host, as the drive sees it.
@@ -70,6 +72,10 @@ pub struct Device {
     pub job: Option<u32>,
     /// Jobs of the requests that have completed since somebody took them, one for each.
     pub finished: Vec<u32>,
+    /// What to verify times against, and how tests plan wrongly.
+    checks: Option<(Guarantee, Option<Mutation>)>,
+    /// What the present call promised.
+    promise: Promise,
 }
 
 impl Device {
@@ -93,7 +99,15 @@ impl Device {
             warming_up: false,
             job: None,
             finished: Vec::new(),
+            checks: None,
+            promise: Promise::default(),
         }
+    }
+
+    /// The times of this drive will be verified against what its layer guarantees, where contents are known. For tests of the
+    /// check, plans are mutated.
+    pub fn verify_times(&mut self, guarantee: Guarantee, mutation: Option<Mutation>) {
+        self.checks = self.io.has_contents().then_some((guarantee, mutation));
     }
 
     /// Requests that have not completed.
@@ -144,7 +158,44 @@ impl Device {
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.io.present.buffer_taken = 0;
         self.io.plan.timed = true;
+        if let Some((guarantee, mutation)) = self.checks {
+            let next = self.engine.next_order();
+            self.engine.causality = Some(Box::new(Causality::new(&self.io.nand, next, guarantee)));
+            self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, next, mutation)));
+        }
         Ok(())
+    }
+
+    /// The call of the layer is over: what it planned is verified from now on.
+    #[inline]
+    fn close_call(&mut self) {
+        if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
+            let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
+            self.promise = causality.accept(call, ledger, self.io.present.now);
+        }
+    }
+
+    /// The check hears of request `id`, which was planned, and when it may complete.
+    #[cold]
+    fn pledge(&mut self, id: u32, kind: RequestKind) {
+        let promise = std::mem::take(&mut self.promise);
+        let Some(causality) = &mut self.engine.causality else { return };
+        match kind {
+            RequestKind::Read => causality.read(id, promise),
+            RequestKind::Write => causality.write(id, promise),
+            RequestKind::Flush => causality.flush(id),
+            RequestKind::Trim => {}
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Rule`] with the first law of time that was broken.
+    #[inline]
+    fn verified(&mut self) -> Result<()> {
+        match self.engine.causality.as_mut().and_then(|causality| causality.violation()) {
+            Some(what) => Err(Error::Rule(what)),
+            None => Ok(()),
+        }
     }
 
     #[inline]
@@ -153,6 +204,11 @@ impl Device {
             // The verifier, too, is told only of what the layer forgets.
             let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
             command.extent = units;
+            // A file system says itself what the layer below it need not store any more.
+            if self.checks.is_some_and(|(guarantee, _)| guarantee.durable != Durability::Flushed) {
+                let per_subpage = self.subpage_bytes / SECTOR_BYTES;
+                self.io.forget((units.sector / per_subpage) as u32, (units.end() / per_subpage) as u32);
+            }
         }
         if command.kind == RequestKind::Write && self.io.has_contents() {
             self.io.host.begin_write();
@@ -169,6 +225,7 @@ impl Device {
             }
             Err(halt) => return Err(explain(halt)),
         }
+        self.close_call();
         if self.io.has_contents() {
             // A trim forgets whole units only.
             let done = match command.kind {
@@ -244,7 +301,11 @@ impl Device {
             RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
             _ => self.engine.now(),
         };
+        self.io.present.data_at = data_at;
         self.serve_verified(command, verifier)?;
+        if self.engine.causality.is_some() {
+            self.pledge(id, command.kind);
+        }
         if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
             // What needs no flash crosses the link all the same.
             data_at = self.engine.send(self.link_bytes(command.extent));
@@ -266,6 +327,7 @@ impl Device {
     fn settle(&mut self, data_at: Nanos) {
         self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
         self.engine.accept(&mut self.io, data_at);
+        self.engine.check_erases(&self.io);
         self.io.present.gate = Gate::NONE;
     }
 
@@ -290,6 +352,7 @@ impl Device {
             self.engine.advance_to(deadline.max(self.engine.now()));
             self.io.present.now = self.engine.now();
             self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.close_call();
             self.settle(0);
             return self.harvest(observer, verifier);
         }
@@ -307,6 +370,7 @@ impl Device {
     pub fn background(&mut self) -> Result<bool> {
         self.io.present.now = self.engine.now();
         let done = self.ftl.background(&mut self.io).map_err(explain)?;
+        self.close_call();
         self.settle(0);
         Ok(done)
     }
@@ -320,12 +384,15 @@ impl Device {
         loop {
             while let Some(id) = self.engine.take_completed() {
                 let InFlight { command, arrival, warmup, job, .. } = self.in_flight[id as usize];
+                let now = self.engine.now();
+                if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
+                    causality.completed(id, ledger, now);
+                }
                 if self.job.is_some() {
                     self.finished.push(job);
                 }
                 self.free.push(id);
                 self.outstanding -= 1;
-                let now = self.engine.now();
                 let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
                 if !warmup {
                     observer.request_completed(command.kind, bytes, now - arrival, now);
@@ -335,6 +402,7 @@ impl Device {
                 observer.collection_ended(took);
             }
             self.buffer_used -= self.engine.take_buffer_freed();
+            self.verified()?;
             if !self.admit(verifier)? {
                 return Ok(());
             }
@@ -361,6 +429,7 @@ impl Device {
     pub fn push_out(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
         self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.close_call();
         self.settle(0);
         if self.next_time().is_none() {
             return Err(Error::Device(format!(

@@ -11,6 +11,7 @@
 mod dies;
 mod gates;
 
+use super::causality::Causality;
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
 use dies::Die;
@@ -112,6 +113,8 @@ pub struct Engine {
     woken: Vec<u32>,
     buffer_freed: u64,
     collections: Vec<Nanos>,
+    /// What verifies the times of a checked run.
+    pub causality: Option<Box<Causality>>,
 }
 
 impl Engine {
@@ -150,6 +153,7 @@ impl Engine {
             woken: Vec::new(),
             buffer_freed: 0,
             collections: Vec::new(),
+            causality: None,
         }
     }
 
@@ -163,6 +167,11 @@ impl Engine {
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
         self.events.next_time()
+    }
+
+    /// Number of the next operation of a plan.
+    pub fn next_order(&self) -> u64 {
+        self.order + 1
     }
 
     /// Operations that have not ended.
@@ -376,11 +385,23 @@ impl Engine {
             Event::Delivered(index) => self.end(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
         }
+        self.check_erases(io);
+    }
+
+    /// What an event started must not come before a barrier.
+    #[inline]
+    pub fn check_erases(&mut self, io: &Io) {
+        if let Some(causality) = &mut self.causality {
+            causality.event_ended(&io.plan.gates, self.now);
+        }
     }
 
     /// The data of a read has left its die.
     fn moved(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, die, .. } = self.pending[index as usize];
+        let Pending { operation, order, die, .. } = self.pending[index as usize];
+        if let Some(causality) = &mut self.causality {
+            causality.arrived(order, self.now);
+        }
         self.read_left_die(die);
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
             // Cut through: the link may have been sending since the first byte left the die, but not before.
@@ -400,7 +421,10 @@ impl Engine {
     /// An operation has ended.
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, enqueued, die, .. } = self.pending[index as usize];
+        let Pending { operation, order, enqueued, die, .. } = self.pending[index as usize];
+        if let Some(causality) = &mut self.causality {
+            causality.ended(order, self.now);
+        }
         self.live -= 1;
         let load = &mut io.dies[die as usize];
         load.operations -= 1;

@@ -4,6 +4,7 @@
 //! the scheduling of each die's queue. Operations arrive as plans of a translation layer that has already changed the
 //! cells; the engine only says when each of them ends. Ignored: time of the controller's processors and of its DRAM.
 
+pub mod causality;
 pub mod device;
 pub mod engine;
 pub mod events;

@@ -112,7 +112,7 @@ impl Shadow {
     /// What becomes of `old` when the present write of `port` puts `piece` over it.
     fn overwritten(&mut self, port: &HostPort, piece: Piece, old: &Content) -> Content {
         match old {
-            Content::Tag(tag) => Content::Tag(port.written(&mut self.buffers, piece, Data(*tag)).0),
+            Content::Tag(tag) => Content::Tag(port.written(&mut self.buffers, piece, Data::new(*tag)).value),
             Content::Bytes(bytes) => {
                 let old = bytes.as_ref().map_or(Data::ZERO, |bytes| self.buffers.keep(bytes));
                 let new = port.written(&mut self.buffers, piece, old);
@@ -159,7 +159,7 @@ impl Shadow {
             Payload::Tag => {
                 for piece in pieces(extent, self.per_subpage) {
                     let tag = &mut self.tags[piece.lsn as usize];
-                    *tag = port.written(&mut self.buffers, piece, Data(*tag)).0;
+                    *tag = port.written(&mut self.buffers, piece, Data::new(*tag)).value;
                 }
             }
             Payload::Bytes => pieces(extent, self.per_subpage).for_each(|piece| self.write_bytes(port, piece)),
@@ -208,7 +208,7 @@ impl Shadow {
                 self.settle(lsn, &contents, data, buffers);
             }
             let right = match self.payload {
-                Payload::Tag => data.0 == self.tags[lsn as usize],
+                Payload::Tag => data.value == self.tags[lsn as usize],
                 _ => self.same_bytes(lsn, buffers.get(data)),
             };
             if !right {
@@ -224,7 +224,7 @@ impl Shadow {
     #[cold]
     fn settle(&mut self, lsn: u32, contents: &[Content], data: Data, buffers: &Buffers) {
         let is_found = |content: &&Content| match content {
-            Content::Tag(tag) => *tag == data.0,
+            Content::Tag(tag) => *tag == data.value,
             Content::Bytes(bytes) => bytes.as_deref() == buffers.get(data),
         };
         match contents.iter().find(is_found) {

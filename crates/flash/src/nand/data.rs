@@ -18,14 +18,34 @@ pub enum Payload {
     Bytes,
 }
 
-/// The content of one subpage in controller memory. [`Data::ZERO`] is a subpage of zeros.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Data(pub u64);
+/// The content of one subpage in controller memory. [`Data::ZERO`] is a subpage of zeros. Equal where contents are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Data {
+    /// Fingerprint, or number of the buffer.
+    pub value: u64,
+    /// In checked runs, what brought it into the controller; 0 for nothing, as of zeros and the layer's own records.
+    pub origin: u32,
+}
 
 impl Data {
     /// A subpage that the host never wrote, or trimmed.
-    pub const ZERO: Data = Data(0);
+    pub const ZERO: Data = Data::new(0);
+
+    /// Content that nothing brought.
+    #[inline]
+    pub const fn new(value: u64) -> Self {
+        Data { value, origin: 0 }
+    }
 }
+
+impl PartialEq for Data {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Data {}
 
 /// The cells of all subpages, as far as the payload stores them.
 pub struct PayloadStore {
@@ -69,7 +89,7 @@ impl PayloadStore {
     pub fn load(&mut self, psn: u32) -> Data {
         match self.kind {
             Payload::None => Data::ZERO,
-            Payload::Tag => Data(self.tags[psn as usize]),
+            Payload::Tag => Data::new(self.tags[psn as usize]),
             Payload::Bytes => match &self.cells[psn as usize] {
                 Some(cells) => self.buffers.keep(cells),
                 None => Data::ZERO,
@@ -99,7 +119,7 @@ impl PayloadStore {
             rest &= rest - 1;
             self.sequence[first + index] = sequence;
             match self.kind {
-                Payload::Tag => self.tags[first + index] = data[index].0,
+                Payload::Tag => self.tags[first + index] = data[index].value,
                 _ => self.cells[first + index] = Some(self.buffers.bytes_of(data[index])),
             }
         }
@@ -189,18 +209,18 @@ impl Buffers {
             }
         };
         self.transient.push(index);
-        Data(index as u64 + 1)
+        Data::new(index as u64 + 1)
     }
 
     /// The bytes of `data`; `None` for zeros.
     pub fn get(&self, data: Data) -> Option<&[u8]> {
-        let index = (data.0 as usize).checked_sub(1)?;
+        let index = (data.value as usize).checked_sub(1)?;
         Some(&self.slots[index].as_ref().expect("a live buffer").bytes)
     }
 
     #[inline]
     fn index(&self, data: Data) -> Option<usize> {
-        if self.real { (data.0 as usize).checked_sub(1) } else { None }
+        if self.real { (data.value as usize).checked_sub(1) } else { None }
     }
 
     /// A copy of the bytes of `data`.

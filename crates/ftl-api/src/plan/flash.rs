@@ -79,7 +79,7 @@ impl Io {
             };
             let array = array + if retry { part.t_read_retry } else { 0 };
             let crossing = subpages.count_ones().next_multiple_of(self.host.transfer_subpages);
-            self.push(Operation {
+            let operation = Operation {
                 kind: OperationKind::Read,
                 cause,
                 page: page as u16,
@@ -90,7 +90,12 @@ impl Io {
                 after,
                 signal,
                 frees: 0,
-            });
+            };
+            let planned = match &mut self.ledger {
+                Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
+                None => operation,
+            };
+            self.push(operation, planned);
         }
         Ok(())
     }
@@ -116,12 +121,12 @@ impl Io {
     #[inline]
     pub fn program(&mut self, program: Program<'_>) -> Flash<Outcome> {
         let outcome = self.nand.program(program.ppn, program.written, program.logical, program.data)?;
-        self.programmed(&program, outcome);
+        self.programmed(&program, outcome, false);
         Ok(outcome)
     }
 
     #[inline]
-    pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome) {
+    pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, again: bool) {
         let cause = self.counted_as(program.cause);
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
@@ -135,7 +140,7 @@ impl Io {
         if self.plan.timed {
             let (block, page) = self.nand.split(program.ppn);
             let array = if part.is_high(page) { part.t_program_high } else { part.t_program };
-            self.push(Operation {
+            let operation = Operation {
                 kind: OperationKind::Program,
                 cause,
                 page: page as u16,
@@ -147,7 +152,12 @@ impl Io {
                 signal: program.signal,
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
-            });
+            };
+            let planned = match &mut self.ledger {
+                Some(ledger) => ledger.program(operation, &self.nand, program, again, outcome == Outcome::Done),
+                None => operation,
+            };
+            self.push(operation, planned);
         }
     }
 
@@ -157,31 +167,41 @@ impl Io {
     /// See [`palimpsest_flash::nand::Nand::erase`].
     pub fn erase(&mut self, erase: Erase) -> Flash<Outcome> {
         let Erase { block, cause, after, signal } = erase;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.before_erase(&self.nand, block);
+        }
         let outcome = self.nand.erase(block)?;
         self.counters.erases += 1;
         if self.plan.timed {
-            let array = self.nand.part().t_erase as u32;
-            let kind = OperationKind::Erase;
-            self.push(Operation {
-                kind,
+            let operation = Operation {
+                kind: OperationKind::Erase,
                 cause,
                 page: 0,
                 block,
                 bytes: 0,
                 link_bytes: 0,
-                array,
-                after,
+                array: self.nand.part().t_erase as u32,
+                after: self.all_of(&[after, self.plan.barrier]),
                 signal,
                 frees: 0,
-            });
+            };
+            let planned = match &mut self.ledger {
+                Some(ledger) => ledger.erase(operation, &self.nand, self.plan.barrier),
+                None => operation,
+            };
+            self.push(operation, planned);
         }
         Ok(outcome)
     }
 
+    /// Puts `planned` into the plan, which is `operation` but for tests of the check.
     #[inline]
-    fn push(&mut self, operation: Operation) {
-        self.plan.gates.expect(operation.signal);
-        self.plan.operations.push(operation);
+    fn push(&mut self, operation: Operation, planned: Operation) {
+        if planned.signal != operation.signal && self.plan.gates.is_open(operation.signal) {
+            self.delay(operation.signal, self.present.now);
+        }
+        self.plan.gates.expect(planned.signal);
+        self.plan.operations.push(planned);
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Plan {
     pub links: Vec<(Gate, Gate)>,
     /// Gates that also wait for a moment.
     pub delays: Vec<(Gate, Nanos)>,
+    /// Erases follow this gate.
+    pub barrier: Gate,
     /// Whether a plan is wanted; without one only cells and counters change.
     pub timed: bool,
 }

@@ -71,6 +71,17 @@ impl HostPort {
         self.subpage_bytes / SECTOR_BYTES as u32
     }
 
+    /// Whether a layer above writes, and not the host.
+    #[inline]
+    pub(super) fn is_inner(&self) -> bool {
+        !self.subpages.1.is_empty()
+    }
+
+    /// What was delivered and not taken yet.
+    pub fn delivered(&self) -> &[(u32, Data)] {
+        &self.delivered
+    }
+
     /// Begins a write.
     pub fn begin_write(&mut self) {
         self.write_number += 1;
@@ -98,7 +109,7 @@ impl HostPort {
         match self.payload {
             Payload::None => Data::ZERO,
             _ if !subpages.is_empty() => subpages[(piece.lsn - first) as usize],
-            Payload::Tag => Data(self.tag(piece, old)),
+            Payload::Tag => Data::new(self.tag(piece, old)),
             Payload::Bytes => self.bytes(buffers, piece, old),
         }
     }
@@ -109,7 +120,7 @@ impl HostPort {
         let tag = if whole {
             fresh
         } else {
-            mix(old.0.rotate_left(1) ^ fresh ^ (u64::from(piece.first) << 32 | u64::from(piece.sectors)))
+            mix(old.value.rotate_left(1) ^ fresh ^ (u64::from(piece.first) << 32 | u64::from(piece.sectors)))
         };
         tag.max(1)
     }

@@ -33,7 +33,7 @@ impl Io {
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
         let subpages = written.count_ones() - padding;
         self.counters.second_bytes += u64::from(subpages * self.nand.part().subpage_bytes);
-        self.programmed(&program, outcome);
+        self.programmed(&program, outcome, self.nand.programs(ppn) > 1);
         Ok(outcome)
     }
 }

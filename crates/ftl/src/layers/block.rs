@@ -27,13 +27,14 @@ use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
     read: None,
     buffered: false,
+    durable: Durability::Programmed,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
 };

@@ -38,13 +38,14 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
 use palimpsest_wom::Unfit;
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     buffered: true,
+    durable: Durability::Buffered,
     read: None,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),

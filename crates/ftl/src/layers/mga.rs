@@ -43,7 +43,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Io};
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Report};
 use space::Space;
 use write::Image;
 
@@ -52,6 +52,7 @@ pub const ENTRY: Entry = Entry {
     about: "two-level map: small writes fill the free subpages of programmed pages",
     read: None,
     buffered: false,
+    durable: Durability::Programmed,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
 };

@@ -13,13 +13,14 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     read: None,
     buffered: false,
+    durable: Durability::Programmed,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
 };

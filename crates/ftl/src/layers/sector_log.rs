@@ -28,13 +28,14 @@ use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
     read: None,
     buffered: false,
+    durable: Durability::Programmed,
     apart: log_blocks,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
 };

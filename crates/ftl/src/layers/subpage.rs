@@ -19,13 +19,14 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Durability, Entry, Ftl, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     read: None,
     buffered: true,
+    durable: Durability::Buffered,
     apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
 };

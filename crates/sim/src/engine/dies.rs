@@ -184,12 +184,21 @@ impl Engine {
         }
     }
 
+    /// An operation starts, and has taken its data in at `loaded`.
+    #[inline]
+    fn note_start(&mut self, index: u32, loaded: Nanos) {
+        if let Some(causality) = &mut self.causality {
+            causality.started(self.pending[index as usize].order, self.now, loaded);
+        }
+    }
+
     fn start_read(&mut self, die: u32, batch: &mut Batch) {
         let channel = self.channel_of[die as usize] as usize;
         let mut sensed = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
             let commanded = self.buses[channel].command(self.now, self.t_command);
             sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
+            self.note_start(index, self.now);
         }
         batch.unmoved = batch.count;
         batch.array_until = sensed;
@@ -210,6 +219,7 @@ impl Engine {
                 self.buses[channel].free_at = loaded;
             }
             array = array.max(Nanos::from(operation.array));
+            self.note_start(index, loaded);
         }
         batch.array_from = match &self.dies[die as usize].front {
             Some(front) => loaded.max(front.array_until),
@@ -230,6 +240,7 @@ impl Engine {
         for &index in &batch.members[..usize::from(batch.count)] {
             batch.array_from = self.buses[channel].command(self.now, self.t_command);
             array = array.max(Nanos::from(self.pending[index as usize].operation.array));
+            self.note_start(index, self.now);
         }
         batch.array_until = batch.array_from + array;
         self.finish_at(die, batch.array_until);

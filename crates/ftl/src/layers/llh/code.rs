@@ -118,9 +118,11 @@ impl Llh {
             let cells = io.load_subpage(psn);
             let mut bytes = copy(io, cells, size);
             wom::scramble(&mut bytes, psn.into());
-            return io.keep(&bytes);
+            return io.keep_derived(&bytes, &[cells]);
         }
-        self.load_page(io, ppn);
+        let mut cells = vec![io.load_subpage(psn)];
+        cells.extend((ppn * self.subpages..(ppn + 1) * self.subpages).map(|psn| io.load_subpage(psn)));
+        self.load_page(io, ppn, &cells[1..]);
         let coder = &mut self.coder;
         let code = coder.code.as_mut().expect("bytes are encoded");
         let index = if twice {
@@ -132,16 +134,14 @@ impl Llh {
             code.read_first(&coder.page, &mut coder.message[..length]);
             index - (self.subpages - coder.first)
         };
-        io.keep(&coder.message[index as usize * size..][..size])
+        io.keep_derived(&coder.message[index as usize * size..][..size], &cells)
     }
 
-    /// Brings all cells of page `ppn`, those of the spare area behind the others, into the coder's memory.
-    fn load_page(&mut self, io: &mut Io, ppn: u32) {
+    /// Brings the cells of page `ppn`, those of the spare area behind the others, into the coder's memory.
+    fn load_page(&mut self, io: &Io, ppn: u32, cells: &[Data]) {
         let size = io.geometry().subpage_bytes as usize;
-        for index in 0..self.subpages {
-            let cells = io.load_subpage(ppn * self.subpages + index);
-            let bytes = copy(io, cells, size);
-            self.coder.page[index as usize * size..][..size].copy_from_slice(&bytes);
+        for (&cells, place) in cells.iter().zip(self.coder.page.chunks_exact_mut(size)) {
+            place.copy_from_slice(&copy(io, cells, size));
         }
         let spare = &mut self.coder.page[self.subpages as usize * size..];
         spare.fill(0xff);
@@ -160,7 +160,7 @@ impl Llh {
             for (psn, data) in (ppn * self.subpages..).zip(&mut self.image) {
                 let mut bytes = copy(io, *data, size);
                 wom::scramble(&mut bytes, psn.into());
-                *data = io.keep(&bytes);
+                *data = io.keep_derived(&bytes, &[*data]);
             }
             return;
         }
@@ -179,7 +179,8 @@ impl Llh {
         if io.nand().payload() != Payload::Bytes {
             return !self.coder.rng.chance(self.coder.failure);
         }
-        self.load_page(io, ppn);
+        let cells: Vec<Data> = (ppn * self.subpages..(ppn + 1) * self.subpages).map(|psn| io.load_cells(psn)).collect();
+        self.load_page(io, ppn, &cells);
         let length = self.coder.code.as_ref().expect("bytes are encoded").shape().message_bytes;
         self.fill_message(io, 0, self.coder.second as usize, length);
         let coder = &mut self.coder;
@@ -204,8 +205,13 @@ impl Llh {
     /// The coder's page becomes the image.
     fn image_from_page(&mut self, io: &mut Io) {
         let size = io.geometry().subpage_bytes as usize;
-        for (data, cells) in self.image.iter_mut().zip(self.coder.page.chunks_exact(size)) {
-            *data = io.keep(cells);
+        // Every cell depends on all of the message.
+        let message = self.image.clone();
+        let mut from = vec![Data::ZERO; 1];
+        from.extend(&message);
+        for (index, cells) in self.coder.page.chunks_exact(size).take(message.len()).enumerate() {
+            from[0] = message[index];
+            self.image[index] = io.keep_derived(cells, &from);
         }
         let cells = self.subpages as usize * size;
         self.coder.spare.clear();

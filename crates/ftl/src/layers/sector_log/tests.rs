@@ -56,7 +56,7 @@ impl Rig {
         let mut delivered = self.io.host_mut().take_delivered();
         delivered.sort_by_key(|&(lsn, _)| lsn);
         assert_eq!(delivered.len() as u32, 4 * pages);
-        delivered.into_iter().map(|(_, data)| data.0).collect()
+        delivered.into_iter().map(|(_, data)| data.value).collect()
     }
 
     fn programs(&self) -> (u64, u64) {

@@ -1,0 +1,449 @@
+//! What a checked run writes down of a plan, so that its times can be verified: what brought the data of each program, what
+//! each operation stores or destroys, and what each request was promised.
+//!
+//! Data carries an *origin*. That of a load is the read of that subpage in the same call: the latest before it, else the first
+//! after it. That of a piece of a host write is its arrival over the host link, and that of what it is merged with. Content
+//! has a *number*, larger the later the host or the layer made it; copies keep it. Ignored: data that waits in memory while a
+//! quarter of a million other origins come (it counts as arrived).
+
+use super::operations::OperationKind;
+use super::{Gate, Operation, Program};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
+use palimpsest_flash::units::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Origins that are remembered.
+const WINDOW: usize = 1 << 18;
+
+/// Something that data waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The operation of the plan with this number, a read.
+    Read(u64),
+    /// The host link, which has brought it at this moment.
+    Link(Nanos),
+}
+
+/// A logical subpage with content that flash stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// Logical subpage.
+    pub lsn: u32,
+    /// Number of its content.
+    pub content: u64,
+}
+
+/// What an operation means for data.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    /// A read, which brings data.
+    Read,
+    /// A program.
+    Program {
+        /// What its data waits for.
+        sources: Vec<Source>,
+        /// What it stores; nothing where it fails.
+        stored: Vec<Stored>,
+    },
+    /// An erase.
+    Erase {
+        /// What the block held that was not forgotten: logical subpages, with the number of the program that wrote each.
+        held: Vec<(u32, u64)>,
+        /// The barrier that it must follow.
+        barrier: Gate,
+    },
+}
+
+/// An operation of the plan with what it means.
+#[derive(Debug, Clone)]
+pub struct Noted {
+    /// The operation, as the engine sees it.
+    pub operation: Operation,
+    /// Number of the flash operation.
+    pub number: u64,
+    /// What it means.
+    pub fact: Fact,
+}
+
+/// What the end of a request promises.
+#[derive(Debug, Clone, Default)]
+pub struct Promise {
+    /// What the data waits for that a read delivered, or that a write brought or was merged with.
+    pub sources: Vec<Source>,
+    /// What a write stored, as far as that must be durable when it ends.
+    pub stored: Vec<Stored>,
+}
+
+/// Everything of one call.
+#[derive(Debug, Default)]
+pub struct Call {
+    /// Operations, in the order of the plan.
+    pub noted: Vec<Noted>,
+    /// Promise of the request.
+    pub promise: Promise,
+    /// What contradicts itself already.
+    pub violation: Option<String>,
+}
+
+/// A way to plan wrongly, for tests of the check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mutation {
+    /// Of these operations ..
+    pub kind: OperationKind,
+    /// .. done for this cause ..
+    pub cause: super::Cause,
+    /// .. the gate that they follow is dropped; else that which they signal closes when they are planned.
+    pub drops_after: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Waits {
+    #[default]
+    Nothing,
+    One(Source),
+    /// A load of this physical subpage that is not read yet.
+    Unread,
+    Many(Box<[Source]>),
+    /// Other origins of the same call.
+    Both(u32, u32),
+}
+
+#[derive(Debug, Clone, Default)]
+struct Origin {
+    waits: Waits,
+    content: u64,
+}
+
+/// The ledger of a checked run.
+pub struct Ledger {
+    origins: Vec<Origin>,
+    /// Origins so far, and those of earlier calls among them.
+    made: u32,
+    flat: u32,
+    /// Number of the next operation of the plan.
+    next: u64,
+    /// Contents so far.
+    contents: u64,
+    /// Content of each physical subpage.
+    content_at: Vec<u64>,
+    /// For each logical subpage, the flash operations and the contents that there were when it was forgotten last.
+    forgotten: BTreeMap<u32, (u64, u64)>,
+    /// The last read of all of each page since its last program.
+    whole_reads: BTreeMap<u32, u64>,
+    noted: Vec<Noted>,
+    /// Origins of the data of programs of this call, by number in `noted`.
+    unresolved: Vec<(usize, Vec<u32>)>,
+    /// Reads of this call.
+    reads: BTreeMap<u32, u64>,
+    /// Loads of this call that are not read yet.
+    unread: BTreeMap<u32, u32>,
+    /// Pieces that the host wrote in this call, with their origins.
+    pieces: Vec<(Stored, u32)>,
+    /// Contents that the layer has kept in memory or programmed in this call.
+    kept: BTreeSet<u64>,
+    violation: Option<String>,
+    /// Operations of the plan before this one have ended.
+    ended_before: u64,
+    held: Vec<(u32, u64)>,
+    mutation: Option<Mutation>,
+    /// Operations that the mutation has changed.
+    mutated: u64,
+}
+
+impl Ledger {
+    /// A ledger that begins with operation `next` of the plan.
+    pub fn new(nand: &Nand, next: u64, mutation: Option<Mutation>) -> Self {
+        Ledger {
+            origins: vec![Origin::default(); WINDOW],
+            made: 0,
+            flat: 0,
+            next,
+            contents: 0,
+            content_at: vec![0; nand.geometry().subpages() as usize],
+            forgotten: BTreeMap::new(),
+            whole_reads: BTreeMap::new(),
+            noted: Vec::new(),
+            unresolved: Vec::new(),
+            reads: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            pieces: Vec::new(),
+            kept: BTreeSet::new(),
+            violation: None,
+            ended_before: next,
+            held: Vec::new(),
+            mutation,
+            mutated: 0,
+        }
+    }
+
+    /// Operations that the mutation has changed.
+    pub fn mutated(&self) -> u64 {
+        self.mutated
+    }
+
+    /// Operations of the plan before number `order` have ended.
+    pub fn ended_before(&mut self, order: u64) {
+        self.ended_before = order;
+    }
+
+    fn make(&mut self, waits: Waits, content: u64) -> u32 {
+        self.made = self.made.checked_add(1).unwrap_or(1);
+        self.origins[self.made as usize % WINDOW] = Origin { waits, content };
+        self.made
+    }
+
+    fn origin(&self, id: u32) -> Option<&Origin> {
+        let known = id != 0 && (self.made.wrapping_sub(id) as usize) < WINDOW;
+        known.then(|| &self.origins[id as usize % WINDOW])
+    }
+
+    /// Content of `data`; that of what was made here is the newest.
+    fn content_of(&mut self, origin: u32) -> u64 {
+        match self.origin(origin) {
+            Some(origin) => origin.content,
+            None => {
+                self.contents += 1;
+                self.contents
+            }
+        }
+    }
+
+    /// `data` was loaded from physical subpage `psn`.
+    pub(super) fn load(&mut self, psn: u32, data: Data) -> Data {
+        let content = self.content_at[psn as usize];
+        let origin = match self.reads.get(&psn) {
+            Some(&order) => self.make(Waits::One(Source::Read(order)), content),
+            None => match self.unread.get(&psn) {
+                Some(&origin) => origin,
+                None => {
+                    let origin = self.make(Waits::Unread, content);
+                    self.unread.insert(psn, origin);
+                    origin
+                }
+            },
+        };
+        Data { origin, ..data }
+    }
+
+    /// The host wrote `data` to `lsn` over `old`; the link has brought it at `at`.
+    pub(super) fn written(&mut self, lsn: u32, old: Data, data: Data, at: Nanos) -> Data {
+        self.contents += 1;
+        let content = self.contents;
+        let arrival = self.make(Waits::One(Source::Link(at)), content);
+        let origin = if old.origin == 0 { arrival } else { self.make(Waits::Both(arrival, old.origin), content) };
+        self.pieces.push((Stored { lsn, content }, origin));
+        Data { origin, ..data }
+    }
+
+    /// `data` was made of `from`, and is another form of the content of the first of them.
+    pub(super) fn derived(&mut self, data: Data, from: &[Data]) -> Data {
+        let Some(first) = from.first() else { return data };
+        let mut origin = first.origin;
+        let content = self.content_of(origin);
+        for other in from[1..].iter().filter(|other| other.origin != 0) {
+            origin = if origin == 0 { other.origin } else { self.make(Waits::Both(origin, other.origin), content) };
+        }
+        Data { origin, ..data }
+    }
+
+    /// The layer keeps `data` in memory.
+    pub(super) fn keep(&mut self, data: Data) {
+        if let Some(origin) = self.origin(data.origin) {
+            let content = origin.content;
+            self.kept.insert(content);
+        }
+    }
+
+    /// Logical subpages `first` to `end` need not be stored any more.
+    pub(super) fn forget(&mut self, first: u32, end: u32, operations: u64) {
+        for lsn in first..end {
+            self.forgotten.insert(lsn, (operations, self.contents));
+        }
+    }
+
+    /// Whether `content` of `lsn` was forgotten.
+    pub fn is_forgotten(&self, lsn: u32, content: u64) -> bool {
+        self.forgotten.get(&lsn).is_some_and(|&(_, until)| content <= until)
+    }
+
+    /// What `block`, which is about to be erased, holds.
+    pub(super) fn before_erase(&mut self, nand: &Nand, block: u32) {
+        let geometry = nand.geometry();
+        let width = geometry.subpages_per_page;
+        let first = block * geometry.pages_per_block;
+        self.held.clear();
+        for ppn in first..first + geometry.pages_per_block {
+            self.whole_reads.remove(&ppn);
+            for psn in ppn * width..(ppn + 1) * width {
+                let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
+                let gone = self.forgotten.get(&lsn).is_some_and(|&(until, _)| written <= until);
+                if lsn < TORN && !gone {
+                    self.held.push((lsn, written));
+                }
+            }
+        }
+    }
+
+    /// Whether plans are mutated: gates may close before their time.
+    pub(super) fn mutates(&self) -> bool {
+        self.mutation.is_some()
+    }
+
+    /// Writes down `operation`, flash operation `number`. Returns what the plan takes of it.
+    fn note(&mut self, operation: Operation, number: u64, fact: Fact) -> Operation {
+        self.next += 1;
+        self.noted.push(Noted { operation, number, fact });
+        let Some(mutation) = self.mutation.filter(|it| it.kind == operation.kind && it.cause == operation.cause) else {
+            return operation;
+        };
+        let mut mutant = operation;
+        let gate = if mutation.drops_after { &mut mutant.after } else { &mut mutant.signal };
+        self.mutated += u64::from(!gate.is_none());
+        *gate = Gate::NONE;
+        mutant
+    }
+
+    pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
+        let (order, width) = (self.next, nand.geometry().subpages_per_page);
+        if subpages == first_subpages(width) && nand.part().nop > 1 {
+            self.whole_reads.insert(ppn, order);
+        }
+        for psn in (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
+            self.reads.insert(psn, order);
+            if let Some(origin) = self.unread.remove(&psn) {
+                self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
+            }
+        }
+        self.note(operation, nand.operations(), Fact::Read)
+    }
+
+    /// `again`: over cells that hold data; `done`: the program does not fail.
+    pub(super) fn program(
+        &mut self,
+        operation: Operation,
+        nand: &Nand,
+        program: &Program<'_>,
+        again: bool,
+        done: bool,
+    ) -> Operation {
+        let (width, mut sources) = (nand.geometry().subpages_per_page, Vec::new());
+        let (mut stored, mut origins) = (Vec::new(), Vec::new());
+        for index in (0..width as usize).filter(|index| program.written >> index & 1 == 1) {
+            let (lsn, data) = (program.logical[index], program.data[index]);
+            if data.origin != 0 {
+                origins.push(data.origin);
+            }
+            let content = self.content_of(data.origin);
+            self.kept.insert(content);
+            self.content_at[program.ppn as usize * width as usize + index] = content;
+            if lsn < TORN && done {
+                stored.push(Stored { lsn, content });
+            }
+        }
+        match self.whole_reads.remove(&program.ppn) {
+            Some(order) if again => sources.push(Source::Read(order)),
+            None if again => self.accuse(format!("page {} is programmed again and was not read before", program.ppn)),
+            _ => {}
+        }
+        self.unresolved.push((self.noted.len(), origins));
+        self.note(operation, nand.operations(), Fact::Program { sources, stored })
+    }
+
+    pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, barrier: Gate) -> Operation {
+        let held = std::mem::take(&mut self.held);
+        self.note(operation, nand.operations(), Fact::Erase { held, barrier })
+    }
+
+    fn accuse(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    /// Adds what `origin` waits for to `sources`. A load that was not read is an error.
+    fn resolve(&self, origin: u32, sources: &mut Vec<Source>) -> bool {
+        match self.origin(origin).map(|origin| &origin.waits) {
+            None | Some(Waits::Nothing) => true,
+            Some(Waits::One(source)) => {
+                sources.push(*source);
+                true
+            }
+            Some(Waits::Many(all)) => {
+                sources.extend_from_slice(all);
+                true
+            }
+            Some(&Waits::Both(one, other)) => self.resolve(one, sources) & self.resolve(other, sources),
+            Some(Waits::Unread) => false,
+        }
+    }
+
+    /// What `origin` waits for that has not happened yet at `now`.
+    fn sources_of(&mut self, origins: &[u32], now: Nanos) -> Vec<Source> {
+        let mut sources = Vec::new();
+        let read = origins.iter().fold(true, |read, &origin| read & self.resolve(origin, &mut sources));
+        if !read {
+            self.accuse("data is used that was never read".into());
+        }
+        let ended = self.ended_before;
+        sources.retain(|source| match *source {
+            Source::Read(order) => order >= ended,
+            Source::Link(at) => at > now,
+        });
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    /// The call is over at `now`: everything of it. `delivered` is what a read handed to the host; `buffered`: the layer must
+    /// hold what the host wrote.
+    pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool) -> Call {
+        // Joins of this call become flat, so that later ones need not look behind them.
+        let made = self.made;
+        let first = std::mem::replace(&mut self.flat, made) + 1;
+        for id in first.max(made.saturating_sub(WINDOW as u32 - 1))..=made {
+            if let Waits::Both(..) = self.origins[id as usize % WINDOW].waits {
+                let sources = self.sources_of(&[id], now);
+                self.origins[id as usize % WINDOW].waits = match sources.as_slice() {
+                    [] => Waits::Nothing,
+                    [one] => Waits::One(*one),
+                    _ => Waits::Many(sources.into()),
+                };
+            }
+        }
+        for (index, origins) in std::mem::take(&mut self.unresolved) {
+            let more = self.sources_of(&origins, now);
+            if let Fact::Program { sources, .. } = &mut self.noted[index].fact {
+                sources.extend(more);
+            }
+        }
+        let pieces = std::mem::take(&mut self.pieces);
+        let mut origins: Vec<u32> = delivered.iter().map(|(_, data)| data.origin).collect();
+        origins.extend(pieces.iter().map(|&(_, origin)| origin));
+        let sources = self.sources_of(&origins, now);
+        let lost = pieces.iter().find(|(piece, _)| buffered && !self.kept.contains(&piece.content));
+        if let Some(&(Stored { lsn, .. }, _)) = lost {
+            self.accuse(format!("logical subpage {lsn} is written, but neither kept in memory nor programmed"));
+        }
+        self.reads.clear();
+        self.unread.clear();
+        self.kept.clear();
+        let stored = pieces.into_iter().map(|(piece, _)| piece).collect();
+        Call {
+            noted: std::mem::take(&mut self.noted),
+            promise: Promise { sources, stored },
+            violation: self.violation.take(),
+        }
+    }
+
+    /// The power failed: what the present call has planned does not happen, and the next operation of the plan is `next`.
+    pub fn restart(&mut self, next: u64) {
+        self.noted.clear();
+        self.unresolved.clear();
+        self.reads.clear();
+        self.unread.clear();
+        self.pieces.clear();
+        self.kept.clear();
+        self.whole_reads.clear();
+        self.violation = None;
+        (self.next, self.ended_before) = (next, next);
+    }
+}
