@@ -33,6 +33,7 @@ mod mount;
 mod names;
 pub mod replay;
 pub mod schemes;
+pub mod settings;
 mod space;
 mod store;
 mod verify;

@@ -21,21 +21,19 @@ use super::page::{overlay, pages};
 use super::pages::Pages;
 use crate::log::blocks::NO_BLOCK;
 use crate::log::map_bytes::map_bytes;
+use crate::log::settings::{LogSettings, WearLeveling};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
-use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
-    read: None,
-    buffered: false,
-    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 /// Pages to be written side by side in a logical block; their contents stand in the layer's scratch.
@@ -62,7 +60,7 @@ struct Counters {
 
 /// The layer.
 pub struct Block {
-    settings: FtlSettings,
+    settings: LogSettings,
     geometry: Geometry,
     sectors_per_page: u64,
     /// Whether pages that are skipped must be programmed, since later ones depend on them.
@@ -86,7 +84,7 @@ impl Block {
         let geometry = *io.geometry();
         let blocks = blueprint.logical_pages.div_ceil(geometry.pages_per_block);
         let mut layer = Block {
-            settings: blueprint.settings.clone(),
+            settings: LogSettings::new(&blueprint.settings),
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
             fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh,

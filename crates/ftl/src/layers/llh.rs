@@ -17,6 +17,7 @@ mod buffers;
 mod code;
 mod collect;
 mod recover;
+pub mod settings;
 mod write;
 
 use super::gather::Gather;
@@ -30,35 +31,29 @@ use buffers::{Append, Buffer, NOBODY};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Flash, PADDING};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::settings::FtlSettings;
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
-use palimpsest_wom::Unfit;
+use settings::LlhSettings;
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     buffered: true,
-    read: None,
-    apart: Entry::NONE_APART,
+    takes_hints: true,
+    hot_and_cold: true,
+    keys: || settings::KEYS.iter().collect(),
+    check: settings::check,
+    model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
-
-/// Refuses a code that the settings name and that low pages of the part cannot have.
-///
-/// # Errors
-/// Why not.
-pub fn check_code(part: &Part, settings: &FtlSettings) -> Result<(), Unfit> {
-    code::build(part, settings).map(|_| ())
-}
 
 /// The stream of hot data, its buffer and its block.
 const HOT: u32 = 0;
@@ -94,7 +89,7 @@ struct Counters {
 }
 
 pub(super) struct Llh {
-    settings: FtlSettings,
+    settings: LlhSettings,
     /// Whether low pages are reused at all.
     reuse: bool,
     subpages: u32,
@@ -141,7 +136,7 @@ pub(super) struct Llh {
 impl Llh {
     /// A layer over erased flash; `reuse`: whether it programs low pages twice.
     pub(super) fn new(io: &Io, blueprint: &Blueprint, reuse: bool) -> Self {
-        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let (geometry, settings) = (*io.geometry(), LlhSettings::new(&blueprint.settings));
         let subpages = geometry.subpages_per_page;
         let units = blueprint.logical_pages * subpages;
         let blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| io.nand().is_bad(block));
@@ -161,13 +156,13 @@ impl Llh {
             buffers: (0..geometry.planes() * KINDS).map(|_| Buffer::default()).collect(),
             since: vec![NOBODY; (geometry.planes() * KINDS) as usize],
             oldest: NOBODY,
-            streams: StreamChooser::always(settings, units, sectors_per_subpage),
-            victim: victim::new(settings.victim),
+            streams: StreamChooser::always(&blueprint.settings, units, sectors_per_subpage),
+            victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            coder: Coder::new(io.nand(), settings, reuse, blueprint.seed),
+            coder: Coder::new(io.nand(), &settings, reuse, blueprint.seed),
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
-            gc_start: settings.gc_start.of(geometry.blocks_per_plane),
-            gc_stop: settings.gc_stop.of(geometry.blocks_per_plane),
+            gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
+            gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
             protected: !blueprint.acknowledge_programs,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),
@@ -181,11 +176,11 @@ impl Llh {
             wanted: Gather::default(),
             coded: Vec::new(),
             blocks,
-            settings: settings.clone(),
+            settings,
         };
         for bank in 0..geometry.planes() {
             let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
-                .slowed(settings.threshold_steps, settings.threshold_floor);
+                .slowed(layer.settings.threshold_steps, layer.settings.threshold_floor);
             layer.banks.push(Bank { frontiers: [NOWHERE; 2], waiting: [Vec::new(), Vec::new()], threshold });
         }
         layer
@@ -232,7 +227,7 @@ impl Llh {
                 if self.is_coded(io, ppn) {
                     io.read_coded(ppn, 1, Cause::Rmw, Gate::NONE, arrived)?;
                 } else {
-                    io.read(ppn, 1 << index, 0, self.settings.read, Cause::Rmw, Gate::NONE, arrived)?;
+                    io.read(ppn, 1 << index, 0, self.settings.log.read, Cause::Rmw, Gate::NONE, arrived)?;
                 }
                 io.link(arrived, io.request());
                 Ok((self.content(io, psn), arrived))
@@ -357,7 +352,7 @@ impl Ftl for Llh {
         for &(ppn, subpages) in &self.coded {
             io.read_coded(ppn, subpages, Cause::Host, io.arrival(), request)?;
         }
-        self.wanted.read(io, self.settings.read, Cause::Host, request)
+        self.wanted.read(io, self.settings.log.read, Cause::Host, request)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -400,6 +395,7 @@ impl Ftl for Llh {
             gc_erased: counters.erased,
             gc_moved_subpages: counters.moved_units,
             retired_blocks: counters.retired,
+            safe_life: self.settings.safe_life,
             own: self.own_figures(),
             ..Report::default()
         }

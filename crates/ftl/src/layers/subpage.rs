@@ -10,6 +10,7 @@
 use super::gather::Gather;
 use super::page::log_report;
 use super::pages::{BuildUnits, Units};
+use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::unit_log::{Append, Location, UnitLog};
 use palimpsest_flash::geometry::Extent;
@@ -18,22 +19,21 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::settings::FtlSettings;
 use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
-    read: None,
     buffered: true,
-    apart: Entry::NONE_APART,
+    takes_hints: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprint));
 
 struct Subpage {
-    settings: FtlSettings,
+    settings: LogSettings,
     log: UnitLog,
     streams: StreamChooser,
     sectors_per_subpage: u32,
@@ -48,14 +48,15 @@ impl Subpage {
         let geometry = io.geometry();
         let units = blueprint.logical_pages * geometry.subpages_per_page;
         let protected = !blueprint.acknowledge_programs;
+        let settings = LogSettings::new(&blueprint.settings);
         Subpage {
-            log: UnitLog::new(io, &blueprint.settings, units, 1, protected, blueprint.seed),
+            log: UnitLog::new(io, &settings, units, 1, protected, blueprint.seed),
             streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
             acknowledge_programs: blueprint.acknowledge_programs,
             timeout: blueprint.buffer_timeout,
-            settings: blueprint.settings.clone(),
+            settings,
             wanted: Gather::default(),
         }
     }

@@ -14,12 +14,13 @@
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
+use super::settings::MgaSettings;
 use super::write::Job;
 use crate::log::blocks::BlockState;
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
 
 /// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -65,13 +66,13 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(geometry: &Geometry, settings: &FtlSettings) -> Self {
-        let pages = |count: palimpsest_ftl_api::settings::BlockCount| {
+    pub fn new(geometry: &Geometry, settings: &MgaSettings) -> Self {
+        let pages = |count: palimpsest_ftl_api::keys::blocks::BlockCount| {
             count.pages_of(geometry.blocks_per_plane, geometry.pages_per_block)
         };
         Collector {
-            gc_start: pages(settings.gc_start),
-            gc_stop: pages(settings.gc_stop),
+            gc_start: pages(settings.log.gc_start),
+            gc_stop: pages(settings.log.gc_stop),
             pages_per_block: geometry.pages_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
             wear_checks: 0,
@@ -169,7 +170,7 @@ impl Mga {
         let Some(victim) = self.choose_victim(plane, must) else { return Ok(false) };
         self.counters.collections += 1;
         self.clean(io, victim)?;
-        if self.settings.wear_leveling == WearLeveling::Static {
+        if self.settings.log.wear_leveling == WearLeveling::Static {
             self.level_wear(io, plane)?;
         }
         Ok(true)
@@ -389,7 +390,7 @@ impl Mga {
         for index in 0..self.collector.whole.len() {
             let ppn = self.collector.whole[index];
             let arrived = io.gate();
-            io.read(ppn, self.all, 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
+            io.read(ppn, self.all, 0, self.settings.log.read, Cause::Gc, Gate::NONE, arrived)?;
             self.image.parts.clear();
             let first = ppn * self.subpages;
             let lsn = io.nand().logical(first);
@@ -470,7 +471,7 @@ impl Mga {
         let (read, earlier) = *page;
         if read != ppn {
             *page = (ppn, arrived);
-            io.read(ppn, self.pages.valid(ppn), 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
+            io.read(ppn, self.pages.valid(ppn), 0, self.settings.log.read, Cause::Gc, Gate::NONE, arrived)?;
         } else if earlier != arrived {
             io.link(earlier, arrived);
         }
@@ -528,7 +529,7 @@ impl Mga {
         let most = closed.iter().map(|&block| io.nand().erases(block)).max();
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
         let room = self.space.free(plane) > 2 * self.collector.pages_per_block;
-        if most - io.nand().erases(least) > self.settings.wear_threshold && room {
+        if most - io.nand().erases(least) > self.settings.log.wear_threshold && room {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }

@@ -169,7 +169,7 @@ impl Mga {
         }
         let arrived = io.gate();
         for group in &self.groups {
-            io.read(group.ppn, group.subpages, 0, self.settings.read, cause, Gate::NONE, arrived)?;
+            io.read(group.ppn, group.subpages, 0, self.settings.log.read, cause, Gate::NONE, arrived)?;
         }
         Ok(arrived)
     }
