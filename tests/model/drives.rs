@@ -214,15 +214,6 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     set("ftl.gc_stop", format!("{stop} blocks"));
 }
 
-/// `settings` on a part whose low pages can be programmed twice, with `changes`.
-pub fn reusable(settings: &[String], changes: &[&str]) -> Vec<String> {
-    let mut settings = with(settings, &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"]);
-    if settings.iter().any(|setting| setting == "ftl.streams=3") {
-        settings = with(&settings, &["ftl.classifier=recency"]);
-    }
-    with(&settings, changes)
-}
-
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
     set("buffer.ack", pick(rng, &["buffer", "program"]).into());
     set("buffer.size", format!("{}B", page_bytes * pick(rng, &[1, 1, 2, 16])));
