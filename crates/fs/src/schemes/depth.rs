@@ -4,7 +4,7 @@
 //! the paper's; how many: the paper is silent. It says that 16 pages make a depth of more than one possible, that is two pages on
 //! each of 8 channels.)
 //!
-//! Which pages these are the paper does not say either: consecutive ones, as in systems.md, whose later reads share a channel;
+//! Which pages these are the paper does not say either: consecutive ones, as in docs/systems.md, whose later reads share a channel;
 //! or each n-th on n channels, as in turn (`fs.depth_pages`).
 
 use super::{Entry, Scheme, View};

@@ -2,7 +2,7 @@
 //!
 //! One physical block per logical block; the pages of a block are written in order, and an overwrite copies the block: a new
 //! block takes what is still valid and what is new, then the old one is erased. A block whose pages are all trimmed is erased
-//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: systems.md, "block" and
+//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: docs/systems.md, "block" and
 //! "codesign"; co-design paper, Sec. III-A and III-B.
 //!
 //! The high part of a logical address names the channel (its Channel Identifier; 3 bits where there are 8 channels and as many

@@ -7,7 +7,7 @@
 //! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
 //! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
 //!
-//! Where the paper is silent, systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
+//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
 //! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait
 //! partially used than leaves the streams and cleaning a block each; data whose encoding fails goes with moved data, the
 //! first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.

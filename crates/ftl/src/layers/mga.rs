@@ -4,7 +4,7 @@
 //! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
 //! how many pages are free ([`write`], III-D), and a logical page that is read often may stand in few pages only
 //! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
-//! acknowledged when it is programmed. Where the paper is silent, systems.md, "mga", decides, and each file says what it
+//! acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides, and each file says what it
 //! decides beyond that.
 //!
 //! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece

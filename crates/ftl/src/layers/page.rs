@@ -2,7 +2,7 @@
 //!
 //! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
-//! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
+//! A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::Pages;
 use crate::log::settings::LogSettings;

@@ -6,7 +6,7 @@
 //! free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all its subpages in the
 //! log, into a new page of the data region. A piece that touches every subpage of a page is a page. Pieces of subpages are
 //! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
-//! paper, Sec. IV and V; systems.md, "sector-log".
+//! paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
 //! Where the sources are silent: a data page whose subpages all stand in the log is invalid at once. Every plane has an open
 //! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.

@@ -4,7 +4,7 @@
 //! flush or a timeout pads it. Reads of what stands in an open page need no flash. A write of a part of a subpage reads the
 //! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
 //! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
-//! `ftl.read` says which command. A map entry counts 8 bytes. Source: systems.md, "subpage"; SPREAD paper, Sec. II.
+//! `ftl.read` says which command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;

@@ -3,7 +3,7 @@
 //! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves as a
 //! page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh one; under
 //! SA into fresh pages that are filled to the last subpage in one program, and what is left over into the page opened last
-//! that has room, or a fresh one. Source: systems.md, "mga", GC.
+//! that has room, or a fresh one. Source: docs/systems.md, "mga", GC.
 //!
 //! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that gives
 //! each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would take the
