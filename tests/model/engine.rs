@@ -9,8 +9,7 @@ use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::{Data, Payload};
 use palimpsest_lab::nand::{Flash, Nand};
 use palimpsest_lab::observe::Observer;
-use palimpsest_lab::plan::select::ReadPolicy;
-use palimpsest_lab::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_lab::plan::{self, Cause, Gate, Io};
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::device::{Command, Device, Verifier};
 use palimpsest_lab::sim::engine::Engine;
@@ -36,12 +35,11 @@ impl Op {
     /// Plans the operation.
     pub fn plan(self, io: &mut Io, cause: Cause, after: Gate, signal: Gate) -> Flash<()> {
         match self {
-            Read(ppn) => io.read(ppn, 1, 0, ReadPolicy::PAGE, cause, after, signal),
-            Erase(block) => io.erase(block, cause, after, signal).map(|_| ()),
+            Read(ppn) => io.read(plan::Read { after, signal, ..plan::Read::new(ppn, 1, cause) }),
+            Erase(block) => io.erase(plan::Erase { block, cause, after, signal }).map(|_| ()),
             Program(ppn) => {
-                let page =
-                    PageImage { written: 1, logical: &[0], data: &[Data::ZERO], padding: 0, transferred: 1, frees: 0 };
-                io.program(ppn, &page, cause, after, signal).map(|_| ())
+                let program = plan::Program::new(ppn, &[0], &[Data::ZERO], cause);
+                io.program(plan::Program { after, signal, ..program }).map(|_| ())
             }
         }
     }

@@ -24,12 +24,14 @@ pub struct Shadowed(pub Shadow);
 
 impl Verifier for Shadowed {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
-        let (port, buffers) = io.host();
         match command.kind {
-            RequestKind::Write => self.0.write(port, command.extent),
+            RequestKind::Write => self.0.write(io.host(), command.extent),
             RequestKind::Trim => self.0.trim(command.extent),
             RequestKind::Flush => {}
-            RequestKind::Read => return self.0.verify(command.extent, port.take_delivered(), buffers),
+            RequestKind::Read => {
+                let delivered = io.host_mut().take_delivered();
+                return self.0.verify(command.extent, delivered, io.buffers());
+            }
         }
         Ok(())
     }

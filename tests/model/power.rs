@@ -88,7 +88,7 @@ impl Powered {
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
-                io.host().0.begin_write();
+                io.host_mut().begin_write();
                 ftl.write(io, command.extent)
             }
             RequestKind::Trim => ftl.trim(io, command.extent),
@@ -102,7 +102,7 @@ impl Powered {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.device.io.host().0;
+                    let port = self.device.io.host();
                     let tag = port.written(&mut self.scratch, piece, Data(known.current)).0;
                     known.write(tag, self.durable);
                 }
@@ -128,7 +128,7 @@ impl Powered {
 
     /// Checks what was delivered; `after_cut` accepts and adopts what a cut may have left.
     fn verify(&mut self, extent: Extent, after_cut: bool) {
-        let mut delivered = self.device.io.host().0.take_delivered();
+        let mut delivered = self.device.io.host_mut().take_delivered();
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
         let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
         assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
@@ -162,12 +162,12 @@ impl Powered {
 
     /// The cut came during `command`: it may be done, or not, each subpage for itself.
     fn interrupted(&mut self, command: Command) {
-        let _ = self.device.io.host().0.take_delivered();
+        let _ = self.device.io.host_mut().take_delivered();
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.device.io.host().0;
+                    let port = self.device.io.host();
                     known.also.push(port.written(&mut self.scratch, piece, Data(known.current)).0);
                 }
                 RequestKind::Trim => {

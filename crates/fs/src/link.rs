@@ -337,7 +337,7 @@ impl Device for Attached<'_> {
         subpages
             .map(|subpage| match payload {
                 Payload::None => Data::ZERO,
-                Payload::Bytes => self.io.host().1.keep(subpage),
+                Payload::Bytes => self.io.keep(subpage),
                 Payload::Tag => {
                     self.link.fingerprints += 1;
                     // Those of the host's data come from the same space by chance only.

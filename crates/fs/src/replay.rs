@@ -265,7 +265,7 @@ impl Replay {
             (begin..end).map(|subpage| wanted.page * width + subpage)
         });
         for (lsn, data) in subpages.zip(contents) {
-            io.host().0.deliver(lsn, data);
+            io.deliver(lsn, data);
         }
         Ok(())
     }
@@ -435,7 +435,7 @@ impl Ftl for Replay {
             let Some(logical) = self.locate(page) else {
                 let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
                 io.count_unwritten(end - begin);
-                (begin..end).for_each(|subpage| io.host().0.deliver(page * width + subpage, Data::ZERO));
+                (begin..end).for_each(|subpage| io.deliver(page * width + subpage, Data::ZERO));
                 continue;
             };
             // All pages between the first and the last of a request are read whole.

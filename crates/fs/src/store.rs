@@ -8,9 +8,9 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl::layers::pages::{Pages, Units};
 use palimpsest_ftl_api::Ftl;
-use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::plan::{Io, Read};
 
 /// The layer below. Pages are those of the file system's [`Shape`]; `inner` says why, after what, and whom to tell.
 pub(super) trait Store: Send {
@@ -90,8 +90,9 @@ impl<L: Pages> Store for Paged<L> {
         let per_subpage = self.shape.page_bytes / SECTOR_BYTES as u32 / width;
         let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
         let ppn = self.layer.locate(page).expect("a page that was written");
-        let words = io.words_of(first, sectors);
-        io.read(ppn, first_subpages(end - begin) << begin, words, self.read, inner.cause, inner.after, inner.signal)?;
+        let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+        let Inner { cause, after, signal, .. } = inner;
+        io.read(Read { words, policy: self.read, after, signal, ..Read::new(ppn, wanted, cause) })?;
         contents.extend((begin..end).map(|subpage| io.load_subpage(ppn * width + subpage)));
         Ok(())
     }

@@ -94,7 +94,7 @@ pub trait Ftl: Send {
     /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// Serves a write: [`Io::host`] says what each piece of the extent becomes over its old content. The request completes
+    /// Serves a write: [`Io::written`] says what each piece of the extent becomes over its old content. The request completes
     /// when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at once if none does.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ pub struct Device {
 impl Device {
     /// A drive of these parts; `buffer` is the size of the write buffer in subpages for buffered layers.
     pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>) -> Self {
-        io.transfer_subpages = ftl.transfer_subpages();
+        io.host.transfer_subpages = ftl.transfer_subpages();
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
         let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
         Device {
@@ -112,7 +112,7 @@ impl Device {
     /// Requests that are served or submitted from now on belong to this file or stream of the workload; 0: it names none.
     #[inline]
     pub fn set_stream(&mut self, stream: u32) {
-        self.io.stream = stream;
+        self.io.present.stream = stream;
     }
 
     fn serve(&mut self, command: Command) -> Flash<()> {
@@ -131,7 +131,7 @@ impl Device {
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.serve_verified(command, verifier)?;
-        self.io.buffer_taken = 0;
+        self.io.present.buffer_taken = 0;
         Ok(())
     }
 
@@ -142,8 +142,8 @@ impl Device {
     /// What flash says.
     pub fn start_timing(&mut self) -> Result<()> {
         self.ftl.flush(&mut self.io).map_err(explain)?;
-        self.io.buffer_taken = 0;
-        self.io.timed = true;
+        self.io.present.buffer_taken = 0;
+        self.io.plan.timed = true;
         Ok(())
     }
 
@@ -154,22 +154,22 @@ impl Device {
             let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
             command.extent = units;
         }
-        if command.kind == RequestKind::Write && self.io.host.active() {
+        if command.kind == RequestKind::Write && self.io.has_contents() {
             self.io.host.begin_write();
         }
         match self.serve(command) {
             Ok(()) => {}
             Err(Halt::PowerCut) => {
                 self.power_cycle()?;
-                if self.io.host.active() {
+                if self.io.has_contents() {
                     verifier.power_failed(&mut self.io, command);
-                    self.io.nand.buffers().end_request();
+                    self.io.buffers().end_request();
                 }
                 return self.serve_verified(command, verifier);
             }
             Err(halt) => return Err(explain(halt)),
         }
-        if self.io.host.active() {
+        if self.io.has_contents() {
             // A trim forgets whole units only.
             let done = match command.kind {
                 RequestKind::Trim => self.whole_units(command.extent),
@@ -178,7 +178,7 @@ impl Device {
             if let Some(extent) = done {
                 verifier.served(&mut self.io, Command { extent, ..command })?;
             }
-            self.io.nand.buffers().end_request();
+            self.io.buffers().end_request();
         }
         Ok(())
     }
@@ -196,8 +196,13 @@ impl Device {
     /// What flash or `verifier` say.
     #[inline]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry =
-            InFlight { command, arrival, warmup: self.warming_up, stream: self.io.stream, job: self.job.unwrap_or(0) };
+        let entry = InFlight {
+            command,
+            arrival,
+            warmup: self.warming_up,
+            stream: self.io.present.stream,
+            job: self.job.unwrap_or(0),
+        };
         let id = match self.free.pop() {
             Some(id) => {
                 self.in_flight[id as usize] = entry;
@@ -230,17 +235,17 @@ impl Device {
 
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
         let InFlight { command, stream, .. } = self.in_flight[id as usize];
-        self.io.stream = stream;
-        let gate = self.io.gates.open();
+        self.io.present.stream = stream;
+        let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
-        self.io.now = self.engine.now();
-        self.io.request = gate;
+        self.io.present.now = self.engine.now();
+        self.io.present.gate = gate;
         let mut data_at = match command.kind {
             RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
             _ => self.engine.now(),
         };
         self.serve_verified(command, verifier)?;
-        if command.kind == RequestKind::Read && self.io.plan.is_empty() {
+        if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
             // What needs no flash crosses the link all the same.
             data_at = self.engine.send(self.link_bytes(command.extent));
         }
@@ -252,16 +257,16 @@ impl Device {
     /// Bytes of `extent` on the host link: whole units of what the layer transfers.
     #[inline]
     fn link_bytes(&self, extent: Extent) -> u64 {
-        let unit = u64::from(self.io.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
+        let unit = u64::from(self.io.host.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
         (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
     }
 
     /// Hands the plan to the engine.
     #[inline]
     fn settle(&mut self, data_at: Nanos) {
-        self.buffer_used += u64::from(std::mem::take(&mut self.io.buffer_taken));
+        self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
         self.engine.accept(&mut self.io, data_at);
-        self.io.request = Gate::NONE;
+        self.io.present.gate = Gate::NONE;
     }
 
     /// When something happens next without the host's doing.
@@ -283,7 +288,7 @@ impl Device {
             && self.engine.next_time().is_none_or(|event| deadline < event)
         {
             self.engine.advance_to(deadline.max(self.engine.now()));
-            self.io.now = self.engine.now();
+            self.io.present.now = self.engine.now();
             self.ftl.timer(&mut self.io).map_err(explain)?;
             self.settle(0);
             return self.harvest(observer, verifier);
@@ -300,7 +305,7 @@ impl Device {
     /// # Errors
     /// What flash says.
     pub fn background(&mut self) -> Result<bool> {
-        self.io.now = self.engine.now();
+        self.io.present.now = self.engine.now();
         let done = self.ftl.background(&mut self.io).map_err(explain)?;
         self.settle(0);
         Ok(done)
@@ -354,7 +359,7 @@ impl Device {
     /// # Errors
     /// What flash says; [`Error::Device`] where even that lets nothing go on.
     pub fn push_out(&mut self) -> Result<()> {
-        self.io.now = self.engine.now();
+        self.io.present.now = self.engine.now();
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.settle(0);
         if self.next_time().is_none() {

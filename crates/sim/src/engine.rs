@@ -227,21 +227,21 @@ impl Engine {
     /// Takes the plan in `io`; data for its host programs is there at `data_at`.
     #[inline]
     pub fn accept(&mut self, io: &mut Io, data_at: Nanos) {
-        for index in 0..io.links.len() {
-            let (earlier, later) = io.links[index];
+        for index in 0..io.plan.links.len() {
+            let (earlier, later) = io.plan.links[index];
             self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
         }
-        io.links.clear();
-        for index in 0..io.delays.len() {
-            let (gate, at) = io.delays[index];
+        io.plan.links.clear();
+        for index in 0..io.plan.delays.len() {
+            let (gate, at) = io.plan.delays[index];
             self.planned(io, gate, at);
         }
-        io.delays.clear();
-        for index in 0..io.plan.len() {
-            let operation = io.plan[index];
+        io.plan.delays.clear();
+        for index in 0..io.plan.operations.len() {
+            let operation = io.plan.operations[index];
             self.enqueue(io, operation, data_at);
         }
-        io.plan.clear();
+        io.plan.operations.clear();
         self.kick_woken();
     }
 
@@ -261,8 +261,9 @@ impl Engine {
         self.live += 1;
         let plane = self.plane_size.divide(operation.block);
         let die = self.die_count.split(plane).1;
-        io.load[die as usize] += 1;
-        io.reading[die as usize] += u32::from(operation.kind == OperationKind::Read);
+        let load = &mut io.dies[die as usize];
+        load.operations += 1;
+        load.reads += u32::from(operation.kind == OperationKind::Read);
         let mut pending = Pending {
             operation,
             order: self.order,
@@ -275,7 +276,7 @@ impl Engine {
             plane,
         };
         let tail = self.block_tail[operation.block as usize];
-        pending.waits = u32::from(tail != NONE) + u32::from(io.gates.is_open(operation.after));
+        pending.waits = u32::from(tail != NONE) + u32::from(io.plan.gates.is_open(operation.after));
         let waits = pending.waits;
         let index = match self.free.pop() {
             Some(index) => {
@@ -291,7 +292,7 @@ impl Engine {
             self.pending[tail as usize].next_on_block = index;
         }
         self.block_tail[operation.block as usize] = index;
-        if io.gates.is_open(operation.after) {
+        if io.plan.gates.is_open(operation.after) {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
         if waits == 0 {
@@ -401,14 +402,15 @@ impl Engine {
     fn end(&mut self, io: &mut Io, index: u32) {
         let Pending { operation, enqueued, die, .. } = self.pending[index as usize];
         self.live -= 1;
-        io.load[die as usize] -= 1;
-        io.reading[die as usize] -= u32::from(operation.kind == OperationKind::Read);
+        let load = &mut io.dies[die as usize];
+        load.operations -= 1;
+        load.reads -= u32::from(operation.kind == OperationKind::Read);
         self.buffer_freed += u64::from(operation.frees);
         if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
             self.collections.push(self.now - enqueued);
         }
         self.free.push(index);
-        if io.gates.is_open(operation.signal) {
+        if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }
     }
@@ -417,7 +419,7 @@ impl Engine {
     /// [`Self::planned`].
     #[inline]
     pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
-        io.gates.expect(gate);
+        io.plan.gates.expect(gate);
         self.add_waiter(io, gate, gates::Waiter::Request(id));
     }
 

@@ -41,10 +41,10 @@ impl Inner {
 impl Io {
     /// Does `act` as the inner request `inner`.
     pub fn hand_down<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
-        let request = std::mem::replace(&mut self.request, inner.signal);
-        let outer = std::mem::replace(&mut self.inner, inner);
+        let request = std::mem::replace(&mut self.present.gate, inner.signal);
+        let outer = std::mem::replace(&mut self.present.inner, inner);
         let done = act(self);
-        (self.request, self.inner) = (request, outer);
+        (self.present.gate, self.present.inner) = (request, outer);
         done
     }
 
@@ -77,27 +77,18 @@ impl Io {
     /// The gate that closes when what the present request brings has arrived, or when it may read; none for the host's own.
     #[inline]
     pub fn arrival(&self) -> Gate {
-        self.inner.after
+        self.present.inner.after
     }
 
     /// How long what the present request writes will live.
     #[inline]
     pub fn life(&self) -> Life {
-        self.inner.life
+        self.present.inner.life
     }
 
     /// The cause under which what is done for `cause` counts.
     #[inline]
     pub(super) fn counted_as(&self, cause: Cause) -> Cause {
-        if cause == Cause::Host { self.inner.cause } else { cause }
-    }
-
-    /// `gate`, if something signals it by now; else none, and the gate is no more.
-    pub fn used(&mut self, gate: Gate) -> Gate {
-        if !self.gates.is_open(gate) || self.gates.slots[gate.slot as usize].remaining > 0 {
-            return gate;
-        }
-        self.gates.close(gate);
-        Gate::NONE
+        if cause == Cause::Host { self.present.inner.cause } else { cause }
     }
 }

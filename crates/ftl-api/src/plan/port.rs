@@ -41,6 +41,8 @@ pub struct HostPort {
     /// What logical subpages hold from this one on, where a layer above says it.
     subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
+    /// Subpages that cross the link at the least.
+    pub transfer_subpages: u32,
 }
 
 impl HostPort {
@@ -53,12 +55,13 @@ impl HostPort {
             incoming: None,
             subpages: (0, Vec::new()),
             delivered: Vec::new(),
+            transfer_subpages: 1,
         }
     }
 
     /// Whether contents matter at all.
     #[inline]
-    pub fn active(&self) -> bool {
+    pub fn has_contents(&self) -> bool {
         self.payload != Payload::None
     }
 
@@ -133,7 +136,7 @@ impl HostPort {
     /// Hands subpage `lsn` to the host.
     #[inline]
     pub fn deliver(&mut self, lsn: u32, data: Data) {
-        if self.active() {
+        if self.has_contents() {
             self.delivered.push((lsn, data));
         }
     }

@@ -26,7 +26,7 @@ use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
@@ -143,7 +143,7 @@ impl Block {
             return Ok(());
         }
         self.counters.erased += 1;
-        match io.erase(block, Cause::Merge, after, Gate::NONE)? {
+        match io.erase(Erase { after, ..Erase::new(block, Cause::Merge) })? {
             Outcome::Done => self.free[self.geometry.plane_of_block(block) as usize].push(block),
             Outcome::Failed => self.counters.retired += 1,
         }
@@ -191,30 +191,18 @@ impl Block {
         let place = page - piece.first;
         let from = (place * width) as usize;
         let logical = self.logical_numbers(piece.block, page);
-        let image = PageImage {
-            written: first_subpages(width),
-            logical: &logical[..width as usize],
-            data: &self.contents[from..from + width as usize],
-            padding: 0,
-            transferred: width,
-            frees: 0,
-        };
         let (ppn, after) = (physical * self.geometry.pages_per_block + page, self.arrived[place as usize]);
-        Ok(io.program(ppn, &image, piece.cause, after, signal)? == Outcome::Done)
+        let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
+        Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
     }
 
     fn program_padding(&mut self, io: &mut Io, physical: u32, page: u32) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
-        let image = PageImage {
-            written: first_subpages(width),
-            logical: &[PADDING; 64][..width as usize],
-            data: &[Data::ZERO; 64][..width as usize],
-            padding: width,
-            transferred: width,
-            frees: 0,
-        };
+        let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
+        let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
         let ppn = physical * self.geometry.pages_per_block + page;
-        Ok(io.program(ppn, &image, Cause::Merge, Gate::NONE, Gate::NONE)? == Outcome::Done)
+        let padding = Program { padding: width, ..Program::new(ppn, logical, data, Cause::Merge) };
+        Ok(io.program(padding)? == Outcome::Done)
     }
 
     fn logical_numbers(&self, block: u32, page: u32) -> [u32; 64] {
@@ -263,21 +251,16 @@ impl Block {
             }
             let source = self.physical(block, page);
             let read = io.gate();
-            io.read(source, first_subpages(width), 0, self.settings.read, Cause::Merge, Gate::NONE, read)?;
+            let (all, policy) = (first_subpages(width), self.settings.read);
+            io.read(Read { policy, signal: read, ..Read::new(source, all, Cause::Merge) })?;
             for subpage in 0..width {
                 old_data[subpage as usize] = io.load_subpage(source * width + subpage);
             }
             let logical = self.logical_numbers(block, page);
-            let image = PageImage {
-                written: first_subpages(width),
-                logical: &logical[..width as usize],
-                data: &old_data[..width as usize],
-                padding: 0,
-                transferred: width,
-                frees: 0,
-            };
+            let (logical, data) = (&logical[..width as usize], &old_data[..width as usize]);
             let ppn = target * self.geometry.pages_per_block + page;
-            if io.program(ppn, &image, Cause::Merge, read, done)? == Outcome::Failed {
+            let copy = Program { after: read, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
+            if io.program(copy)? == Outcome::Failed {
                 return Ok(false);
             }
             self.counters.copied_pages += 1;
@@ -389,7 +372,8 @@ impl Ftl for Block {
                     && let Some(ppn) = self.locate(logical)
                 {
                     after = io.gate();
-                    io.read(ppn, first_subpages(width), 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+                    let (all, policy) = (first_subpages(width), self.settings.read);
+                    io.read(Read { policy, signal: after, ..Read::new(ppn, all, Cause::Rmw) })?;
                     for subpage in 0..width {
                         self.contents[from + subpage as usize] = io.load_subpage(ppn * width + subpage);
                     }
@@ -414,14 +398,15 @@ impl Ftl for Block {
             match location {
                 Some(ppn) => {
                     let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
-                    io.read(ppn, wanted, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
+                    let (policy, signal) = (self.settings.read, io.request());
+                    io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
                 }
                 None => io.count_unwritten(end - begin),
             }
-            if io.host().0.active() {
+            if io.has_contents() {
                 for subpage in begin..end {
                     let data = location.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
-                    io.host().0.deliver(page * width + subpage, data);
+                    io.deliver(page * width + subpage, data);
                 }
             }
         }

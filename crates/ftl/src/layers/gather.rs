@@ -2,7 +2,7 @@
 
 use palimpsest_flash::nand::{Flash, SubpageMask, WordMask};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 /// Subpages of one physical page that are wanted.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Gather {
         }
         let after = io.arrival();
         for &Wanted { ppn, subpages, words } in &self.wanted {
-            io.read(ppn, subpages, words, policy, cause, after, signal)?;
+            io.read(Read { ppn, subpages, words, policy, cause, after, signal })?;
         }
         Ok(())
     }

@@ -31,12 +31,12 @@ use buffers::{Append, Buffer, NOBODY};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, PADDING};
+use palimpsest_flash::nand::{Flash, PADDING, SubpageMask};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 use settings::LlhSettings;
 
@@ -129,8 +129,8 @@ pub(super) struct Llh {
     logical: Vec<u32>,
     image: Vec<Data>,
     wanted: Gather,
-    /// Pages of second writes that a read wants, with how many subpages of each.
-    coded: Vec<(u32, u32)>,
+    /// Coded pages that a read wants, with the subpages of each.
+    coded: Vec<(u32, SubpageMask)>,
 }
 
 impl Llh {
@@ -206,8 +206,7 @@ impl Llh {
         if piece.sectors < self.sectors_per_subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
-        let (host, memory) = io.host();
-        let data = host.written(memory, piece, old);
+        let data = io.written(piece, old);
         let signal = if self.protected { Gate::NONE } else { io.request() };
         let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.append(io, stream, what)
@@ -224,10 +223,12 @@ impl Llh {
             psn => {
                 let (ppn, index) = self.per_page.split(psn);
                 let arrived = io.gate();
+                let read =
+                    Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
                 if self.is_coded(io, ppn) {
-                    io.read_coded(ppn, 1, Cause::Rmw, Gate::NONE, arrived)?;
+                    io.read_coded(read)?
                 } else {
-                    io.read(ppn, 1 << index, 0, self.settings.log.read, Cause::Rmw, Gate::NONE, arrived)?;
+                    io.read(read)?
                 }
                 io.link(arrived, io.request());
                 Ok((self.content(io, psn), arrived))
@@ -251,17 +252,17 @@ impl Llh {
                 let (ppn, index) = self.per_page.split(psn);
                 if self.is_coded(io, ppn) {
                     match self.coded.iter_mut().find(|(page, _)| *page == ppn) {
-                        Some((_, subpages)) => *subpages += 1,
-                        None => self.coded.push((ppn, 1)),
+                        Some((_, subpages)) => *subpages |= 1 << index,
+                        None => self.coded.push((ppn, 1 << index)),
                     }
                 } else {
                     let first = index * self.sectors_per_subpage + piece.first;
                     self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
                 }
-                if io.host().0.active() { self.content(io, psn) } else { Data::ZERO }
+                if io.has_contents() { self.content(io, psn) } else { Data::ZERO }
             }
         };
-        io.host().0.deliver(piece.lsn, data);
+        io.deliver(piece.lsn, data);
     }
 
     fn own_figures(&self) -> Vec<(&'static str, Figure)> {
@@ -350,7 +351,8 @@ impl Ftl for Llh {
         }
         let request = io.request();
         for &(ppn, subpages) in &self.coded {
-            io.read_coded(ppn, subpages, Cause::Host, io.arrival(), request)?;
+            let after = io.arrival();
+            io.read_coded(Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) })?;
         }
         self.wanted.read(io, self.settings.log.read, Cause::Host, request)
     }

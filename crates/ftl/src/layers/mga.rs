@@ -202,9 +202,9 @@ impl Mga {
         for index in begin..end {
             let psn = self.map.place(lpn, index);
             unwritten += u32::from(psn == UNMAPPED);
-            if io.host().0.active() {
+            if io.has_contents() {
                 let data = if psn == UNMAPPED { Data::ZERO } else { io.load_subpage(psn) };
-                io.host().0.deliver(lpn * self.subpages + index, data);
+                io.deliver(lpn * self.subpages + index, data);
             }
         }
         io.count_unwritten(unwritten);

@@ -12,7 +12,7 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::port::Piece;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
@@ -58,7 +58,8 @@ impl Page {
         {
             after = io.gate();
             // Cleaning and merging read whole pages, whatever command small reads use.
-            io.read(ppn, first_subpages(self.subpages), 0, self.settings.read, Cause::Rmw, Gate::NONE, after)?;
+            let (all, policy) = (first_subpages(self.subpages), self.settings.read);
+            io.read(Read { policy, signal: after, ..Read::new(ppn, all, Cause::Rmw) })?;
             for (index, content) in self.contents.iter_mut().enumerate() {
                 *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
@@ -137,18 +138,18 @@ impl Ftl for Page {
             let wanted = first_subpages(end - begin) << begin;
             let location = self.log.locate(page);
             if let Location::Flash(ppn) = location {
-                let words = io.words_of(first, sectors);
-                io.read(ppn, wanted, words, self.settings.read, Cause::Host, Gate::NONE, io.request())?;
+                let (words, policy, signal) = (io.words_of(first, sectors), self.settings.read, io.request());
+                io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
             } else {
                 io.count_unwritten(end - begin);
             }
-            if io.host().0.active() {
+            if io.has_contents() {
                 for subpage in begin..end {
                     let data = match location {
                         Location::Flash(ppn) => io.load_subpage(ppn * self.subpages + subpage),
                         _ => Data::ZERO,
                     };
-                    io.host().0.deliver(page * self.subpages + subpage, data);
+                    io.deliver(page * self.subpages + subpage, data);
                 }
             }
         }
@@ -201,18 +202,17 @@ pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u
 /// Puts `sectors` sectors of the host, from sector `first` of logical page `page` on, over the contents of its subpages.
 #[inline]
 pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
-    let (host, buffers) = io.host();
-    if !host.active() {
+    if !io.has_contents() {
         return;
     }
-    let per_subpage = host.sectors_per_subpage();
+    let per_subpage = io.sectors_per_subpage();
     for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
         let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
         let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
         let lsn = page * contents.len() as u32 + subpage;
         let piece = Piece { lsn, first: begin, sectors: end - begin };
         let content = &mut contents[subpage as usize];
-        *content = host.written(buffers, piece, *content);
+        *content = io.written(piece, *content);
     }
 }
 

@@ -28,7 +28,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::keys::{Key, SHARE};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
@@ -254,7 +254,7 @@ impl SectorLog {
         let Some(block) = self.log.take_oldest() else { return Ok(false) };
         let merged = self.merge_block(io, block)?;
         self.counters.cleanings += 1;
-        let outcome = io.erase(block, Cause::Merge, merged, Gate::NONE)?;
+        let outcome = io.erase(Erase { after: merged, ..Erase::new(block, Cause::Merge) })?;
         self.log.erased(block, outcome);
         Ok(true)
     }
@@ -283,7 +283,8 @@ impl SectorLog {
                 continue;
             }
             let gate = io.gate();
-            io.read(ppn, valid, 0, self.settings.read, Cause::Merge, Gate::NONE, gate)?;
+            let policy = self.settings.read;
+            io.read(Read { policy, signal: gate, ..Read::new(ppn, valid, Cause::Merge) })?;
             while let Some(page) = self.log.first_page_in(io, ppn) {
                 let after = self.assemble(io, page, self.all, Cause::Merge, Some(Arriving { ppn, gate }))?;
                 self.counters.merges += 1;
@@ -327,7 +328,7 @@ impl SectorLog {
                 Location::Flash(ppn) => ppn * self.subpages + subpage,
                 _ => {
                     io.count_unwritten(1);
-                    io.host().0.deliver(page * self.subpages + subpage, Data::ZERO);
+                    io.deliver(page * self.subpages + subpage, Data::ZERO);
                     continue;
                 }
             };
@@ -342,9 +343,9 @@ impl SectorLog {
 
     #[inline]
     fn deliver(&self, io: &mut Io, lsn: u32, psn: u32) {
-        if io.host().0.active() {
+        if io.has_contents() {
             let data = io.load_subpage(psn);
-            io.host().0.deliver(lsn, data);
+            io.deliver(lsn, data);
         }
     }
 }

@@ -18,7 +18,7 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
 
 pub const ENTRY: Entry = Entry {
@@ -67,8 +67,7 @@ impl Subpage {
         if piece.sectors < self.sectors_per_subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
-        let (host, buffers) = io.host();
-        let data = host.written(buffers, piece, old);
+        let data = io.written(piece, old);
         let signal = if self.acknowledge_programs { io.request() } else { Gate::NONE };
         let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.log.append(io, stream, what)
@@ -82,7 +81,8 @@ impl Subpage {
             Location::Flash(psn) => {
                 let (ppn, subpages) = self.log.place(psn);
                 let arrived = io.gate();
-                io.read(ppn, subpages, 0, self.settings.read, Cause::Rmw, Gate::NONE, arrived)?;
+                let policy = self.settings.read;
+                io.read(Read { policy, signal: arrived, ..Read::new(ppn, subpages, Cause::Rmw) })?;
                 io.link(arrived, io.request());
                 Ok((io.load_subpage(psn), arrived))
             }
@@ -126,7 +126,7 @@ impl Ftl for Subpage {
                     let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
                     let words = io.words_of(first, piece.sectors);
                     self.wanted.add(ppn, subpages, words);
-                    if io.host().0.active() { io.load_subpage(psn) } else { Data::ZERO }
+                    if io.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
                 }
                 Location::Open(data) => data,
                 Location::Unmapped => {
@@ -134,7 +134,7 @@ impl Ftl for Subpage {
                     Data::ZERO
                 }
             };
-            io.host().0.deliver(piece.lsn, data);
+            io.deliver(piece.lsn, data);
         }
         self.wanted.read(io, self.settings.read, Cause::Host, io.request())
     }

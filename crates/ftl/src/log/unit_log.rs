@@ -26,7 +26,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 /// Map entry of a unit that was never written, or was trimmed.
 const UNMAPPED: u32 = u32::MAX;
@@ -364,10 +364,9 @@ impl UnitLog {
             return false;
         }
         let (open, slot) = self.slot_of(entry);
-        let (_, buffers) = io.host();
-        buffers.pin(what.data);
+        io.pin(what.data);
         let page = &mut self.open[open];
-        buffers.unpin(page.slots[slot].data);
+        io.unpin(page.slots[slot].data);
         page.slots[slot].data = what.data;
         self.attach(io, open as u32, what);
         true
@@ -406,7 +405,7 @@ impl UnitLog {
         let previous = std::mem::replace(entry, IN_OPEN_PAGE + open * self.units_per_page + page.slots.len() as u32);
         page.slots.push(Slot { unit: what.unit, data: what.data, previous });
         page.held += what.holds;
-        io.host().1.pin(what.data);
+        io.pin(what.data);
     }
 
     /// Pads and programs every open page that somebody waits for; `signal` learns when they are programmed.
@@ -479,15 +478,14 @@ impl UnitLog {
         }
         loop {
             let ppn = self.take_page(io, plane, stream)?;
-            let image = PageImage {
-                written: first_subpages(per_page),
-                logical: &self.logical,
-                data: &self.image,
+            let program = Program {
                 padding: per_page - count + holes,
-                transferred: per_page,
                 frees: page.held,
+                after: page.ready,
+                signal: page.done,
+                ..Program::new(ppn, &self.logical, &self.image, page.cause)
             };
-            match io.program(ppn, &image, page.cause, page.ready, page.done)? {
+            match io.program(program)? {
                 Outcome::Done => {
                     self.settle(io, ppn, &page.slots);
                     return Ok(());
@@ -501,7 +499,7 @@ impl UnitLog {
     fn settle(&mut self, io: &mut Io, ppn: u32, slots: &[Slot]) {
         let first = ppn * self.units_per_page;
         for (index, slot) in slots.iter().enumerate() {
-            io.host().1.unpin(slot.data);
+            io.unpin(slot.data);
             if slot.unit == HOLE {
                 continue;
             }
@@ -536,15 +534,14 @@ impl UnitLog {
         }
         loop {
             let ppn = self.take_page(io, plane, stream)?;
-            let image = PageImage {
-                written: first_subpages(width),
-                logical: &self.logical,
-                data: &self.image,
+            let program = Program {
                 padding: absent.count_ones(),
-                transferred: width,
                 frees: what.holds,
+                after: what.after,
+                signal: what.signal,
+                ..Program::new(ppn, &self.logical, &self.image, what.cause)
             };
-            match io.program(ppn, &image, what.cause, what.after, what.signal)? {
+            match io.program(program)? {
                 Outcome::Done => {
                     self.map[what.unit as usize] = ppn;
                     if !self.elsewhere.is_empty() {
@@ -570,7 +567,7 @@ impl UnitLog {
                 let (open, index) = self.slot_of(entry);
                 let slot = &mut self.open[open].slots[index];
                 let previous = slot.previous;
-                io.host().1.unpin(slot.data);
+                io.unpin(slot.data);
                 *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED };
                 if previous != UNMAPPED {
                     self.invalidate(previous);

@@ -67,8 +67,8 @@ impl Verifier for ShadowVerifier {
             RequestKind::Read => {
                 let delivered = io.host.take_delivered();
                 let copy = self.returned.is_some().then(|| delivered.clone());
-                self.shadow.verify(command.extent, delivered, io.nand.buffers())?;
-                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.nand.buffers()));
+                self.shadow.verify(command.extent, delivered, io.buffers())?;
+                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.buffers()));
             }
         }
         Ok(())
@@ -308,7 +308,7 @@ impl<'a> Session<'a> {
         let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
         self.expect(Phase::Run, expected)?;
         self.drive_some(source, rest)?;
-        if self.device.io.timed {
+        if self.device.io.plan.timed {
             let (now, totals) = (self.device.engine.now(), self.totals());
             self.recorder.sample(now, totals);
         }
@@ -318,7 +318,7 @@ impl<'a> Session<'a> {
 
     /// Runs `most` requests at the most, until all of them have completed.
     fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
-        if !self.device.io.timed {
+        if !self.device.io.plan.timed {
             return self.count_some(source, most);
         }
         if self.drive.host.iodepth == 0 && source.jobs().is_some() {

@@ -24,7 +24,7 @@ pub(super) struct Edge {
 impl Engine {
     #[inline]
     pub(super) fn add_waiter(&mut self, io: &mut Io, gate: Gate, waiter: Waiter) {
-        let slot = &mut io.gates.slots[gate.slot as usize];
+        let slot = &mut io.plan.gates.slots[gate.slot as usize];
         let edge = Edge { waiter, next: slot.waiters };
         slot.waiters = match self.free_edges.pop() {
             Some(index) => {
@@ -43,13 +43,13 @@ impl Engine {
     pub(super) fn signal(&mut self, io: &mut Io, slot: u32) {
         self.closing.push(slot);
         while let Some(slot) = self.closing.pop() {
-            let gate = &mut io.gates.slots[slot as usize];
+            let gate = &mut io.plan.gates.slots[slot as usize];
             gate.remaining -= 1;
             if gate.remaining > 0 {
                 continue;
             }
             let (mut next, generation) = (gate.waiters, gate.generation);
-            io.gates.close(Gate { slot, generation });
+            io.plan.gates.close(Gate { slot, generation });
             while next != NO_WAITER {
                 let Edge { waiter, next: following } = self.edges[next as usize];
                 self.free_edges.push(next);

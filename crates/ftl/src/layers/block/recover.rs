@@ -5,7 +5,7 @@ use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
 use palimpsest_flash::nand::{Flash, Nand, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 /// A physical block with pages of a logical block.
 struct Copy {
@@ -130,8 +130,8 @@ impl Block {
         self.arrived.clear();
         for &ppn in newest {
             if let Some(ppn) = ppn {
-                let mode = self.settings.read;
-                io.read(ppn, first_subpages(width), 0, mode, Cause::Merge, Gate::NONE, Gate::NONE)?;
+                let policy = self.settings.read;
+                io.read(Read { policy, ..Read::new(ppn, first_subpages(width), Cause::Merge) })?;
             }
             for subpage in 0..width {
                 self.contents.push(ppn.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage)));

@@ -12,8 +12,8 @@ use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::TORN;
 use palimpsest_flash::nand::part::ProgramOrder;
-use palimpsest_flash::nand::{Flash, Halt};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_flash::nand::{Flash, Halt, first_subpages};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 /// Clean blocks of a bank that only cleaning may take.
 pub(super) const RESERVE: u32 = 1;
@@ -229,7 +229,8 @@ impl Llh {
             if again {
                 // Ahead of the data that goes there (paper, Sec. 4), which does not cross the host link.
                 arrived = io.gate();
-                io.read_coded(first + page, self.subpages, Cause::Prefetch, Gate::NONE, arrived)?;
+                let all = first_subpages(self.subpages);
+                io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) })?;
             }
             let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
             (frontier.step, frontier.page, frontier.again, frontier.arrived) = (step, page, again, arrived);

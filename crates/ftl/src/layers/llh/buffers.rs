@@ -70,10 +70,9 @@ impl Llh {
             return false;
         }
         let (buffer, slot) = self.slot_of(what.unit, entry);
-        let (_, memory) = io.host();
-        memory.pin(what.data);
+        io.pin(what.data);
         let slot = &mut self.buffers[buffer].slots[slot];
-        memory.unpin(slot.data);
+        io.unpin(slot.data);
         slot.data = what.data;
         self.attach(io, buffer, what);
         true
@@ -114,7 +113,7 @@ impl Llh {
         let slots = &mut self.buffers[buffer].slots;
         self.map[what.unit as usize] = IN_BUFFER + kind * SLOTS + slots.len() as u32;
         slots.push(Slot { unit: what.unit, data: what.data, previous, holds: what.holds, shadow: false });
-        io.host().1.pin(what.data);
+        io.pin(what.data);
     }
 
     /// Puts a copy of the older version of a unit, at `previous`, into the buffer of moved data.
@@ -122,7 +121,7 @@ impl Llh {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
         self.buffers[buffer].slots.push(Slot { unit: what.unit, data: what.data, previous, holds: 0, shadow: true });
-        io.host().1.pin(what.data);
+        io.pin(what.data);
     }
 
     /// The older version of `unit` need not be kept any more.
@@ -133,7 +132,7 @@ impl Llh {
         }
         let buffer = Self::buffer_of(self.bank_of(unit), MOVED);
         for slot in self.buffers[buffer].slots.iter_mut().filter(|slot| slot.shadow && slot.unit == unit) {
-            io.host().1.unpin(slot.data);
+            io.unpin(slot.data);
             *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, holds: 0, shadow: false };
         }
     }
@@ -145,7 +144,7 @@ impl Llh {
             entry if entry >= IN_BUFFER => {
                 let (buffer, index) = self.slot_of(unit, entry);
                 let slot = self.buffers[buffer].slots[index];
-                io.host().1.unpin(slot.data);
+                io.unpin(slot.data);
                 let hole = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, shadow: false, ..slot };
                 self.buffers[buffer].slots[index] = hole;
                 if slot.previous != UNMAPPED {
@@ -171,7 +170,7 @@ impl Llh {
             (page.ready, page.done) = (None, None);
             let since = std::mem::replace(&mut self.since[buffer], NOBODY);
             // Without time all are equally old, and nobody asks.
-            if io.timed && since == self.oldest && since != NOBODY {
+            if io.plan.timed && since == self.oldest && since != NOBODY {
                 self.find_oldest();
             }
         }

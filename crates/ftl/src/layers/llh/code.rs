@@ -115,7 +115,7 @@ impl Llh {
             let cells = io.load_subpage(psn);
             let mut bytes = copy(io, cells, size);
             wom::scramble(&mut bytes, psn.into());
-            return io.host().1.keep(&bytes);
+            return io.keep(&bytes);
         }
         self.load_page(io, ppn);
         let coder = &mut self.coder;
@@ -129,7 +129,7 @@ impl Llh {
             code.read_first(&coder.page, &mut coder.message[..length]);
             index - (self.subpages - coder.first)
         };
-        io.host().1.keep(&coder.message[index as usize * size..][..size])
+        io.keep(&coder.message[index as usize * size..][..size])
     }
 
     /// Brings all cells of page `ppn`, those of the spare area behind the others, into the coder's memory.
@@ -157,7 +157,7 @@ impl Llh {
             for (psn, data) in (ppn * self.subpages..).zip(&mut self.image) {
                 let mut bytes = copy(io, *data, size);
                 wom::scramble(&mut bytes, psn.into());
-                *data = io.host().1.keep(&bytes);
+                *data = io.keep(&bytes);
             }
             return;
         }
@@ -202,7 +202,7 @@ impl Llh {
     fn image_from_page(&mut self, io: &mut Io) {
         let size = io.geometry().subpage_bytes as usize;
         for (data, cells) in self.image.iter_mut().zip(self.coder.page.chunks_exact(size)) {
-            *data = io.host().1.keep(cells);
+            *data = io.keep(cells);
         }
         let cells = self.subpages as usize * size;
         self.coder.spare.clear();
@@ -211,6 +211,6 @@ impl Llh {
 }
 
 /// The bytes of `data`.
-fn copy(io: &mut Io, data: Data, size: usize) -> Vec<u8> {
-    io.host().1.get(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
+fn copy(io: &Io, data: Data, size: usize) -> Vec<u8> {
+    io.bytes_of(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
 }

@@ -9,7 +9,7 @@ use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -130,7 +130,7 @@ impl Llh {
 
     /// Erases a victim after the gate `moved`.
     fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
-        match io.erase(victim, Cause::Gc, moved, Gate::NONE)? {
+        match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 match std::mem::replace(&mut self.life[victim as usize], Life::Clean) {
@@ -181,10 +181,11 @@ impl Llh {
     /// Moves the units `units` (as bits) of page `ppn`.
     fn move_page(&mut self, io: &mut Io, bank: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let arrived = io.gate();
+        let read = Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
         if self.is_coded(io, ppn) {
-            io.read_coded(ppn, units.count_ones(), Cause::Gc, Gate::NONE, arrived)?;
+            io.read_coded(read)?
         } else {
-            io.read(ppn, units, 0, self.settings.log.read, Cause::Gc, Gate::NONE, arrived)?;
+            io.read(read)?
         }
         self.counters.moved_units += u64::from(units.count_ones());
         let mut rest = units;

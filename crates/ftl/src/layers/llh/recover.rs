@@ -12,7 +12,7 @@ use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 /// A block that has pages left.
 struct Begun {
@@ -72,7 +72,7 @@ impl Llh {
         for buffer in 0..self.buffers.len() {
             let (old, kind) = (std::mem::take(&mut self.buffers[buffer]), buffer as u32 % KINDS);
             if !self.protected {
-                old.slots.iter().filter(|slot| slot.unit != HOLE).for_each(|slot| io.host().1.unpin(slot.data));
+                old.slots.iter().filter(|slot| slot.unit != HOLE).for_each(|slot| io.unpin(slot.data));
                 self.since[buffer] = NOBODY;
                 continue;
             }
@@ -91,7 +91,7 @@ impl Llh {
     /// Decides what becomes of `block`: clean, closed, to be retired, waiting, or, with pages left, one of `begun`.
     fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<Begun>) -> Flash<()> {
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
-        if torn && io.erase(block, Cause::Gc, Gate::NONE, Gate::NONE)? == Outcome::Failed {
+        if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             self.counters.retired += 1;
         }
         let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));

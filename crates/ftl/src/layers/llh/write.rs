@@ -7,8 +7,8 @@ use super::buffers::{Append, HOLE};
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Outcome, PADDING, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_flash::nand::{Flash, Outcome, PADDING};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 impl Llh {
     /// Takes a unit that the host wrote.
@@ -86,19 +86,18 @@ impl Llh {
             self.prepare(io, ppn, coded);
         }
         let (ready, done) = self.gates_of(io, buffer, frontier.arrived);
-        let image = PageImage {
-            written: first_subpages(self.subpages),
-            logical: &self.logical,
-            data: &self.image,
-            padding: self.subpages - units,
-            transferred: self.subpages,
-            frees: held,
-        };
         // What could not be encoded goes with what is moved.
         let cause = if kind == MOVED && held == 0 { Cause::Gc } else { Cause::Host };
+        let program = Program {
+            padding: self.subpages - units,
+            frees: held,
+            after: ready,
+            signal: done,
+            ..Program::new(ppn, &self.logical, &self.image, cause)
+        };
         let outcome = match frontier.again {
-            true => io.reprogram(ppn, &image, &self.coder.spare, cause, ready, done)?,
-            false => io.program(ppn, &image, cause, ready, done)?,
+            true => io.reprogram(program, &self.coder.spare)?,
+            false => io.program(program)?,
         };
         if outcome == Outcome::Failed {
             self.drop_frontier(bank, stream);
@@ -161,7 +160,7 @@ impl Llh {
             if slot.unit == HOLE {
                 continue;
             }
-            io.host().1.unpin(slot.data);
+            io.unpin(slot.data);
             if slot.previous != UNMAPPED {
                 self.invalidate(slot.previous);
             }

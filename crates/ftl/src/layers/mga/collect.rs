@@ -20,7 +20,7 @@ use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -246,7 +246,7 @@ impl Mga {
     /// Erases a victim after the gate `safe`.
     fn erase(&mut self, io: &mut Io, block: u32, safe: Gate) -> Flash<()> {
         let programmed = self.space.programmed(io.nand(), block);
-        match io.erase(block, Cause::Gc, safe, Gate::NONE)? {
+        match io.erase(Erase { after: safe, ..Erase::new(block, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 self.pages.erased(programmed);
@@ -390,7 +390,7 @@ impl Mga {
         for index in 0..self.collector.whole.len() {
             let ppn = self.collector.whole[index];
             let arrived = io.gate();
-            io.read(ppn, self.all, 0, self.settings.log.read, Cause::Gc, Gate::NONE, arrived)?;
+            io.read(Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, self.all, Cause::Gc) })?;
             self.image.parts.clear();
             let first = ppn * self.subpages;
             let lsn = io.nand().logical(first);
@@ -471,7 +471,8 @@ impl Mga {
         let (read, earlier) = *page;
         if read != ppn {
             *page = (ppn, arrived);
-            io.read(ppn, self.pages.valid(ppn), 0, self.settings.log.read, Cause::Gc, Gate::NONE, arrived)?;
+            let (policy, valid) = (self.settings.log.read, self.pages.valid(ppn));
+            io.read(Read { policy, signal: arrived, ..Read::new(ppn, valid, Cause::Gc) })?;
         } else if earlier != arrived {
             io.link(earlier, arrived);
         }

@@ -9,7 +9,7 @@ use super::map::{Target, UNMAPPED};
 use super::pages::Pages;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl Mga {
     /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
@@ -76,7 +76,7 @@ impl Mga {
     fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
         let geometry = *io.geometry();
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
-        if torn && io.erase(block, Cause::Gc, Gate::NONE, Gate::NONE)? == Outcome::Failed {
+        if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             self.counters.retired += 1;
         }
         let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));

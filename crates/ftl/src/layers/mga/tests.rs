@@ -53,7 +53,7 @@ impl Bench {
     /// Writes `count` subpages of `lpn` from `first` on.
     fn write(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
-        self.io.host().0.begin_write();
+        self.io.host_mut().begin_write();
         self.ftl.write(&mut self.io, extent).unwrap();
         self.ftl.check(&self.io).unwrap();
     }
@@ -61,7 +61,7 @@ impl Bench {
     fn read(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
         self.ftl.read(&mut self.io, extent).unwrap();
-        self.io.host().0.take_delivered();
+        self.io.host_mut().take_delivered();
         self.ftl.check(&self.io).unwrap();
     }
 

@@ -15,7 +15,7 @@ use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
 use palimpsest_ftl_api::plan::port::Piece;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program, Read};
 
 /// A logical subpage that is programmed, and where in the page.
 #[derive(Debug, Clone, Copy)]
@@ -151,11 +151,10 @@ impl Mga {
         for index in begin..end {
             let piece = piece_of(index);
             let mut data = Data::ZERO;
-            if io.host().0.active() {
+            if io.has_contents() {
                 let psn = self.map.place(lpn, index);
                 let old = if ragged(piece) && psn != UNMAPPED { io.load_subpage(psn) } else { Data::ZERO };
-                let (host, buffers) = io.host();
-                data = host.written(buffers, piece, old);
+                data = io.written(piece, old);
             }
             self.image.add(piece.lsn, data);
         }
@@ -169,7 +168,8 @@ impl Mga {
         }
         let arrived = io.gate();
         for group in &self.groups {
-            io.read(group.ppn, group.subpages, 0, self.settings.log.read, cause, Gate::NONE, arrived)?;
+            let policy = self.settings.log.read;
+            io.read(Read { policy, signal: arrived, ..Read::new(group.ppn, group.subpages, cause) })?;
         }
         Ok(arrived)
     }
@@ -237,15 +237,14 @@ impl Mga {
                 None => (self.take_page(io, job.plane, job.stream)?, self.all),
             };
             let written = self.image.assign(self.subpages, free);
-            let image = PageImage {
+            let program = Program {
                 written,
-                logical: &self.image.logical,
-                data: &self.image.data,
-                padding: 0,
                 transferred: written.count_ones(),
-                frees: 0,
+                after: job.after,
+                signal: job.signal,
+                ..Program::new(ppn, &self.image.logical, &self.image.data, job.cause)
             };
-            match io.program(ppn, &image, job.cause, job.after, job.signal)? {
+            match io.program(program)? {
                 Outcome::Done => {
                     self.commit(ppn, page.is_none(), written, io.nand().programs(ppn), job.owner);
                     return Ok(());

@@ -12,7 +12,7 @@ use palimpsest_flash::geometry::Divisor;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, PageImage};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 /// No entry: the log holds nothing of this logical page.
 const NO_ENTRY: u32 = u32::MAX;
@@ -288,15 +288,14 @@ impl SubpageLog {
             self.logical[place] = piece.page * self.subpages + subpage;
             self.image[place] = self.staged[subpage as usize];
         }
-        let image = PageImage {
+        let (after, signal) = (piece.after, io.request());
+        io.program(Program {
             written: places,
-            logical: &self.logical,
-            data: &self.image,
-            padding: 0,
             transferred: places.count_ones(),
-            frees: 0,
-        };
-        io.program(ppn, &image, Cause::Host, piece.after, io.request())
+            after,
+            signal,
+            ..Program::new(ppn, &self.logical, &self.image, Cause::Host)
+        })
     }
 
     /// `piece` now stands in the subpages `places` of `ppn`. Returns what the log holds of its page.

@@ -9,7 +9,7 @@ use super::{SectorLog, bits};
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use crate::log::unit_log::{Location, UnitLog};
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl SectorLog {
     /// Rebuilds everything from flash.
@@ -102,7 +102,7 @@ impl SubpageLog {
             self.usable += 1;
             if io.nand().is_torn(block) && !io.nand().is_bad(block) {
                 // If this fails the block is bad from now on.
-                let _: Outcome = io.erase(block, Cause::Merge, Gate::NONE, Gate::NONE)?;
+                let _: Outcome = io.erase(Erase::new(block, Cause::Merge))?;
             }
             if io.nand().is_bad(block) {
                 self.blocks.open_this(block);

@@ -47,7 +47,7 @@ impl Rig {
     }
 
     fn try_write(&mut self, sector: u32, sectors: u32) -> Flash<()> {
-        self.io.host().0.begin_write();
+        self.io.host_mut().begin_write();
         self.layer.write(&mut self.io, Extent { sector: sector.into(), sectors })
     }
 
@@ -55,7 +55,7 @@ impl Rig {
     fn read(&mut self, page: u32, pages: u32) -> Vec<u64> {
         let extent = Extent { sector: (page * PAGE).into(), sectors: pages * PAGE };
         self.layer.read(&mut self.io, extent).expect("a read");
-        let mut delivered = self.io.host().0.take_delivered();
+        let mut delivered = self.io.host_mut().take_delivered();
         delivered.sort_by_key(|&(lsn, _)| lsn);
         assert_eq!(delivered.len() as u32, 4 * pages);
         delivered.into_iter().map(|(_, data)| data.0).collect()

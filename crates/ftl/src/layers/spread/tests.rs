@@ -11,7 +11,7 @@ use palimpsest_flash::nand::{Nand, WordMask};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::Value;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Io, Operation, OperationKind, Read};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Ftl};
 
@@ -69,21 +69,21 @@ impl Rig {
     }
 
     fn write(&mut self, lsn: u32) {
-        self.io.host().0.begin_write();
+        self.io.host_mut().begin_write();
         let extent = Extent { sector: u64::from(lsn * SUBPAGE), sectors: SUBPAGE };
         self.layer.write(&mut self.io, extent).expect("a write");
     }
 
     /// The read operations of a host read, as (physical page, bytes on the bus, time in the array).
     fn read(&mut self, sector: u32, sectors: u32) -> Vec<(u32, u32, u32)> {
-        self.io.plan.clear();
+        self.io.plan.operations.clear();
         self.layer.read(&mut self.io, Extent { sector: sector.into(), sectors }).expect("a read");
         self.reads()
     }
 
     fn reads(&self) -> Vec<(u32, u32, u32)> {
         let page = |op: &Operation| op.block * 8 + u32::from(op.page);
-        let reads = self.io.plan.iter().filter(|op| op.kind == OperationKind::Read);
+        let reads = self.io.plan.operations.iter().filter(|op| op.kind == OperationKind::Read);
         reads.map(|op| (page(op), op.bytes, op.array)).collect()
     }
 }
@@ -154,11 +154,11 @@ fn subpages_cross_the_link_once() {
     let mut rig = Rig::new("spftl", 8, run, false);
     (0..4).for_each(|lsn| rig.write(lsn));
     for words in 1..1u64 << 16 {
-        rig.io.plan.clear();
+        rig.io.plan.operations.clear();
         let policy = ReadPolicy { mode: ReadMode::Spread, gaps: false };
         let wanted = (0..4).filter(|subpage| words >> (4 * subpage) & 0b1111 != 0).fold(0, |all, bit| all | 1 << bit);
-        rig.io.read(0, wanted, words, policy, Cause::Host, Gate::NONE, Gate::NONE).expect("a read");
-        let crossed: u32 = rig.io.plan.iter().map(|op| op.link_bytes).sum();
+        rig.io.read(Read { words, policy, ..Read::new(0, wanted, Cause::Host) }).expect("a read");
+        let crossed: u32 = rig.io.plan.operations.iter().map(|op| op.link_bytes).sum();
         assert_eq!(crossed, 4096 * wanted.count_ones(), "{words:016b}");
     }
 }
@@ -167,9 +167,9 @@ fn subpages_cross_the_link_once() {
 fn table_1_holds_for_every_set_of_words() {
     let mut rig = figure_5("spftl");
     for words in 1..256 as WordMask {
-        rig.io.plan.clear();
+        rig.io.plan.operations.clear();
         let policy = ReadPolicy { mode: ReadMode::Spread, gaps: true };
-        rig.io.read(0, 0b1111, words, policy, Cause::Host, Gate::NONE, Gate::NONE).expect("a read");
+        rig.io.read(Read { words, policy, ..Read::new(0, 0b1111, Cause::Host) }).expect("a read");
         let count = words.count_ones();
         assert_eq!(rig.reads(), [(0, 2048 * count, T_READ[count as usize - 1] as u32)], "{words:08b}");
     }
@@ -186,7 +186,7 @@ fn cleaning_reads_only_what_is_valid() {
         let mut reads = Vec::new();
         let mut lsn = 40;
         while reads.is_empty() {
-            rig.io.plan.clear();
+            rig.io.plan.operations.clear();
             rig.write(lsn);
             lsn += 1;
             reads = rig.reads();

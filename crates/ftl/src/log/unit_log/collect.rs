@@ -9,7 +9,7 @@ use crate::log::blocks::{BlockState, NO_BLOCK};
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;
@@ -132,7 +132,7 @@ impl UnitLog {
 
     /// Erases a victim after the gate `moved`.
     fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
-        match io.erase(victim, Cause::Gc, moved, Gate::NONE)? {
+        match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 self.blocks.release(victim);
@@ -212,7 +212,7 @@ impl UnitLog {
         }
         let wanted = if width == 1 { units } else { first_subpages(width * per_page) & !absent };
         let arrived = io.gate();
-        io.read(ppn, wanted, 0, self.settings.read, Cause::Gc, Gate::NONE, arrived)?;
+        io.read(Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
         self.counters.moved_units += u64::from(units.count_ones());
         let mut rest = units;
         while rest != 0 {
@@ -290,7 +290,7 @@ impl UnitLog {
             io.link(after, self.open[from].ready);
         }
         self.push(io, page, Append { data: newer.data, after, ..what });
-        io.host().1.unpin(newer.data);
+        io.unpin(newer.data);
         // From now on this page, too, holds what the host waits for.
         let since = self.open[from].since;
         let waits = &mut self.open[page as usize].since;

@@ -8,7 +8,7 @@ use super::{Frontier, HOLE, IN_OPEN_PAGE, OpenPage, UNMAPPED, UnitLog};
 use crate::log::blocks::{Blocks, NO_BLOCK};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 /// Open pages that survived a power cut.
 pub struct Survivors(Vec<OpenPage>);
@@ -128,7 +128,7 @@ impl UnitLog {
         let geometry = *io.geometry();
         let plane = geometry.plane_of_block(block);
         let bad = io.nand().is_bad(block);
-        if !bad && io.nand().is_torn(block) && io.erase(block, Cause::Gc, Gate::NONE, Gate::NONE)? == Outcome::Failed {
+        if !bad && io.nand().is_torn(block) && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             return self.adopt(io, block, begun);
         }
         let used = io.nand().next_page(block);

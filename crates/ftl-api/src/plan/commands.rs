@@ -1,0 +1,102 @@
+//! The flash commands of a layer: what to do, why, after which gate, and which gate hears of the end.
+//!
+//! Each has a constructor for the usual case; `..` sets the rest: `Read { signal, ..Read::new(ppn, subpages, cause) }`.
+
+use super::select::ReadPolicy;
+use super::{Cause, Gate};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{SubpageMask, WordMask, first_subpages};
+
+/// A read of subpages of one page.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    /// Physical page.
+    pub ppn: u32,
+    /// Wanted subpages of the page.
+    pub subpages: SubpageMask,
+    /// Wanted code words among them, 0 for all; only the read commands `dma` and `spread` profit.
+    pub words: WordMask,
+    /// Which command reads.
+    pub policy: ReadPolicy,
+    /// Why.
+    pub cause: Cause,
+    /// Starts after this gate has closed.
+    pub after: Gate,
+    /// Waits for the end.
+    pub signal: Gate,
+}
+
+impl Read {
+    /// All of the `subpages` of page `ppn`, by the command for whole pages, without gates.
+    #[inline]
+    pub fn new(ppn: u32, subpages: SubpageMask, cause: Cause) -> Self {
+        Read { ppn, subpages, words: 0, policy: ReadPolicy::PAGE, cause, after: Gate::NONE, signal: Gate::NONE }
+    }
+}
+
+/// A program of one page.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// Physical page.
+    pub ppn: u32,
+    /// Subpages written, padding included.
+    pub written: SubpageMask,
+    /// Logical subpage that stands in each subpage of the page, for the out-of-band area; [`palimpsest_flash::nand::PADDING`] for
+    /// padding. Recovery sees these numbers and nothing else.
+    pub logical: &'a [u32],
+    /// Content of each subpage of the page.
+    pub data: &'a [Data],
+    /// Subpages among `written` that are padding.
+    pub padding: u32,
+    /// Subpages that cross the bus (the controller's page buffer fills the rest of the page with ones).
+    pub transferred: u32,
+    /// Subpages of the write buffer that are free when the program has ended; 0 in layers that are not buffered.
+    pub frees: u32,
+    /// Why.
+    pub cause: Cause,
+    /// Starts after this gate has closed.
+    pub after: Gate,
+    /// Waits for the end.
+    pub signal: Gate,
+}
+
+impl<'a> Program<'a> {
+    /// All of page `ppn`: `logical` and `data` have one entry a subpage. No padding, no gates.
+    #[inline]
+    pub fn new(ppn: u32, logical: &'a [u32], data: &'a [Data], cause: Cause) -> Self {
+        let subpages = data.len() as u32;
+        Program {
+            ppn,
+            written: first_subpages(subpages),
+            logical,
+            data,
+            padding: 0,
+            transferred: subpages,
+            frees: 0,
+            cause,
+            after: Gate::NONE,
+            signal: Gate::NONE,
+        }
+    }
+}
+
+/// An erase of one block.
+#[derive(Debug, Clone, Copy)]
+pub struct Erase {
+    /// The block.
+    pub block: u32,
+    /// Why.
+    pub cause: Cause,
+    /// Starts after this gate has closed: that of the programs that moved the block's data elsewhere.
+    pub after: Gate,
+    /// Waits for the end.
+    pub signal: Gate,
+}
+
+impl Erase {
+    /// Of `block`, without gates.
+    #[inline]
+    pub fn new(block: u32, cause: Cause) -> Self {
+        Erase { block, cause, after: Gate::NONE, signal: Gate::NONE }
+    }
+}

@@ -1,0 +1,215 @@
+//! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
+
+use super::select;
+use super::{Erase, Io, Operation, OperationKind, Program, Read};
+use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
+use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, WordMask};
+use palimpsest_flash::units::SECTOR_BYTES;
+
+/// Bytes of one read command.
+struct Sensed {
+    sensed: u32,
+    moved: u32,
+    wanted: u32,
+}
+
+impl Io {
+    /// Reads, with one command unless the part's can name but one run of code words ([`select`]). The content is at once at
+    /// [`Io::load_subpage`], whenever the operation is timed to end.
+    ///
+    /// # Errors
+    /// See [`palimpsest_flash::nand::Nand::read`].
+    #[inline]
+    pub fn read(&mut self, read: Read) -> Flash<()> {
+        let Read { subpages, words, policy, .. } = read;
+        if policy.mode == ReadMode::Page {
+            let part = self.nand.part();
+            let wanted = match words {
+                0 if part.subpage_bytes >= part.word_bytes => subpages.count_ones() * part.subpage_bytes,
+                0 => words_of_subpages(part, subpages).count_ones() * part.word_bytes,
+                words => words.count_ones() * part.word_bytes,
+            };
+            let whole = part.page_bytes;
+            let bytes = Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole) };
+            return self.sense(read, ReadCommand::PAGE, bytes);
+        }
+        let part = self.nand.part();
+        let words = if words == 0 { words_of_subpages(part, subpages) } else { words };
+        if select::one_command(part, policy.mode, words) {
+            return self.read_words(Read { words, ..read }, ReadCommand { mode: policy.mode, words });
+        }
+        for command in select::commands(part, policy, words) {
+            let part = self.nand.part();
+            // What lies in two words is read by two commands, and crosses the host link with the last.
+            let touched = subpages_of_words(part, command.words & words) & subpages;
+            let behind = subpages_of_words(part, words & !(u64::MAX >> command.words.leading_zeros()));
+            self.read_words(Read { subpages: touched & !behind, words: command.words & words, ..read }, command)?;
+        }
+        Ok(())
+    }
+
+    /// One command of a mode that transfers the wanted code words only.
+    fn read_words(&mut self, read: Read, command: ReadCommand) -> Flash<()> {
+        let part = self.nand.part();
+        let moved = read.words.count_ones() * part.word_bytes;
+        let sensed = match command.mode {
+            ReadMode::Spread => command.words.count_ones() * part.word_bytes,
+            _ => part.page_bytes,
+        };
+        self.sense(read, command, Sensed { sensed, moved, wanted: moved })
+    }
+
+    /// One read command.
+    #[inline]
+    fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
+        let Read { ppn, subpages, after, signal, .. } = read;
+        let retry = self.nand.read(ppn, subpages, command)?;
+        let cause = self.counted_as(read.cause);
+        let counters = &mut self.counters;
+        counters.reads[cause as usize] += 1;
+        counters.bus_bytes += u64::from(bytes.moved);
+        counters.sensed[cause as usize] += u64::from(bytes.sensed);
+        counters.wanted[cause as usize] += u64::from(bytes.wanted);
+        if self.plan.timed {
+            let (part, (block, page)) = (self.nand.part(), self.nand.split(ppn));
+            let array = match command.mode {
+                ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
+                _ if part.is_high(page) => part.t_read_high,
+                _ => part.t_read,
+            };
+            let array = array + if retry { part.t_read_retry } else { 0 };
+            let crossing = subpages.count_ones().next_multiple_of(self.host.transfer_subpages);
+            self.push(Operation {
+                kind: OperationKind::Read,
+                cause,
+                page: page as u16,
+                block,
+                bytes: bytes.moved,
+                link_bytes: crossing * part.subpage_bytes,
+                array: array as u32,
+                after,
+                signal,
+                frees: 0,
+            });
+        }
+        Ok(())
+    }
+
+    /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
+    #[inline]
+    pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
+        let word = self.nand.part().word_bytes;
+        let (begin, end) = (first * SECTOR_BYTES as u32, (first + sectors) * SECTOR_BYTES as u32);
+        mask_of(begin / word, end.div_ceil(word))
+    }
+
+    /// The code words that hold `subpages` of a page.
+    #[inline]
+    pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
+        words_of_subpages(self.nand.part(), subpages)
+    }
+
+    /// Programs. [`Outcome::Failed`] leaves the block bad and the subpages unreadable: program them again in another block.
+    ///
+    /// # Errors
+    /// See [`palimpsest_flash::nand::Nand::program`].
+    #[inline]
+    pub fn program(&mut self, program: Program<'_>) -> Flash<Outcome> {
+        let outcome = self.nand.program(program.ppn, program.written, program.logical, program.data)?;
+        self.programmed(&program, outcome);
+        Ok(outcome)
+    }
+
+    #[inline]
+    pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome) {
+        let cause = self.counted_as(program.cause);
+        let part = self.nand.part();
+        let padding = program.padding * part.subpage_bytes;
+        let bytes = program.written.count_ones() * part.subpage_bytes;
+        let moved = program.transferred * part.subpage_bytes;
+        let counters = &mut self.counters;
+        counters.programs[cause as usize] += 1;
+        counters.data_bytes += u64::from(bytes - padding);
+        counters.padding_bytes += u64::from(padding);
+        counters.bus_bytes += u64::from(moved);
+        if self.plan.timed {
+            let (block, page) = self.nand.split(program.ppn);
+            let array = if part.is_high(page) { part.t_program_high } else { part.t_program };
+            self.push(Operation {
+                kind: OperationKind::Program,
+                cause,
+                page: page as u16,
+                block,
+                bytes: moved,
+                link_bytes: 0,
+                array: array as u32,
+                after: program.after,
+                signal: program.signal,
+                // A program that failed is repeated, and what it writes stays in the buffer until then.
+                frees: if outcome == Outcome::Done { program.frees } else { 0 },
+            });
+        }
+    }
+
+    /// Erases. [`Outcome::Failed`] leaves the block bad.
+    ///
+    /// # Errors
+    /// See [`palimpsest_flash::nand::Nand::erase`].
+    pub fn erase(&mut self, erase: Erase) -> Flash<Outcome> {
+        let Erase { block, cause, after, signal } = erase;
+        let outcome = self.nand.erase(block)?;
+        self.counters.erases += 1;
+        if self.plan.timed {
+            let array = self.nand.part().t_erase as u32;
+            let kind = OperationKind::Erase;
+            self.push(Operation {
+                kind,
+                cause,
+                page: 0,
+                block,
+                bytes: 0,
+                link_bytes: 0,
+                array,
+                after,
+                signal,
+                frees: 0,
+            });
+        }
+        Ok(outcome)
+    }
+
+    #[inline]
+    fn push(&mut self, operation: Operation) {
+        self.plan.gates.expect(operation.signal);
+        self.plan.operations.push(operation);
+    }
+}
+
+/// Bits `begin` to `end`, the latter excluded; there is one at least, and 64 at most.
+#[inline]
+fn mask_of(begin: u32, end: u32) -> u64 {
+    (u64::MAX << begin) & (u64::MAX >> (64 - end))
+}
+
+/// The code words that hold `subpages`.
+fn words_of_subpages(part: &Part, subpages: SubpageMask) -> WordMask {
+    let (mut words, mut rest) = (0, subpages);
+    while rest != 0 {
+        let begin = rest.trailing_zeros() * part.subpage_bytes;
+        rest &= rest - 1;
+        words |= mask_of(begin / part.word_bytes, (begin + part.subpage_bytes).div_ceil(part.word_bytes));
+    }
+    words
+}
+
+/// The subpages of which `words` hold a part.
+fn subpages_of_words(part: &Part, mut words: WordMask) -> SubpageMask {
+    let mut subpages = 0;
+    while words != 0 {
+        let begin = words.trailing_zeros() * part.word_bytes;
+        words &= words - 1;
+        let end = (begin + part.word_bytes).min(part.page_bytes);
+        subpages |= mask_of(begin / part.subpage_bytes, end.div_ceil(part.subpage_bytes));
+    }
+    subpages
+}
