@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..metrics import METRICS
 from ..result import figures as figures_of
 from .finished import FinishedPoints, PointResult
 from .store import MANIFEST, read_points
@@ -54,6 +53,8 @@ class Sweep(FinishedPoints):
 
     def to_dict(self) -> dict[str, Any]:
         """What `palimpsest sweep --json` prints: counts, and each point with its axes and key figures."""
+        from ..metrics import METRICS
+
         names = [".".join(metric.path) for metric in METRICS]
         points = []
         for point in self._points:
