@@ -6,25 +6,42 @@ One test is one rule; it lists every offender, a line each.
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CORE = ROOT / "crates" / "core" / "src"
-RUST = sorted((ROOT / "crates").rglob("*.rs"))
+CRATES = ROOT / "crates"
+RUST = sorted(path for name in ("crates", "examples") for path in (ROOT / name).rglob("*.rs"))
 PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
 
-LAYERS = (
-    "error", "prefetch", "rng", "units", "geometry", "observe", "nand", "plan", "wom", "parts", "ftl", "sim", "host",
-    "metrics", "config",
-    "run",
-)  # fmt: skip
-"""Modules of the core, lowest first. Each uses itself and those before it."""
+CORE = {
+    "flash": "error prefetch rng units geometry nand",
+    "ftl-api": "keys settings plan",
+    "workload": "",
+    "wom": "",
+    "ftl": "log maps layers",
+    "sim": "",
+    "fs": "",
+    "lab": "layers metrics config run",
+}
+"""Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, where those have an order."""
 
-PLAIN_DATA = "settings"
-"""`*/settings.rs` holds values without behaviour: anybody may use it, as configuration comes from above."""
+DEPENDENCIES = {
+    "flash": "",
+    "ftl-api": "flash",
+    "workload": "flash",
+    "wom": "flash",
+    "ftl": "flash ftl-api wom",
+    "sim": "flash ftl-api",
+    "fs": "flash ftl-api ftl",
+    "lab": "flash ftl-api workload wom ftl sim fs",
+    "py": "lab",
+    "server": "lab",
+}
+"""What each crate of ours is built from."""
 
 FORBIDDEN = {
     "std::fs": "the core does no I/O",
@@ -55,8 +72,13 @@ def source(path: Path) -> str:
     return without_tests(without_comments(path.read_text(encoding="utf-8")))
 
 
+def crate_of(path: Path) -> str:
+    """The crate of a file under `crates`; "" elsewhere."""
+    return path.relative_to(CRATES).parts[0] if path.is_relative_to(CRATES) else ""
+
+
 def module_of(path: Path) -> str:
-    return path.relative_to(CORE).parts[0].removesuffix(".rs")
+    return path.relative_to(CRATES / crate_of(path) / "src").parts[0].removesuffix(".rs")
 
 
 def flat_uses(code: str) -> Iterator[str]:
@@ -83,14 +105,14 @@ def _expand(path: str) -> Iterator[str]:
 
 
 def modules_used(path: Path) -> set[str]:
-    """Top-level modules of the core that a file of the core names, through `crate::` or `super::`."""
+    """Top-level modules of its crate that a file names, through `crate::` or `super::`."""
     code = source(path)
-    depth = len(path.relative_to(CORE).parts)
+    depth = len(path.relative_to(CRATES / crate_of(path) / "src").parts)
     paths = [*flat_uses(code), *re.findall(r"\b(?:crate|super)(?:::\w+)+", code)]
     used = set()
     for each in paths:
-        match = re.match(r"(crate::|(?:super::)+)(\w+)(?:::(\w+))?", each)
-        if match and match[3] != PLAIN_DATA and (match[1] == "crate::" or match[1].count("super") == depth):
+        match = re.match(r"(crate::|(?:super::)+)(\w+)", each)
+        if match and (match[1] == "crate::" or match[1].count("super") == depth):
             used.add(match[2])
     return used
 
@@ -104,7 +126,7 @@ def declared_for_tests(path: Path) -> set[Path]:
 
 
 TEST_FILES = {file for path in RUST for file in declared_for_tests(path)}
-SHIPPED = [path for path in RUST if path.is_relative_to(CORE) and path not in TEST_FILES]
+SHIPPED = [path for path in RUST if crate_of(path) in CORE and "src" in path.parts and path not in TEST_FILES]
 CORE_FILES = [path for path in SHIPPED if path.name != "lib.rs"]
 
 
@@ -126,22 +148,65 @@ def test_the_sources_are_found() -> None:
     assert any(modules_used(path) for path in CORE_FILES)
 
 
-def test_each_module_has_a_layer() -> None:
-    missing = {module_of(path) for path in CORE_FILES} - set(LAYERS)
-    no_offenders("put it into LAYERS, and into ARCHITECTURE.md", missing)
+def test_each_crate_depends_on_what_is_below() -> None:
+    crates = {path.parent.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in CRATES.glob("*/Cargo.toml")}
+    assert set(crates) == set(DEPENDENCIES), "say what a new crate may use here, and in ARCHITECTURE.md"
+    no_offenders(
+        "a crate uses another than DEPENDENCIES says",
+        (
+            f"{crate}: {sorted(used)}"
+            for crate, manifest in crates.items()
+            if (used := {each.removeprefix("palimpsest-") for each in manifest["dependencies"] if "palimpsest" in each})
+            != set(DEPENDENCIES[crate].split())
+        ),
+    )
 
 
 def test_modules_use_only_what_lies_below() -> None:
+    order = {crate: modules.split() for crate, modules in CORE.items() if modules}
+    files = [path for path in CORE_FILES if crate_of(path) in order]
+    missing = {f"{crate_of(path)}: {module_of(path)}" for path in files if module_of(path) not in order[crate_of(path)]}
+    no_offenders("a module has no place in CORE", missing)
     no_offenders(
-        "a module uses a layer above it",
+        "a module uses one above it",
         (
-            f"{name(path)}: {module} uses {used}"
-            for path in CORE_FILES
-            if (module := module_of(path)) in LAYERS
+            f"{name(path)} uses {used}"
+            for path in files
             for used in modules_used(path)
-            if used in LAYERS and LAYERS.index(used) > LAYERS.index(module)
+            if used in (own := order[crate_of(path)]) and own.index(used) > own.index(module_of(path))
         ),
     )
+
+
+def registered() -> dict[str, Path]:
+    """Names in the registries (layers, policies, classifiers, schemes, codes, trace formats), each with its file."""
+    kinds = "Entry|Policy|Classifier|Format"
+    line = re.compile(
+        rf'(?:{kinds}) =\s*(?:{kinds}) \{{\s*name: "([^"]+)"|file_system!\(\s*"([^"]+)"|const NAME.* = "([^"]+)"'
+    )
+    return {word: path for path in SHIPPED for found in line.findall(source(path)) for word in found if word}
+
+
+def test_no_variant_is_named_outside_its_file() -> None:
+    """Code that asks for a variant by name knows what only the variant's entry should say."""
+    names = registered()
+    assert {"page", "mga", "llh", "greedy", "windowed", "recency", "rr", "polar", "msr"} <= set(names)
+    asked = re.compile(r'[=!]= "([^"]+)"|"([^"]+)"\s*(?:=>|\|)')
+    no_offenders(
+        "a variant is asked for by its name",
+        (
+            f"{name(path)}: {word}"
+            for path in SHIPPED
+            for match in asked.findall(source(path))
+            for word in match
+            if word in names and path != names[word] and not is_a_word_of_its_own(path, word)
+        ),
+    )
+
+
+def is_a_word_of_its_own(path: Path, word: str) -> bool:
+    """Whether a file uses a word that happens to be the name of a variant too: units of numbers, fields of traces."""
+    return (path.name, word) in {("blocks.rs", "block")}
 
 
 def test_core_has_no_clock_files_sockets_or_threads() -> None:
@@ -161,11 +226,6 @@ def std_paths(path: Path) -> set[str]:
     """Paths of `std` that a file names, in `use` or in place."""
     code = source(path)
     return {*flat_uses(code), *re.findall(r"\bstd(?:::\w+)+", code)}
-
-
-def test_layers_never_import_the_engine() -> None:
-    users = [name(path) for path in CORE_FILES if module_of(path) == "ftl" and "sim" in modules_used(path)]
-    no_offenders("a translation layer uses the engine", users)
 
 
 def test_rust_files_say_what_they_are() -> None:
