@@ -2,7 +2,7 @@
 //! what resolves survives being written and read.
 
 use palimpsest_lab::config::fuzzing::fuzz_config;
-use palimpsest_lab::config::{resolve, schema::KEYS, ssd_presets};
+use palimpsest_lab::config::{resolve, schema::keys, ssd_presets};
 use palimpsest_lab::rng::Rng;
 
 /// Pieces that mutations put in: keys of every kind, values of every kind, and what breaks parsers.
@@ -72,7 +72,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
             bytes.drain(at..end);
         }
         2 => {
-            let name = KEYS[rng.below(KEYS.len() as u64) as usize].name;
+            let name = keys()[rng.below(keys().len() as u64) as usize].name;
             bytes.splice(at..at, name.bytes());
         }
         3 => {

@@ -10,10 +10,13 @@ Times are integers in nanoseconds and amounts of data are integers in bytes, eve
 workload and seed give the same figures on every machine.
 """
 
+from . import native as _native  # noqa: F401  # chooses the native module before anything imports it
+from . import views as _views
 from ._core import version as _version
 from .api import Ssd, compare, fio, load, run
 from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 from .result import Comparison, Result
+from .result import show_with as _show_with
 from .sweeps import Sweep, sweep
 
 __all__ = [
@@ -36,3 +39,5 @@ __all__ = [
 ]
 
 __version__ = _version()
+
+_show_with(_views)

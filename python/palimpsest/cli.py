@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from . import _core, completion, engine, errors, trace_commands
+from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Folder, Seed, make_folder
@@ -143,6 +143,8 @@ def cli(ctx: click.Context) -> None:
     palimpsest compare --ftl page,subpage        two translation layers side by side
     palimpsest list                              what there is to choose from
     """
+    if native.PROBLEM:
+        raise errors.InputError(native.PROBLEM)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

@@ -11,8 +11,8 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from . import _core
-from .errors import Interrupted
+from . import _core, native
+from .errors import InputError, Interrupted
 from .options import RunOptions
 from .result import Result
 
@@ -40,8 +40,10 @@ def check(runs: Sequence[RunOptions]) -> None:
     """Resolves the configuration of each run, so that a mistake in one is found before any has started.
 
     Raises:
-        InputError: a drive, layer or configuration key is wrong.
+        InputError: a drive, layer or configuration key is wrong, or the native module that the environment names.
     """
+    if native.PROBLEM:
+        raise InputError(native.PROBLEM)
     for options in runs:
         _core.show(options.ssd, options.ftl, list(options.overrides))
 

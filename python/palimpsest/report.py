@@ -5,9 +5,10 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import charts, comparison, summary, units
+from . import charts, summary, units
 from . import page as shell
 from .charts import blocks
+from .metrics import SECTIONS, best, factor, relative, verdicts
 from .page import Section
 from .result import Result, flatten
 
@@ -42,19 +43,19 @@ def _metrics_table(results: Sequence[Result]) -> str:
     """Every figure, a column for each layer, with ratios to the first where there are several."""
     heads = _heads(results)
     rows = [_row(heads, "th")]
-    for section, metrics in comparison.SECTIONS:
+    for section, metrics in SECTIONS:
         shown = [metric for metric in metrics if any(metric.of(result) for result in results)]
         if shown:
             rows.append(f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>')
         for metric in shown:
             values = [metric.of(result) for result in results]
-            marks = comparison.best(metric, values)
+            marks = best(metric, values)
             cells: list[str] = []
             for index, value in enumerate(values):
                 text = _escape(metric.show(value))
                 cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
                 if index:
-                    cells.append(f'<td class="ratio">{comparison.factor(comparison.relative(value, values[0]))}</td>')
+                    cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
             rows.append(f'<tr><th scope="row">{_escape(metric.label)}</th>{"".join(cells)}</tr>')
     return f'<div class="wide"><table class="figures">{"".join(rows)}</table></div>'
 
@@ -91,7 +92,7 @@ def _notes(results: Sequence[Result]) -> str:
         for result in results
         for note in result.get("notes", [])
     ]
-    sentences = comparison.verdicts(results)
+    sentences = verdicts(results)
     return "".join(f"<p>{_escape(text)}</p>" for text in sentences) + "".join(
         f'<p class="note">{_escape(note)}</p>' for note in notes
     )
@@ -118,7 +119,7 @@ def _percentiles(results: Sequence[Result]) -> str:
                 for index, found in enumerate(figures):
                     cells.append(units.nanoseconds(found.get(key)))
                     if index:
-                        cells.append(comparison.factor(comparison.relative(found.get(key), figures[0].get(key))))
+                        cells.append(factor(relative(found.get(key), figures[0].get(key))))
                 rows.append(_row(cells))
     return f'<div class="wide"><table class="percentiles">{"".join(rows)}</table></div>' if rows else ""
 
@@ -137,7 +138,7 @@ def _amounts(
                 cells.append(show(value) if isinstance(value, int | float | None) else value)
                 if index:
                     known = isinstance(value, int | float) and isinstance(values[0], int | float)
-                    cells.append(comparison.factor(comparison.relative(value, values[0])) if known else "")
+                    cells.append(factor(relative(value, values[0])) if known else "")
             rows.append(_row(cells))
     return rows
 
@@ -234,9 +235,8 @@ def _marked(text: str, different: set[str]) -> str:
     return "\n".join(lines)
 
 
-def _configuration(configs: Mapping[str, str]) -> str:
-    """What differs between the runs, and all of each."""
-    texts = {name: text for name, text in configs.items() if text}
+def _configuration(texts: Mapping[str, str]) -> str:
+    """What differs between the configurations, by layer, and all of each."""
     found = {name: _settings(text) for name, text in texts.items()}
     keys = dict.fromkeys(key for settings in found.values() for key in settings)
     different = {key for key in keys if len({repr(settings.get(key)) for settings in found.values()}) > 1}
@@ -253,20 +253,16 @@ def _configuration(configs: Mapping[str, str]) -> str:
     )
 
 
-def page(results: Sequence[Result], configs: Mapping[str, str]) -> str:
-    """The whole page.
-
-    Args:
-        results: one run, or several on the same workload.
-        configs: the resolved configuration of each, by its layer.
-    """
+def page(results: Sequence[Result]) -> str:
+    """The whole page, of one run or several on the same workload."""
     specifications = {name: charts.specification(name, results) for name in charts.CHARTS}
     drawn = {name: chart for name, chart in specifications.items() if chart is not None}
     drawn.pop("progress" if "time" in drawn else "time", None)
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
     sections = _sections(results, drawn, len(frames) == len(results))
-    if any(configs.values()):
-        sections.append(Section("configuration", "Configuration", _configuration(configs)))
+    configurations = {str(result["ftl"]): result.configuration for result in results if result.configuration}
+    if configurations:
+        sections.append(Section("configuration", "Configuration", _configuration(configurations)))
     names = ", ".join(str(result["ftl"]) for result in results)
     tiles = f'<div class="tiles">{_tiles(results[0])}</div>' if len(results) == 1 else ""
     return shell.fill(

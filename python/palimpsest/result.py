@@ -1,14 +1,15 @@
-"""Results: what a run measured, as attributes, tables, plots and pages.
+"""Results: what a run measured, as plain data.
 
 The figures are those of `palimpsest run --json`; docs/results.md explains each. Nothing here computes a figure that
-the simulator did not report.
+the simulator did not report, or draws one: plots, pages and folders take a result, and a result reaches them through
+the `Views` that the package gives it on import.
 """
 
 import importlib.util
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import RenderableType
 
-__all__ = ["Comparison", "Plots", "Result", "figures", "flatten"]
+__all__ = ["Comparison", "Plots", "Result", "Table", "Views", "figures", "flatten", "show_with"]
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -85,7 +86,100 @@ class Table:
         return self.to_polars().__arrow_c_stream__(requested_schema)
 
 
-class Result(Table):
+class Plots:
+    """Plots as plotly figures. Each raises ValueError where the run kept no data for it."""
+
+    def __init__(self, draw: Callable[[str], "go.Figure"]) -> None:
+        self._draw = draw
+
+    def cdf(self) -> "go.Figure":
+        """Share of requests that take at most a response time, reads and writes apart."""
+        return self._draw("cdf")
+
+    def latency(self) -> "go.Figure":
+        """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
+        return self._draw("latency")
+
+    def time(self) -> "go.Figure":
+        """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
+        return self._draw("time")
+
+    def progress(self) -> "go.Figure":
+        """Write amplification, collection and erases over bytes written, at count fidelity too."""
+        return self._draw("progress")
+
+    def flash(self) -> "go.Figure":
+        """Flash reads and programs by cause."""
+        return self._draw("flash")
+
+    def wear(self) -> "go.Figure":
+        """How many blocks were erased how often."""
+        return self._draw("wear")
+
+    def wear_map(self) -> "go.Figure":
+        """Erases of each block by its address."""
+        return self._draw("wear_map")
+
+    def states(self) -> "go.Figure":
+        """How many blocks are free, open, full, ... over the run."""
+        return self._draw("states")
+
+    def utilization(self) -> "go.Figure":
+        """Share of the simulated time that each channel and die was busy."""
+        return self._draw("utilization")
+
+
+class Views(Protocol):
+    """What shows results and saves them. It lies above them, and this is all that they know of it."""
+
+    def text(self, results: Sequence["Result"], *, together: bool) -> "RenderableType":
+        """For a terminal; `together` as a comparison."""
+
+    def html(self, results: Sequence["Result"]) -> str:
+        """For a notebook."""
+
+    def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
+        """One of the plots."""
+
+    def save(self, results: Sequence["Result"], folder: Path, *, together: bool) -> Path:
+        """Writes the files of a run, or `together` of a comparison."""
+
+
+class Shown(Table):
+    """What a result and a comparison have in common: the views of the package show and save them."""
+
+    _views: ClassVar[Views]
+    _together: ClassVar[bool]
+
+    def _runs(self) -> list["Result"]:
+        raise NotImplementedError
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the files of `run --out` or `compare --out` to a folder, made if it is not there; gives its path.
+
+        Raises:
+            OSError: a file could not be written.
+        """
+        return self._views.save(self._runs(), Path(folder), together=self._together)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of all its runs: `cdf()`, `latency()`, `time()`, `flash()`, `utilization()`, `wear()`, ..."""
+        return Plots(lambda name: self._views.figure(name, self._runs()))
+
+    def __rich__(self) -> "RenderableType":
+        return self._views.text(self._runs(), together=self._together)
+
+    def _repr_html_(self) -> str:
+        return self._views.html(self._runs())
+
+
+def show_with(views: Views) -> None:
+    """Gives all results the views that show and save them."""
+    Shown._views = views
+
+
+class Result(Shown):
     """What one run measured.
 
     Every top-level key of the result is an attribute and an item: `result.write_amplification`,
@@ -101,10 +195,15 @@ class Result(Table):
         configuration: the resolved configuration as TOML; empty where it is not known.
     """
 
+    _together = False
+
     def __init__(self, data: dict[str, Any], series: dict[str, Any] | None = None, configuration: str = "") -> None:
         self._data = data
         self._series = series
         self._configuration = configuration
+
+    def _runs(self) -> list["Result"]:
+        return [self]
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each key has a type of its own; docs/results.md
         if name.startswith("_") or name not in self._data:
@@ -158,16 +257,6 @@ class Result(Table):
         """The resolved configuration as TOML, which `--ssd` and `Ssd` take as a file; empty where it is not known."""
         return self._configuration
 
-    def save(self, folder: str | Path) -> Path:
-        """Writes the files of `run --out` to a folder, which is made if it is not there, and gives its path.
-
-        Raises:
-            OSError: a file could not be written.
-        """
-        from . import outputs
-
-        return outputs.save([self], Path(folder), together=False)
-
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
         """One table of the result as a data frame of Polars.
 
@@ -181,42 +270,27 @@ class Result(Table):
         Raises:
             ValueError: there is no such table, or the run kept no series.
         """
-        from . import outputs
-
         if table == "summary":
             import polars as pl
 
             row = {name: value for name, value in figures(self._data).items() if not isinstance(value, list)}
             times = {name: pl.Int64() for name in row if name.startswith("latency_ns.")}
             return pl.DataFrame([row], infer_schema_length=None, schema_overrides=times)
-        tables = outputs.series_tables(self._series)
-        if table not in outputs.TABLES:
-            raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(outputs.TABLES)}")
-        if table not in tables:
-            raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
-        return tables[table]
+        from . import tables
 
-    @property
-    def plot(self) -> "Plots":
-        """Plots of the result: `cdf()`, `latency()`, `time()`, `flash()`, `utilization()`, `wear()`, `states()`, ..."""
-        return Plots([self])
+        found = tables.of_series(self._series)
+        if table not in tables.TABLES:
+            raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(tables.TABLES)}")
+        if table not in found:
+            raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
+        return found[table]
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={self._data.get(key)!r}" for key in ("ftl", "ssd", "workload", "write_amplification"))
         return f"Result({shown})"
 
-    def __rich__(self) -> "RenderableType":
-        from . import summary
 
-        return summary.render(self)
-
-    def _repr_html_(self) -> str:
-        from . import report
-
-        return report.fragment([self])
-
-
-class Comparison(Table, Sequence[Result]):
+class Comparison(Shown, Sequence[Result]):
     """The same workload on several translation layers, in the order asked for. Ratios are to the first.
 
     Equal to another whose results are, in the same order; can be copied, pickled and saved as they can.
@@ -225,8 +299,13 @@ class Comparison(Table, Sequence[Result]):
         results: at least one result.
     """
 
+    _together = True
+
     def __init__(self, results: Sequence[Result]) -> None:
         self._results = list(results)
+
+    def _runs(self) -> list[Result]:
+        return self._results
 
     @overload
     def __getitem__(self, index: int | str) -> Result: ...
@@ -264,16 +343,6 @@ class Comparison(Table, Sequence[Result]):
         """The comparison as `compare --json` prints it."""
         return json.dumps(self.to_dict(), indent=indent)
 
-    def save(self, folder: str | Path) -> Path:
-        """Writes the files of `compare --out` to a folder, which is made if it is not there, and gives its path.
-
-        Raises:
-            OSError: a file could not be written.
-        """
-        from . import outputs
-
-        return outputs.save(self._results, Path(folder), together=True)
-
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
         """The tables of all results, one below the other.
 
@@ -292,68 +361,5 @@ class Comparison(Table, Sequence[Result]):
             tables = [each.select(name, pl.all()) for each, name in zip(tables, names, strict=True)]
         return pl.concat(tables, how="diagonal_relaxed")
 
-    @property
-    def plot(self) -> "Plots":
-        """Plots of all results together, as of one."""
-        return Plots(self._results)
-
     def __repr__(self) -> str:
         return f"Comparison({[result['ftl'] for result in self._results]})"
-
-    def __rich__(self) -> "RenderableType":
-        from . import comparison
-
-        return comparison.render(self._results)
-
-    def _repr_html_(self) -> str:
-        from . import report
-
-        return report.fragment(self._results)
-
-
-class Plots:
-    """Plots as plotly figures. Each raises ValueError where the run kept no data for it."""
-
-    def __init__(self, results: Sequence[Result]) -> None:
-        self._results = list(results)
-
-    def _figure(self, name: str) -> "go.Figure":
-        from . import charts
-
-        return charts.figure(name, self._results)
-
-    def cdf(self) -> "go.Figure":
-        """Share of requests that take at most a response time, reads and writes apart."""
-        return self._figure("cdf")
-
-    def latency(self) -> "go.Figure":
-        """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
-        return self._figure("latency")
-
-    def time(self) -> "go.Figure":
-        """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
-        return self._figure("time")
-
-    def progress(self) -> "go.Figure":
-        """Write amplification, collection and erases over bytes written, at count fidelity too."""
-        return self._figure("progress")
-
-    def flash(self) -> "go.Figure":
-        """Flash reads and programs by cause."""
-        return self._figure("flash")
-
-    def wear(self) -> "go.Figure":
-        """How many blocks were erased how often."""
-        return self._figure("wear")
-
-    def wear_map(self) -> "go.Figure":
-        """Erases of each block by its address."""
-        return self._figure("wear_map")
-
-    def states(self) -> "go.Figure":
-        """How many blocks are free, open, full, ... over the run."""
-        return self._figure("states")
-
-    def utilization(self) -> "go.Figure":
-        """Share of the simulated time that each channel and die was busy."""
-        return self._figure("utilization")

@@ -8,11 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from . import units
+from .metrics import LATENCIES
 from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
-LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9

@@ -1,4 +1,4 @@
-//! Write amplification under uniform random overwrites against the closed forms of Desnoyers 2014 (design/fidelity.md).
+//! Write amplification under uniform random overwrites against the closed forms of Desnoyers 2014 (docs/fidelity.md).
 //!
 //! A drive cannot use all its physical pages: in every plane one block is open, or free and about to be, while a victim is
 //! cleaned into it. The forms are for the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N

@@ -1,4 +1,4 @@
-//! The closed forms of design/fidelity.md as functions.
+//! The closed forms of docs/fidelity.md as functions.
 //!
 //! Notation of Desnoyers ("Analytic Models of SSD Write Performance", ACM Transactions on Storage 10 (2), 2014): b pages a
 //! block, rho = logical over physical pages, alpha = 1 / rho.
@@ -67,7 +67,7 @@ fn lambert_w0_inverts_its_definition() {
     assert!((lambert_w0(1.0) - 0.567_143_290_409_783_8).abs() < 1e-14);
 }
 
-/// design/fidelity.md: an independent simulation with b = 64 and 28 % measured 2.403, the form gives 2.404.
+/// docs/fidelity.md: an independent simulation with b = 64 and 28 % measured 2.403, the form gives 2.403.
 #[test]
 fn greedy_form_gives_the_known_value() {
     assert!((greedy(64, 1.0 / 1.28) - 2.404).abs() < 0.0015, "{}", greedy(64, 1.0 / 1.28));

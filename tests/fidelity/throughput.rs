@@ -9,7 +9,7 @@ fn reaches(what: &str, measured: f64, bound: f64, share: f64) {
 }
 
 /// Random reads on four channels of two dies: IOPS <= 4 min(2/(tR(n) + tDMA(n)), 1/tDMA(n)), with tR and tDMA of n words of
-/// 2 KiB from Table I of the SPREAD paper (design/fidelity.md). The paper's platform measured less than these bounds:
+/// 2 KiB from Table I of the SPREAD paper (docs/fidelity.md). The paper's platform measured less than these bounds:
 /// spread over page 2.2 times for 2 KiB and 1.9 times for 4 KiB, where the bounds have 3.2 and 2.4.
 #[test]
 fn spread_reads_reach_their_bounds() {

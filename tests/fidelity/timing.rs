@@ -1,4 +1,4 @@
-//! One request at a time: response times are sums of part timings, to the nanosecond (design/fidelity.md).
+//! One request at a time: response times are sums of part timings, to the nanosecond (docs/fidelity.md).
 //!
 //! Every SSD preset, with its own bus, word and page times. Transfers over the host link overlap those on the bus, so the
 //! link shows only where it is the slower of the two.

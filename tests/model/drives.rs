@@ -2,8 +2,10 @@
 //! is tested.
 
 use palimpsest_lab::config::{Drive, resolve};
-use palimpsest_lab::ftl::HOT_AND_COLD;
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Geometry;
+use palimpsest_lab::host::find_layer;
+use palimpsest_lab::nand::part::ReadMode;
 use palimpsest_lab::rng::Rng;
 
 /// A drive and the settings that make it, for messages.
@@ -41,7 +43,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         let blocks = format!("ssd.blocks_per_plane={}", blocks + more);
         with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
     };
-    let entry = palimpsest_lab::ftl::find(ftl).expect("a layer of the registry");
+    let entry = entry(ftl);
     let drive = build("page", &sized(0))?.drive;
     let mut more = 0;
     loop {
@@ -93,33 +95,42 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     let all_planes = channels * chips * dies * planes;
 
     let streams = 1 + rng.below(3);
-    // A second write stores half a page.
-    let least = if ftl == "llh" { 2 } else { 1 };
-    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]).max(least);
+    let entry = entry(ftl);
+    let subpages = pick(rng, &[1u64, 1, 2, 4, 4, 8, 64]).max(entry.least_subpages().into());
     let subpage_bytes = if subpages == 64 { 512 } else { pick(rng, &[512u64, 1024, 4096]) };
     let page_bytes = subpages * subpage_bytes;
     let pages = pick(rng, &[4u64, 4, 6, 8, 16, 32, 64]);
     let room = limits.subpages / (all_planes * pages * subpages);
-    let open = if HOT_AND_COLD.contains(&ftl) { streams.max(2) } else { streams };
+    let open = if entry.hot_and_cold { streams.max(2) } else { streams };
     let spare = open + 1 + pick(rng, &[0, 0, 0, 1, 2, 6]);
     let blocks = (spare + 1 + rng.below(4)).max(spare + rng.below(room.saturating_sub(spare).clamp(1, 40)));
     set("part.pages_per_block", pages.to_string());
     set("part.page_size", format!("{page_bytes}B"));
     set("part.subpage_size", format!("{subpage_bytes}B"));
     draw_part(rng, &mut set);
-    draw_reads(ftl, rng, page_bytes, &mut set);
+    draw_reads(entry, rng, page_bytes, &mut set);
     draw_layer(rng, streams, spare, &mut set);
     draw_engine(rng, page_bytes, &mut set);
-    if ftl == "mga" {
-        draw_mga(rng, &mut set);
-        if settings.iter().any(|set| set == "part.order=low-low-high") && rng.below(2) == 0 {
-            settings.push("ftl.low_pages_first=true".into());
-        }
-    }
-    if ftl == "llh" {
-        draw_llh(rng, &mut settings);
-    }
+    let settings = of_layer(entry, rng, &settings);
     build_with_spare(ftl, &settings, blocks, spare).ok()
+}
+
+/// The layer of that name.
+pub fn entry(name: &str) -> &'static Entry {
+    find_layer(name).expect("a layer of the registry")
+}
+
+/// `settings` with what the layer `entry`, and the one below it, need and vary.
+pub fn of_layer(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
+    let below = entry.below.map_or_else(|| settings.to_vec(), |below| of_layer(below, rng, settings));
+    let needed = with(&below, entry.model.needs);
+    let varied = (entry.model.varies)(rng, &needed);
+    with(&needed, &varied.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// `settings` with what the layer `entry`, and the one below it, cannot do without.
+pub fn needed(entry: &Entry, settings: &[String]) -> Vec<String> {
+    with(settings, &entry.needs())
 }
 
 fn topology(rng: &mut Rng, most: u64) -> (u64, u64, u64, u64) {
@@ -159,15 +170,15 @@ fn draw_part(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
 }
 
 /// A read command, or the one that the layer's name stands for, and what a spread command can do.
-fn draw_reads(ftl: &str, rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
+fn draw_reads(entry: &Entry, rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
     let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);
     set("part.word_size", format!("{word}B"));
-    let mode = match ftl {
-        "page-fgm" => "page",
-        "dma-fgm" => "dma",
-        "spftl" => "spread",
-        _ => pick(rng, &["page", "dma", "spread"]),
+    let mode = match entry.read {
+        Some(ReadMode::Page) => "page",
+        Some(ReadMode::Dma) => "dma",
+        Some(ReadMode::Spread) => "spread",
+        None => pick(rng, &["page", "dma", "spread"]),
     };
     set("ftl.read", mode.into());
     if mode == "spread" {
@@ -190,7 +201,10 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     set("ftl.streams", streams.to_string());
     let classifiers: &[&str] = if streams == 3 { &["none", "size", "recency"] } else { &["none"] };
     set("ftl.classifier", pick(rng, classifiers).into());
-    set("ftl.victim", pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit"]).into());
+    set(
+        "ftl.victim",
+        pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit", "windowed:3"]).into(),
+    );
     set("ftl.allocation", pick(rng, &["static", "channel", "round-robin", "least-loaded"]).into());
     set("ftl.wear_leveling", pick(rng, &["none", "dynamic", "static"]).into());
     set("ftl.wear_threshold", (1 + rng.below(4)).to_string());
@@ -198,42 +212,6 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     let stop = start + rng.below(spare - start);
     set("ftl.gc_start", format!("{start} blocks"));
     set("ftl.gc_stop", format!("{stop} blocks"));
-}
-
-/// Exclusive allocation always, never, or by turns, and what goes beyond the paper.
-fn draw_mga(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
-    set("ftl.allocation_threshold", pick(rng, &["0%", "10%", "30%", "30%", "50%", "100%"]).into());
-    set("ftl.merge_on_read", pick(rng, &["false", "false", "true"]).into());
-    set("ftl.read_count_aging", pick(rng, &["0", "0", "7", "100"]).into());
-    set("ftl.victim_free", pick(rng, &["false", "true"]).into());
-}
-
-/// Parts whose low pages can be reused, and each option.
-fn draw_llh(rng: &mut Rng, settings: &mut Vec<String>) {
-    let threshold = pick(rng, &["OP/2", "OP/2", "OP/4", "0 blocks", "1 block", "100 blocks"]);
-    *settings = reusable(
-        settings,
-        &[
-            &format!("part.order={}", pick(rng, &["low-low-high", "low-low-high", "low-high-low"])),
-            &format!("part.nop={}", pick(rng, &[2, 2, 4])),
-            &format!("part.endurance={}", pick(rng, &[3000, 3000, 20])),
-            &format!("ftl.threshold_pu={threshold}"),
-            &format!("ftl.threshold_window={}", pick(rng, &[0, 1, 5])),
-            &format!("ftl.wom_failure={}", pick(rng, &["0%", "0.25%", "20%", "100%"])),
-            &format!("ftl.wom={}", pick(rng, &["polar", "polar-repair", "table", "fountain"])),
-            &format!("part.spare_size={}", pick(rng, &["32B", "128B", "640B"])),
-            &format!("ftl.reuse_cold={}", pick(rng, &["false", "false", "true"])),
-        ],
-    );
-}
-
-/// `settings` on a part whose low pages can be programmed twice, with `changes`.
-pub fn reusable(settings: &[String], changes: &[&str]) -> Vec<String> {
-    let mut settings = with(settings, &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"]);
-    if settings.iter().any(|setting| setting == "ftl.streams=3") {
-        settings = with(&settings, &["ftl.classifier=recency"]);
-    }
-    with(&settings, changes)
 }
 
 fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {

@@ -1,7 +1,7 @@
 //! The file systems as layers: sequences of requests, counted and timed, and power cuts, as for every other layer, on drives
 //! that have room for a file system. Writes are durable after a flush only.
 
-use crate::drives::{Shape, build, pick, plain, with};
+use crate::drives::{Shape, build, of_layer, pick, plain, with};
 use crate::harness::{Model, for_each_seed_of, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::sequences::requests;
@@ -15,8 +15,7 @@ use palimpsest_lab::rng::Rng;
 fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
-    // A second write stores half a page.
-    let subpages = if entry.name == "fs-llh" { subpages.max(2) } else { subpages };
+    let subpages = subpages.max(entry.least_subpages());
     let base =
         plain(channels, (blocks / u64::from(channels * dies * planes)) as u32, pick(rng, &[8, 16, 32]), subpages);
     let order = pick(rng, &[("slc", "strict"), ("mlc", "strict"), ("mlc", "low-low-high")]);
@@ -25,17 +24,8 @@ fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
         &[
             &format!("ssd.dies_per_chip={dies}"),
             &format!("ssd.planes_per_die={planes}"),
-            &format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400])),
             &format!("part.cell={}", order.0),
             &format!("part.order={}", order.1),
-            &format!("fs.scheme={}", pick(rng, &["rr", "fairness", "read-busy", "depth", "hybrid"])),
-            &format!("fs.depth_pages={}", pick(rng, &["consecutive", "apart"])),
-            &format!("fs.dispatch_overhead={}", pick(rng, &["0ns", "3us", "50us"])),
-            &format!("fs.files={}", pick(rng, &["names", "names", "addresses"])),
-            &format!("fs.file_size={}", pick(rng, &["64KiB", "256KiB", "64MiB"])),
-            &format!("fs.gc_start={}", pick(rng, &["0%", "5%", "20%"])),
-            &format!("fs.gc_gain={}", pick(rng, &["2%", "10%"])),
-            &format!("fs.commit_interval={}", pick(rng, &["1ms", "100ms", "5s"])),
             &format!("ftl.wear_leveling={}", pick(rng, &["none", "dynamic", "static"])),
             "ftl.wear_threshold=2",
             &format!("sim.cache_register={}", pick(rng, &["true", "false"])),
@@ -44,31 +34,24 @@ fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     build(entry.name, &draw_below(entry, rng, &settings)).ok()
 }
 
-/// What only some of the layers below know.
+/// What the layer varies, what it is told of free space, and the buffer of one that has one.
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
-    let discard = format!("fs.discard={}", pick(rng, &["auto", "page", "block"]));
-    let buffer = [
-        format!("buffer.ack={}", pick(rng, &["buffer", "program"])),
-        format!("buffer.timeout={}", pick(rng, &["0ns", "300us"])),
-        format!("ftl.classifier={}", pick(rng, &["none", "size", "hint", "hint"])),
-        "ftl.streams=3".into(),
-    ];
-    let buffer: Vec<&str> = buffer.iter().map(String::as_str).collect();
-    match entry.name {
-        "codesign" => settings.to_vec(),
-        "fs-page" => with(settings, &[&discard]),
-        "fs-mga" => {
-            let order = pick(rng, &["strict", "ascending"]);
-            let nop = format!("part.nop={}", pick(rng, &[1, 4, 8]));
-            with(settings, &[&discard, "part.cell=slc", &format!("part.order={order}"), &nop])
-        }
-        "fs-llh" => {
-            let second = [&discard, "part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B"];
-            with(&with(settings, &buffer), &second)
-        }
-        "fs-spftl" => with(&with(settings, &buffer), &[&discard, "ftl.read=spread"]),
-        _ => with(&with(settings, &buffer), &[&discard]),
+    let below = entry.below.expect("a file system is above a layer");
+    let streams = ["ftl.streams=3", "buffer.timeout=300us"];
+    let streams: &[&str] = if below.buffered { &streams } else { &[] };
+    let mut drawn = of_layer(entry, rng, &with(settings, streams));
+    if below.buffered {
+        let classifiers: &[&str] =
+            if below.takes_hints { &["none", "size", "hint", "hint"] } else { &["none", "size"] };
+        let classifier = format!("ftl.classifier={}", pick(rng, classifiers));
+        let buffer = format!("buffer.ack={}", pick(rng, &["buffer", "program"]));
+        drawn = with(&drawn, &[&classifier, &buffer]);
     }
+    if below.name != "block" {
+        drawn = with(&drawn, &[&format!("fs.discard={}", pick(rng, &["auto", "page", "block"]))]);
+    }
+    let over_provisioning = format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400]));
+    with(&drawn, &[&over_provisioning])
 }
 
 fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {

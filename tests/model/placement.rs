@@ -1,6 +1,6 @@
 //! Adversarial placement: workloads that give one plane nothing but cold data.
 
-use crate::drives::{build_with_spare, plain, reusable, with};
+use crate::drives::{build_with_spare, needed, plain, with};
 use crate::harness::{Model, for_each_seed, note};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Payload;
@@ -18,7 +18,7 @@ fn cold_data_in_one_plane_leaves_room() {
         let (blocks, pages, subpages) =
             (streams + 3 + rng.below(6), [4, 8][rng.below(2) as usize], [1, 4][rng.below(2) as usize]);
         let spare = streams + 1;
-        let subpages = if entry.name == "llh" { subpages.max(2) } else { subpages };
+        let subpages = subpages.max(entry.least_subpages());
         let settings = with(
             &plain(planes, blocks as u32, pages, subpages),
             &[
@@ -33,7 +33,7 @@ fn cold_data_in_one_plane_leaves_room() {
                 &format!("buffer.ack={}", ["buffer", "program"][rng.below(2) as usize]),
             ],
         );
-        let settings = if entry.name == "llh" { reusable(&settings, &[]) } else { settings };
+        let settings = needed(entry, &settings);
         let Ok(shape) = build_with_spare(entry.name, &settings, blocks, spare) else { return false };
         note(&shape.settings);
         let mut model = Model::new(&shape, entry, Payload::Tag, seed);

@@ -3,14 +3,13 @@
 //! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, build_with_spare, draw, plain, reusable, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, plain, with};
 use crate::harness::{device, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::{Extent, RequestKind};
-use palimpsest_lab::host::fs::layers::is_file_system;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_lab::host::settings::Acknowledge;
 use palimpsest_lab::nand::data::{Buffers, Data, Payload};
@@ -76,7 +75,7 @@ impl Powered {
             known: vec![Known::default(); drive.logical_subpages() as usize],
             scratch: Buffers::new(drive.geometry.subpage_bytes as usize),
             per_subpage: drive.geometry.subpage_bytes / 512,
-            durable: (!entry.buffered || drive.host.acknowledge == Acknowledge::Buffer) && !is_file_system(entry.name),
+            durable: (!entry.buffered || drive.host.acknowledge == Acknowledge::Buffer) && !entry.is_file_system(),
         }
     }
 
@@ -225,7 +224,7 @@ impl Powered {
             loop {
                 match self.serve(command) {
                     Ok(()) => break self.served(command),
-                    Err(Halt::NoSpace | Halt::FileSystemFull) => return false,
+                    Err(Halt::NoSpace | Halt::Ended(_)) => return false,
                     Err(Halt::Refused(refusal)) => panic!("request {index}, {command:?}: {refusal}"),
                     Err(Halt::PowerCut) => {}
                 }
@@ -235,7 +234,7 @@ impl Powered {
                     self.read_all(&shape.drive, true)
                 }) {
                     Ok(()) => {}
-                    Err(Halt::NoSpace | Halt::FileSystemFull) => return false,
+                    Err(Halt::NoSpace | Halt::Ended(_)) => return false,
                     Err(halt) => panic!("recovery from a cut in request {index}, {command:?}: {halt:?}"),
                 }
                 self.check();
@@ -279,7 +278,7 @@ pub fn cut_everywhere(
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let tight = spare < u64::from(palimpsest_lab::ftl::frontiers(&shape.drive.ftl.name, shape.drive.ftl.streams)) + 3;
+    let tight = spare < u64::from(crate::drives::entry(&shape.drive.ftl.name).frontiers(&shape.drive.ftl)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
     let mut whole = Powered::new(shape, entry, seed);
@@ -304,8 +303,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     let streams = 1 + seed % 3;
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
-    // A second write stores half a page.
-    let least = if entry.name == "llh" { 2 } else { 1 };
+    let least = entry.least_subpages();
     let blocks = spare + 2;
     let settings = with(
         &plain(planes as u32, blocks as u32, 4, [least, 2, 4][(seed / 3 % 3) as usize]),
@@ -317,10 +315,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
             "ftl.wear_threshold=1",
         ],
     );
-    let settings = match entry.name {
-        "llh" => reusable(&settings, &["ftl.threshold_window=1", "ftl.wom_failure=5%"]),
-        _ => settings,
-    };
+    let settings = of_layer(entry, &mut Rng::new(seed, 0x5a11), &settings);
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 
@@ -345,7 +340,7 @@ fn faulty(entry: &'static Entry, seed: u64, stride: u64) -> bool {
     for key in ["program_fail=1%", "erase_fail=1%", "read_fail=1%"] {
         shape.settings.push(format!("faults.{key}"));
     }
-    let spare = (shape.drive.ftl.streams + 6).to_string();
+    let spare = (shape.drive.ftl.small("ftl.streams") + 6).to_string();
     let more = with(&shape.settings, &["ssd.over_provisioning=300%", &format!("ssd.blocks_per_plane={spare}")]);
     let Ok(shape) = build(entry.name, &more) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {

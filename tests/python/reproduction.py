@@ -1,55 +1,81 @@
 """What every reproduction of a paper must do, whichever paper: contract, agreement rule, same bytes, real traces."""
 
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from conftest import Command, figures
 from palimpsest.reproduce import outputs
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
-from palimpsest.reproduce.outputs import Reproduction
 
 
-def check_quick(
-    palimpsest: Command, paper: str, folder: Path, claims: set[str], pictures: list[str]
-) -> dict[str, float]:
-    """Runs `reproduce PAPER --quick` into `folder`, and checks what the contract says of it; ours of each claim."""
-    made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(folder)))
-    assert made["paper"] == paper
-    assert {claim["id"] for claim in made["claims"]} == claims
-    for claim in made["claims"]:
-        assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
-        if isinstance(claim["paper"], float | int):
-            assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-        assert claim["agrees"] or claim["note"], claim
-    assert [figure["id"] for figure in made["figures"]] == pictures
-    for figure in made["figures"]:
-        assert Path(figure["data"]).is_file()
-        assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
-    # Every figure from a synthetic look-alike of a trace says so.
-    page = (folder / "index.html").read_text(encoding="utf-8")
-    assert page.lower().count("synthetic") > len(pictures) / 2
-    return {claim["id"]: claim["ours"] for claim in made["claims"]}
+class Reproduced:
+    """The tests of a reproduction; a paper is a subclass with what is its own.
 
+    Attributes:
+        module: the paper's.
+        claims: ids of its claims.
+        figures: ids of its figures, in order.
+        trace: requests of a real trace, as lines of CSV.
+    """
 
-def check_same_bytes(reproduce: Callable[[Batch], Reproduction], folder: Path) -> None:
-    """Whatever runs beside, the files are the same."""
-    files = []
-    for jobs in (1, 2):
-        out = folder / str(jobs)
-        outputs.write([reproduce(Batch(jobs))], out, each_apart=False)
-        files.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
-    assert files[0] == files[1]
+    module: ModuleType
+    claims: frozenset[str]
+    figures: tuple[str, ...]
+    trace: tuple[str, ...]
 
+    def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Makes the quick reproduction the smallest that has every figure."""
+        raise NotImplementedError
 
-def trace_figure(reproduce: Callable[[Batch], Reproduction], folder: Path, requests: Iterable[str]) -> Figure:
-    """The last figure with `own.csv` as the only real trace: that of the traces."""
-    lines = ["time_ns,op,offset_bytes,size_bytes", *requests]
-    (folder / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    made = reproduce(Batch(2, traces=str(folder)))
-    assert json.dumps(made.to_dict())
-    extra = made.figures[-1]
-    assert extra.id == "traces"
-    assert extra.data["trace"].unique().to_list() == ["own"]
-    return extra
+    def check_ours(self, ours: dict[str, float], folder: Path) -> None:
+        """What else the numbers of the claims, and the files in the folder, must be."""
+
+    def check_trace(self, extra: Figure) -> None:
+        """What else the figure of the real trace must show."""
+
+    @pytest.fixture
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.shrink(monkeypatch)
+
+    def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
+        paper = self.module.__name__.rpartition(".")[2]
+        made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(tmp_path)))
+        assert made["paper"] == paper
+        assert {claim["id"] for claim in made["claims"]} == self.claims
+        for claim in made["claims"]:
+            assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
+            if isinstance(claim["paper"], float | int):
+                assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
+            assert claim["agrees"] or claim["note"], claim
+        assert [figure["id"] for figure in made["figures"]] == list(self.figures)
+        for figure in made["figures"]:
+            assert Path(figure["data"]).is_file()
+            assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
+        # Every figure from a synthetic look-alike of a trace says so.
+        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        assert page.lower().count("synthetic") > len(self.figures) / 2
+        self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
+
+    @pytest.mark.usefixtures("small")
+    def test_same_bytes_whatever_runs_beside(self, tmp_path: Path) -> None:
+        files = []
+        for jobs in (1, 2):
+            out = tmp_path / str(jobs)
+            outputs.write([self.module.reproduce(Batch(jobs))], out, each_apart=False)
+            files.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
+        assert files[0] == files[1]
+
+    @pytest.mark.usefixtures("small")
+    def test_real_traces_are_an_extra_figure(self, tmp_path: Path) -> None:
+        lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
+        (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        made = self.module.reproduce(Batch(2, traces=str(tmp_path)))
+        assert json.dumps(made.to_dict())
+        extra = made.figures[-1]
+        assert extra.id == "traces"
+        assert extra.data["trace"].unique().to_list() == ["own"]
+        self.check_trace(extra)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import palimpsest as ps
 from conftest import native
-from palimpsest import charts, comparison, outputs, units
+from palimpsest import charts, metrics, outputs, units
 from palimpsest.charts import blocks
 from palimpsest.charts import latency as response
 from palimpsest.options import RunOptions
@@ -161,10 +161,10 @@ def test_foreign_folder_is_the_users_mistake(tmp_path: Path, text: str) -> None:
 
 
 def test_best_is_marked_only_where_there_is_one() -> None:
-    low = comparison.Metric("x", ("x",), units.ratio, "low")
-    assert comparison.best(low, [2.0, 1.0, None]) == [False, True, False]
-    assert comparison.best(low, [1.0, 1.0]) == [False, False]
-    assert comparison.best(low, [None, 1.0]) == [False, False]
+    low = metrics.Metric("x", ("x",), units.ratio, "low")
+    assert metrics.best(low, [2.0, 1.0, None]) == [False, True, False]
+    assert metrics.best(low, [1.0, 1.0]) == [False, False]
+    assert metrics.best(low, [None, 1.0]) == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -5,63 +5,57 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Command
 from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs
 from palimpsest.reproduce.batch import Batch
-from reproduction import check_quick, check_same_bytes, trace_figure
+from palimpsest.reproduce.figures import Figure
+from reproduction import Reproduced
 
 pytestmark = pytest.mark.contract
 
-FIGURES = [
-    "statistics",
-    "maps",
-    "metadata",
-    "fig2",
-    "fig6",
-    "fig7",
-    "fig8",
-    "round_robin",
-    "sweep",
-    "own_scheme",
-    "hand_over",
-    "read_modes",
-    "layers",
-    "hints",
-]
-CLAIMS = {
-    "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
-    "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",
-    *codesign.PAPER, *(f"throughput_{name}" for name in codesign.PAPER),
-    *(f"{name}_by_address" for name in codesign.PAPER),
-}  # fmt: skip
 SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everything=False)
 
 
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The smallest reproduction that has every figure."""
-    monkeypatch.setattr(codesign, "QUICK", SMALL)
-    monkeypatch.setattr(codesign, "QUICK_SWEEP", SMALL)
-    kept = (codesign_runs.UNKNOWNS[0], *(u for u in codesign_runs.UNKNOWNS if u.value == "1 in flight"))
-    monkeypatch.setattr(codesign, "UNKNOWNS", kept)
-    monkeypatch.setattr(codesign_beyond, "DEPTHS", (16,))
-    monkeypatch.setattr(codesign_beyond, "HAND_OVERS_US", (3,))
+class TestCodesign(Reproduced):
+    """The co-design: its claims, figures and smallest drives."""
 
+    module = codesign
+    figures = (
+        "statistics", "maps", "metadata", "fig2", "fig6", "fig7", "fig8", "round_robin", "sweep", "own_scheme",
+        "hand_over", "read_modes", "layers", "hints",
+    )  # fmt: skip
+    claims = frozenset({
+        "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
+        "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",
+        *codesign.PAPER, *(f"throughput_{name}" for name in codesign.PAPER),
+        *(f"{name}_by_address" for name in codesign.PAPER),
+    })  # fmt: skip
+    trace = tuple(f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300))
 
-def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    ours = check_quick(palimpsest, "codesign", tmp_path, CLAIMS, FIGURES)
-    # Fig. 2: the sizes of files in the presets were chosen for these.
-    for workload, shares in codesign_runs.UNEVEN.items():
-        own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
-        assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
-    # With a fixed number in flight throughput is the inverse of response time (Little's law), which the warm-up blurs.
-    rows = pl.read_parquet(tmp_path / "fig7.parquet").join(
-        pl.read_parquet(tmp_path / "fig8.parquet"), on=["workload", "scheme"]
-    )
-    in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
-    assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
-    # The scheme that is ours is faster than the paper's best on every workload.
-    schemes = rows.pivot("scheme", index="workload", values="response_us")
-    assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
+    def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(codesign, "QUICK", SMALL)
+        monkeypatch.setattr(codesign, "QUICK_SWEEP", SMALL)
+        kept = (codesign_runs.UNKNOWNS[0], *(u for u in codesign_runs.UNKNOWNS if u.value == "1 in flight"))
+        monkeypatch.setattr(codesign, "UNKNOWNS", kept)
+        monkeypatch.setattr(codesign_beyond, "DEPTHS", (16,))
+        monkeypatch.setattr(codesign_beyond, "HAND_OVERS_US", (3,))
+
+    def check_ours(self, ours: dict[str, float], folder: Path) -> None:
+        # Fig. 2: the sizes of files in the presets were chosen for these.
+        for workload, shares in codesign_runs.UNEVEN.items():
+            own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
+            assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
+        # With a fixed number in flight throughput is the inverse of response time (Little), which the warm-up blurs.
+        rows = pl.read_parquet(folder / "fig7.parquet").join(
+            pl.read_parquet(folder / "fig8.parquet"), on=["workload", "scheme"]
+        )
+        in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
+        assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
+        # The scheme that is ours is faster than the paper's best on every workload.
+        schemes = rows.pivot("scheme", index="workload", values="response_us")
+        assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
+
+    def check_trace(self, extra: Figure) -> None:
+        assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)
 
 
 def test_workloads_have_the_statistics_of_the_paper() -> None:
@@ -75,15 +69,3 @@ def test_workloads_have_the_statistics_of_the_paper() -> None:
 def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
     for name, response in codesign.PAPER.items():
         assert codesign.PAPER_THROUGHPUT[name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)
-
-
-def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch)
-    check_same_bytes(codesign.reproduce, tmp_path)
-
-
-def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch)
-    requests = (f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300))
-    extra = trace_figure(codesign.reproduce, tmp_path, requests)
-    assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)

@@ -1,55 +1,42 @@
 """The reproduction of the LLH paper end to end, on the native module: contract, agreement rule, same bytes."""
 
-from pathlib import Path
-
 import pytest
 
-from conftest import Command
 from palimpsest import InputError, wear
 from palimpsest.reproduce import llh, llh_figures, llh_runs
-from reproduction import check_quick, check_same_bytes, trace_figure
+from palimpsest.reproduce.figures import Figure
+from reproduction import Reproduced
 
 pytestmark = pytest.mark.contract
 
-CLAIMS = {
-    "erases_msr", "erases_fiu", "erases_zipf", "normalized_most", "normalized_least", "op_7", "threshold", "pages_28",
-    "pages_7", "response_mean", "response_p99", "copied", "energy", "energy_write", "energy_read", "life_a16",
-    "life_a27", "life_b29", "lesson1", "lesson2", "lesson3", "lesson4", "lesson5",
-}  # fmt: skip
-FIGURES = [
-    "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
-    "moved", "life", "sweep", "beyond",
-]  # fmt: skip
 
+class TestLlh(Reproduced):
+    """LLH: its claims, figures and smallest drives."""
 
-def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    check_quick(palimpsest, "llh", tmp_path, CLAIMS, FIGURES)
+    module = llh
+    claims = frozenset({
+        "erases_msr", "erases_fiu", "erases_zipf", "normalized_most", "normalized_least", "op_7", "threshold",
+        "pages_28", "pages_7", "response_mean", "response_p99", "copied", "energy", "energy_write", "energy_read",
+        "life_a16", "life_a27", "life_b29", "lesson1", "lesson2", "lesson3", "lesson4", "lesson5",
+    })  # fmt: skip
+    figures = (
+        "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
+        "moved", "life", "sweep", "beyond",
+    )  # fmt: skip
+    trace = tuple(f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
 
+    def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}
+        for module in (llh, llh_figures):
+            monkeypatch.setattr(module, "WORKLOADS", few)
+            monkeypatch.setattr(module, "TIMED", ("hm_0",))
+        small = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
+        monkeypatch.setattr(llh, "QUICK", small)
+        monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
+        monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
 
-SMALL = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few workloads and unknowns."""
-    few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}
-    for module in (llh, llh_figures):
-        monkeypatch.setattr(module, "WORKLOADS", few)
-        monkeypatch.setattr(module, "TIMED", ("hm_0",))
-    monkeypatch.setattr(llh, "QUICK", SMALL)
-    monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
-    monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
-
-
-@pytest.mark.usefixtures("small")
-def test_same_bytes_whatever_runs_beside(tmp_path: Path) -> None:
-    check_same_bytes(llh.reproduce, tmp_path)
-
-
-@pytest.mark.usefixtures("small")
-def test_real_traces_are_an_extra_figure(tmp_path: Path) -> None:
-    writes = (f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
-    assert trace_figure(llh.reproduce, tmp_path, writes).data.height == 1
+    def check_trace(self, extra: Figure) -> None:
+        assert extra.data.height == 1
 
 
 def test_wear_by_the_tables() -> None:

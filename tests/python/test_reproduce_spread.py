@@ -5,45 +5,51 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Command
 from palimpsest.reproduce import spread, spread_beyond, spread_runs
 from palimpsest.reproduce.batch import Batch
-from reproduction import check_quick, check_same_bytes, trace_figure
+from palimpsest.reproduce.figures import Figure
+from reproduction import Reproduced
 
 pytestmark = pytest.mark.contract
 
-CLAIMS = {
-    "table_1", "iops_page", "iops_dma", "latency_page", "latency_dma", "dma_page", "iops_usr", "iops_stg", "gc_usr",
-    "gc_stg", "su", "raf_kv", "raf_grp", "raf_prj", "raf_fragmented", "gc_bandwidth",
-}  # fmt: skip
-FIGURES = [
-    "table1", "table2", "fig1", "fig2", "fig6a", "fig6b", "fig6c", "gc", "sweep", "overhead", "queue_depth",
-    "sensing_slope", "bus", "word_size", "read_modes", "read_gap",
-]  # fmt: skip
 SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=1, trace_requests=200)
 
 
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The smallest reproduction that has every figure."""
-    monkeypatch.setattr(spread, "QUICK", SMALL)
-    kept = (spread_runs.UNKNOWNS[0], *(u for u in spread_runs.UNKNOWNS if "20 us on the bus" in u.value))
-    monkeypatch.setattr(spread, "UNKNOWNS", kept)
-    monkeypatch.setattr(spread_beyond, "DEPTHS", (1, 32))
-    monkeypatch.setattr(spread_beyond, "RATES_GBPS", (0.8,))
-    monkeypatch.setattr(spread_beyond, "SLOPES", (0.5,))
-    monkeypatch.setattr(spread_beyond, "MAPPED", ("subpage",))
+class TestSpread(Reproduced):
+    """SPREAD: its claims, figures and smallest drives."""
 
+    module = spread
+    claims = frozenset({
+        "table_1", "iops_page", "iops_dma", "latency_page", "latency_dma", "dma_page", "iops_usr", "iops_stg", "gc_usr",
+        "gc_stg", "su", "raf_kv", "raf_grp", "raf_prj", "raf_fragmented", "gc_bandwidth",
+    })  # fmt: skip
+    figures = (
+        "table1", "table2", "fig1", "fig2", "fig6a", "fig6b", "fig6c", "gc", "sweep", "overhead", "queue_depth",
+        "sensing_slope", "bus", "word_size", "read_modes", "read_gap",
+    )  # fmt: skip
+    trace = tuple(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
 
-def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
-    ours = check_quick(palimpsest, "spread", tmp_path, CLAIMS, FIGURES)
-    assert ours["table_1"] == 0
-    assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
-    assert ours["gc_usr"] < 0
-    # No run is faster than its bound, and none of the closed forms is out of reach.
-    bound = pl.col("bound_iops")
-    shares = pl.read_parquet(tmp_path / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
-    assert max(shares) <= 1
-    assert min(shares) > 0.6
+    def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(spread, "QUICK", SMALL)
+        kept = (spread_runs.UNKNOWNS[0], *(u for u in spread_runs.UNKNOWNS if "20 us on the bus" in u.value))
+        monkeypatch.setattr(spread, "UNKNOWNS", kept)
+        monkeypatch.setattr(spread_beyond, "DEPTHS", (1, 32))
+        monkeypatch.setattr(spread_beyond, "RATES_GBPS", (0.8,))
+        monkeypatch.setattr(spread_beyond, "SLOPES", (0.5,))
+        monkeypatch.setattr(spread_beyond, "MAPPED", ("subpage",))
+
+    def check_ours(self, ours: dict[str, float], folder: Path) -> None:
+        assert ours["table_1"] == 0
+        assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
+        assert ours["gc_usr"] < 0
+        # No run is faster than its bound, and none of the closed forms is out of reach.
+        bound = pl.col("bound_iops")
+        shares = pl.read_parquet(folder / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
+        assert max(shares) <= 1
+        assert min(shares) > 0.6
+
+    def check_trace(self, extra: Figure) -> None:
+        assert extra.data.filter(pl.col("layer") == "spftl")["to_page"][0] < 0.6
 
 
 def test_single_reads_take_what_table_1_says() -> None:
@@ -74,15 +80,3 @@ def test_what_a_run_counts_gives_the_bound_of_its_sizes(layer: str) -> None:
     closed = spread_runs.sizes_bound(layer, "kv")
     # Sensing times of spread reads are bounded by a straight line, which is exact for most of these.
     assert abs(counted / closed - 1) < 0.02
-
-
-def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch)
-    check_same_bytes(spread.reproduce, tmp_path)
-
-
-def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch)
-    requests = (f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
-    extra = trace_figure(spread.reproduce, tmp_path, requests)
-    assert extra.data.filter(pl.col("layer") == "spftl")["to_page"][0] < 0.6

@@ -15,7 +15,8 @@ import fake_core
 from palimpsest import errors
 from palimpsest.result import Result
 from palimpsest.sweeps import charts, definition, lines, report, store, table, values
-from palimpsest.sweeps.results import PointResult, Sweep, load, manifest
+from palimpsest.sweeps.finished import PointResult
+from palimpsest.sweeps.results import Sweep, load, manifest
 
 pytestmark = pytest.mark.unit
 

@@ -52,8 +52,8 @@ pub enum Halt {
     Refused(Box<Refusal>),
     /// The translation layer found no block to write to: the drive is at the end of its life.
     NoSpace,
-    /// The file system above the translation layer has no room.
-    FileSystemFull,
+    /// The layer cannot go on, for this reason.
+    Ended(&'static str),
 }
 
 /// Result of flash operations.

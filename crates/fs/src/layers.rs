@@ -12,77 +12,96 @@
 
 use super::device::Shape;
 use super::replay::Replay;
+use super::settings::{Discard, FileSystemSettings, keys, keys_with_schemes, varies};
 use super::store::{Mapped, Paged, Store};
 use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
-use palimpsest_ftl::layers::block::Block;
-use palimpsest_ftl::layers::page::Page;
+use palimpsest_ftl::layers::block::{self, Block};
+use palimpsest_ftl::layers::page::{self, Page};
 use palimpsest_ftl::layers::pages::BuildUnits;
 use palimpsest_ftl::layers::{hotcold, llh, mga, spread, subpage};
+use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
+
+/// A file system called `$name` above the layer `$below`, whose keys and needs it has too.
+macro_rules! file_system {
+    ($name:literal, $about:literal, $below:path, $maps:expr, $keys:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            keys: $keys,
+            below: Some(&$below),
+            check: |proposal| check(proposal, Below { entry: &$below, maps: $maps }),
+            model: MODEL,
+            build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, maps: $maps })),
+            ..$below
+        }
+    };
+}
 
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "codesign",
-        about: "file system that updates out of place and chooses channels (fs.scheme), above the block map",
-        read: None,
-        buffered: false,
-        durable: Durability::Flushed,
-        apart: Entry::NONE_APART,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Blocks)),
-    },
-    Entry {
-        name: "fs-page",
-        about: "the same file system above the page map, which chooses channels in turn",
-        read: None,
-        buffered: false,
-        durable: Durability::Flushed,
-        apart: Entry::NONE_APART,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Pages)),
-    },
-    Entry {
-        name: "fs-subpage",
-        about: "the same file system, its pages subpages, above the fine-grained map",
-        durable: Durability::Flushed,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(subpage::UNITS))),
-        ..subpage::ENTRY
-    },
-    Entry {
-        name: "fs-spftl",
-        about: "the same above spftl, which senses wanted words only",
-        durable: Durability::Flushed,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(subpage::UNITS))),
-        ..spread::SPFTL
-    },
-    Entry {
-        name: "fs-mga",
-        about: "the same above mga, which programs pages again",
-        durable: Durability::Flushed,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(mga::UNITS))),
-        ..mga::ENTRY
-    },
-    Entry {
-        name: "fs-llh",
-        about: "the same above llh, which can be told hot files from cold ones (ftl.classifier = hint)",
-        durable: Durability::Flushed,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(llh::UNITS))),
-        ..llh::ENTRY
-    },
-    Entry {
-        name: "fs-hotcold",
-        about: "the same above hotcold: fs-llh without reuse",
-        durable: Durability::Flushed,
-        build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below::Units(hotcold::UNITS))),
-        ..hotcold::ENTRY
-    },
+    file_system!(
+        "codesign",
+        "file system that updates out of place and chooses channels (fs.scheme), above the block map",
+        block::ENTRY,
+        Maps::Blocks,
+        keys_with_schemes
+    ),
+    file_system!(
+        "fs-page",
+        "the same file system above the page map, which chooses channels in turn",
+        page::ENTRY,
+        Maps::Pages,
+        keys
+    ),
+    file_system!(
+        "fs-subpage",
+        "the same file system, its pages subpages, above the fine-grained map",
+        subpage::ENTRY,
+        Maps::Units(subpage::UNITS),
+        keys
+    ),
+    file_system!(
+        "fs-spftl",
+        "the same above spftl, which senses wanted words only",
+        spread::SPFTL,
+        Maps::Units(subpage::UNITS),
+        keys
+    ),
+    file_system!("fs-mga", "the same above mga, which programs pages again", mga::ENTRY, Maps::Units(mga::UNITS), keys),
+    file_system!(
+        "fs-llh",
+        "the same above llh, which can be told hot files from cold ones (ftl.classifier = hint)",
+        llh::ENTRY,
+        Maps::Units(llh::UNITS),
+        keys
+    ),
+    file_system!(
+        "fs-hotcold",
+        "the same above hotcold: fs-llh without reuse",
+        hotcold::ENTRY,
+        Maps::Units(hotcold::UNITS),
+        keys
+    ),
 ];
 
-/// What the layer below maps.
+/// Drives with room for metadata.
+const MODEL: Model = Model { needs: &["ssd.over_provisioning=200%"], varies, subpages_per_page: 1, blocks: 80 };
+
+/// The layer below a file system.
 #[derive(Clone, Copy)]
-pub(super) enum Below {
+pub(super) struct Below {
+    entry: &'static Entry,
+    /// What it maps.
+    pub maps: Maps,
+}
+
+/// What a layer maps.
+#[derive(Clone, Copy)]
+pub(super) enum Maps {
     /// Blocks, in the channel that the address names.
     Blocks,
     /// Pages.
@@ -91,38 +110,49 @@ pub(super) enum Below {
     Units(BuildUnits),
 }
 
-/// Whether `name` is a file system, whose writes are durable only after a flush.
-pub fn is_file_system(name: &str) -> bool {
-    ENTRIES.iter().any(|entry| entry.name == name)
-}
-
-/// The layer that does the work of `name`: the one below a file system, else `name` itself.
-pub fn layer_of(name: &str) -> &str {
-    match name {
-        "codesign" => "block",
-        name if is_file_system(name) => name.strip_prefix("fs-").unwrap_or(name),
-        name => name,
+/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
+fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
+    let Proposal { settings, geometry, logical_pages, .. } = *proposal;
+    let own = FileSystemSettings::new(settings);
+    if own.discard == Discard::Pages && matches!(below.maps, Maps::Blocks) {
+        let what = "a block map forgets whole blocks only; expected fs.discard = block, or auto";
+        return Err(Unfit::new(&["fs.discard", "ftl.name"], what));
     }
+    if geometry.page_bytes() < 512 {
+        let what = "a file system needs pages of 512 bytes at the least";
+        return Err(Unfit::new(&["ftl.name", "part.page_size"], what));
+    }
+    let shape = shape(geometry, settings, below, logical_pages as u32);
+    let slack = slack(shape, offered(shape, geometry, logical_pages), own.file_bytes);
+    if slack >= 0 {
+        return Ok(());
+    }
+    let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
+    let what = format!(
+        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
+         over-provisioning, or more blocks",
+        settings.name
+    );
+    Err(Unfit::new(&["ssd.over_provisioning", "ssd.blocks_per_plane"], what))
 }
 
 /// Blocks of each plane that the block map keeps: for a copy after a failure, and for one that a power cut interrupts.
 const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.
-pub(super) fn shape(geometry: &Geometry, settings: &FtlSettings, logical_pages: u32) -> Shape {
-    let layer = layer_of(&settings.name);
+pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logical_pages: u32) -> Shape {
     let planes = geometry.planes();
     let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
-    let frontiers = palimpsest_ftl::frontiers(layer, settings.streams);
+    let frontiers = below.entry.frontiers(settings);
     let half = spare.div_ceil(2).max(frontiers + 2);
-    let kept = match layer {
-        "block" => KEPT_BLOCKS,
-        "page" => half,
+    let kept = match below.maps {
+        Maps::Blocks => KEPT_BLOCKS,
+        Maps::Pages => half,
         // Collection must be able to stop while all of the device is written.
-        _ => half.max(settings.gc_stop.of(geometry.blocks_per_plane) + frontiers + 1),
+        Maps::Units(_) => half.max(settings.blocks("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1),
     };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);
-    if !matches!(layer, "block" | "page") {
+    if matches!(below.maps, Maps::Units(_)) {
         return Shape {
             channels: 1,
             lanes: 1,
@@ -146,18 +176,17 @@ pub(super) fn shape(geometry: &Geometry, settings: &FtlSettings, logical_pages: 
 /// The layer below, for the device `shape`.
 pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) -> Box<dyn Store> {
     let geometry = io.geometry();
-    let mut inner = Blueprint {
+    let inner = Blueprint {
         logical_pages: shape.pages() * shape.subpages_per_page / geometry.subpages_per_page,
+        settings: blueprint.settings.for_layer(below.entry.name),
         ..blueprint.clone()
     };
-    inner.settings.name = layer_of(&blueprint.settings.name).into();
-    let read = blueprint.settings.read;
-    match below {
-        Below::Blocks => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
-        Below::Pages => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
-        Below::Units(build) => {
-            let buffered = palimpsest_ftl::find(&inner.settings.name).is_some_and(|entry| entry.buffered);
-            let forgets = buffered && blueprint.acknowledge_programs;
+    let read = read_policy(&inner.settings);
+    match below.maps {
+        Maps::Blocks => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
+        Maps::Pages => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
+        Maps::Units(build) => {
+            let forgets = below.entry.buffered && blueprint.acknowledge_programs;
             Box::new(Mapped { layer: build(io, &inner), shape, forgets })
         }
     }
@@ -181,11 +210,7 @@ fn slack(shape: Shape, offered: u64, file_bytes: u64) -> i64 {
 }
 
 /// When a file system that offers `offered` pages collects.
-pub(super) fn thresholds(
-    shape: Shape,
-    offered: u64,
-    settings: &palimpsest_ftl_api::file_system::FileSystemSettings,
-) -> Thresholds {
+pub(super) fn thresholds(shape: Shape, offered: u64, settings: &FileSystemSettings) -> Thresholds {
     let space = f64::from(shape.pages());
     // What a full drive cannot have free is not waited for.
     let most = slack(shape, offered, settings.file_bytes).max(0) as u64 / 4;
@@ -193,13 +218,4 @@ pub(super) fn thresholds(
         start: ((space * settings.gc_start) as u64).min(most),
         gain: ((space * settings.gc_gain) as u64).min(most),
     }
-}
-
-/// What a drive lacks for the file system of `settings`, in pages of flash: 0 where it has room for all that it offers to the
-/// host.
-pub fn lacks(settings: &FtlSettings, geometry: &Geometry, logical_pages: u64) -> u64 {
-    let shape = shape(geometry, settings, logical_pages as u32);
-    let slack = slack(shape, offered(shape, geometry, logical_pages), settings.fs.file_bytes);
-    let lacks = slack.min(0).unsigned_abs();
-    lacks.div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page))
 }

@@ -5,7 +5,7 @@
 //! the state of every logical page (FTLPA); allocation in the updating block of a channel, which a [scheme](schemes) chooses,
 //! strictly ascending; an overwrite invalidates the old page, allocates a new one, updates the pointer and writes it, one
 //! command a page; garbage collection when less than 5 % is free, until 10 % more is, by moving the valid pages of the logical
-//! block with the fewest and a TRIM of the block. Source: co-design paper (Qiu et al.), Sec. III; systems.md, "codesign".
+//! block with the fewest and a TRIM of the block. Source: co-design paper (Qiu et al.), Sec. III; docs/systems.md, "codesign".
 //!
 //! **Durability.** The paper is silent; this is a copy-on-write tree. Nothing that is in use is ever overwritten: pages of
 //! files, pages of pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that names
@@ -33,6 +33,7 @@ mod mount;
 mod names;
 pub mod replay;
 pub mod schemes;
+pub mod settings;
 mod space;
 mod store;
 mod verify;

@@ -14,19 +14,19 @@
 
 use super::device::NO_PAGE;
 use super::imbalance::{Imbalance, POINTS};
-use super::layers::{self, Below};
+use super::layers::{self, Below, Maps};
 use super::link::{Attached, Link};
 use super::store::Store;
 use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
+use crate::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::layers::page::{overlay, pages};
-use palimpsest_ftl_api::file_system::{DepthPages, Discard, FileSystemSettings, Files};
+use palimpsest_ftl::log::streams::needs_hints;
 use palimpsest_ftl_api::plan::inner::{Inner, Life};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::settings::Classifier;
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Report};
 use std::collections::BTreeMap;
 
@@ -91,22 +91,22 @@ const NO_STREAM: u64 = u64::MAX;
 impl Replay {
     pub fn new(io: &Io, blueprint: &Blueprint, below: Below) -> Self {
         let geometry = *io.geometry();
-        let mut settings = blueprint.settings.fs.clone();
-        if !matches!(below, Below::Blocks) {
+        let mut settings = FileSystemSettings::new(&blueprint.settings);
+        if !matches!(below.maps, Maps::Blocks) {
             // The layer does not ask: every page is a command of its own, as in turn.
             settings.scheme = "rr".into();
         }
-        let shape = layers::shape(&geometry, &blueprint.settings, blueprint.logical_pages);
+        let shape = layers::shape(&geometry, &blueprint.settings, below, blueprint.logical_pages);
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         Replay {
             thresholds: layers::thresholds(shape, offered, &settings),
             discards: match settings.discard {
-                Discard::Auto => matches!(below, Below::Units(_)),
+                Discard::Auto => matches!(below.maps, Maps::Units(_)),
                 Discard::Blocks => false,
                 Discard::Pages => true,
             },
-            foretells: blueprint.settings.classifier == Classifier::Hint,
+            foretells: needs_hints(&blueprint.settings),
             link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
             store: layers::store(io, blueprint, below, shape),
             mounted: None,
@@ -394,7 +394,10 @@ fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
 fn halt(fault: Fault) -> Halt {
     match fault {
         Fault::Halt(halt) => halt,
-        Fault::Full => Halt::FileSystemFull,
+        Fault::Full => Halt::Ended(
+            "the file system is full: metadata of so many files leave no room for what the drive offers to the host \
+             (expected more ssd.over_provisioning)",
+        ),
         other => panic!("the file system of the run: {other:?}"),
     }
 }

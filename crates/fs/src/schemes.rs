@@ -3,6 +3,7 @@
 //! A scheme decides, the file system acts. One scheme is one file and one line of [`SCHEMES`].
 
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::Key;
 
 mod depth;
 mod fairness;
@@ -91,6 +92,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it does.
     pub about: &'static str,
+    /// Its own keys.
+    pub keys: &'static [Key],
     build: fn() -> Box<dyn Scheme>,
 }
 

@@ -4,22 +4,24 @@
 //! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
 //! with a complete layer.
 
-pub mod file_system;
+pub mod keys;
 pub mod plan;
 pub mod settings;
 
+use keys::Key;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::Flash;
-use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::nand::part::{Part, ReadMode};
+use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use plan::Io;
-use settings::FtlSettings;
+use settings::Settings;
 
 /// What a layer is built from.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
-    /// Its settings.
-    pub settings: FtlSettings,
+    /// The values of all keys; each layer takes its own.
+    pub settings: Settings,
     /// Logical pages that the drive exports.
     pub logical_pages: u32,
     /// For buffered layers: whether a write is acknowledged when it is programmed (its request's gate is signalled by the
@@ -70,6 +72,8 @@ pub struct Report {
     pub merge_moved_subpages: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
+    /// Share of the endurance of its part in which it programs low pages again.
+    pub safe_life: f64,
     /// Figures of its own, by name.
     pub own: Vec<(&'static str, Figure)>,
 }
@@ -180,34 +184,134 @@ pub struct Guarantee {
     pub protected: bool,
 }
 
-/// One line of the registry.
+/// What a configuration describes, for a layer to check.
+pub struct Proposal<'a> {
+    /// The values of all keys.
+    pub settings: &'a Settings,
+    /// The NAND part.
+    pub part: &'a Part,
+    /// Shape of the drive.
+    pub geometry: &'a Geometry,
+    /// Logical pages that the drive exports.
+    pub logical_pages: u64,
+}
+
+/// Why a layer cannot do what a configuration asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit {
+    /// The keys that say so together; the message shows them with their values.
+    pub keys: Vec<&'static str>,
+    /// What is wrong, and what was expected.
+    pub what: String,
+}
+
+impl Unfit {
+    /// What `keys` say together is wrong, as `what` says.
+    pub fn new(keys: &[&'static str], what: impl Into<String>) -> Self {
+        Unfit { keys: keys.into(), what: what.into() }
+    }
+}
+
+/// Small drives for the model suite, which draws their shapes: what every drive of a layer needs, and how its own keys vary.
+pub struct Model {
+    /// Settings that a drive of the layer needs; they replace what the suite draws.
+    pub needs: &'static [&'static str],
+    /// Settings that differ from drive to drive, each `key=value`, from a source of random numbers and what was drawn so far.
+    pub varies: fn(&mut Rng, &[String]) -> Vec<String>,
+    /// The fewest subpages that a page must have.
+    pub subpages_per_page: u32,
+    /// Blocks of a plane that it needs beyond those of any layer.
+    pub blocks: u32,
+}
+
+impl Model {
+    /// Any drive will do.
+    pub const ANY: Model = Model { needs: &[], varies: |_, _| Vec::new(), subpages_per_page: 1, blocks: 0 };
+}
+
+/// One line of the registry: all that the rest of the program knows of a layer.
 pub struct Entry {
     /// Name in the configuration.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// Its own keys, beside those that every layer has.
+    pub keys: fn() -> Vec<&'static Key>,
+    /// The layer below, where this one is a file system; it uses the keys of that layer too.
+    pub below: Option<&'static Entry>,
+    /// Whether it tells hot from cold by how long a file system above says that data will live (classifier `hint`).
+    pub takes_hints: bool,
+    /// Whether it keeps hot data apart from cold and moved data whatever `ftl.streams` says.
+    pub hot_and_cold: bool,
     /// The read command that the name stands for; `None` where `ftl.read` says it.
     pub read: Option<ReadMode>,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
-    /// When its writes are durable, if the buffer is protected.
-    pub durable: Durability,
     /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
-    pub apart: fn(&FtlSettings, &Geometry) -> u32,
+    pub apart: fn(&Settings, &Geometry) -> u32,
+    /// The key that says how many those are; empty where none does.
+    pub apart_key: &'static str,
+    /// Refuses a drive that it cannot run on.
+    pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
+    /// Drives of the model suite.
+    pub model: Model,
     /// Builds one over erased flash.
     pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
 }
 
 impl Entry {
-    /// What it promises of writes, where the buffer acknowledges programs or not.
-    pub fn guarantee(&self, acknowledge_programs: bool) -> Guarantee {
-        let durable = match self.durable {
-            Durability::Buffered if acknowledge_programs => Durability::Programmed,
-            durable => durable,
-        };
-        Guarantee { durable, protected: self.buffered && !acknowledge_programs }
+    /// A layer without keys or needs of its own, for `..Entry::PLAIN`: it lacks a name, a description and how it is built.
+    pub const PLAIN: Entry = Entry {
+        name: "",
+        about: "",
+        keys: Vec::new,
+        below: None,
+        takes_hints: false,
+        hot_and_cold: false,
+        read: None,
+        buffered: false,
+        apart: |_, _| 0,
+        apart_key: "",
+        check: |_| Ok(()),
+        model: Model::ANY,
+        build: |_, _| panic!("a layer says how it is built"),
+    };
+
+    /// Whether it is a file system above a layer.
+    pub fn is_file_system(&self) -> bool {
+        self.below.is_some()
     }
 
-    /// [`Self::apart`] of a layer that keeps nothing apart.
-    pub const NONE_APART: fn(&FtlSettings, &Geometry) -> u32 = |_, _| 0;
+    /// What it promises of writes; `acknowledge_programs`: a buffer acknowledges what is programmed, and is not protected.
+    pub fn guarantee(&self, acknowledge_programs: bool) -> Guarantee {
+        let protected = self.buffered && !acknowledge_programs;
+        let durable = match protected {
+            _ if self.is_file_system() => Durability::Flushed,
+            true => Durability::Buffered,
+            false => Durability::Programmed,
+        };
+        Guarantee { durable, protected }
+    }
+
+    /// Whether it uses `key`, by itself or by the layer below.
+    pub fn uses(&self, key: &str) -> bool {
+        (self.keys)().iter().any(|own| own.name == key) || self.below.is_some_and(|below| below.uses(key))
+    }
+
+    /// Settings that a drive of the model suite needs: those of the layer below, then its own.
+    pub fn needs(&self) -> Vec<&'static str> {
+        let mut needs = self.below.map_or_else(Vec::new, Entry::needs);
+        needs.extend(self.model.needs);
+        needs
+    }
+
+    /// The fewest subpages that a page of a drive of the model suite must have.
+    pub fn least_subpages(&self) -> u32 {
+        self.model.subpages_per_page.max(self.below.map_or(1, Entry::least_subpages))
+    }
+
+    /// Blocks of a plane that it writes to at once.
+    pub fn frontiers(&self, settings: &Settings) -> u32 {
+        if self.hot_and_cold { 2 } else { settings.small("ftl.streams") }
+    }
 }

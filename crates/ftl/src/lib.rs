@@ -20,14 +20,6 @@ pub const REGISTRY: &[Entry] = &[
     llh::ENTRY,
 ];
 
-/// Layers that always keep hot data apart from cold and moved data, whatever `ftl.streams` says.
-pub const HOT_AND_COLD: &[&str] = &[hotcold::ENTRY.name, llh::ENTRY.name];
-
-/// Blocks of a plane that the layer `name` writes to at once, with `streams` streams.
-pub fn frontiers(name: &str, streams: u32) -> u32 {
-    if HOT_AND_COLD.contains(&name) { 2 } else { streams }
-}
-
 /// The entry called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.name == name)

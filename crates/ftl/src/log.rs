@@ -4,6 +4,7 @@
 pub mod blocks;
 pub mod map_bytes;
 pub mod rotation;
+pub mod settings;
 pub mod streams;
 pub mod unit_log;
 pub mod victim;

@@ -8,29 +8,30 @@
 //! Nothing here touches the file system: files are read by a function that the caller hands in. This module sits above the
 //! modules whose settings it fills; none of them knows it.
 
-mod blocks;
 mod build;
 mod check;
 pub mod fuzzing;
 mod layer;
+mod notation;
 mod presets;
 mod print;
 pub mod schema;
-pub mod value;
 
 pub use presets::{PresetInfo, part_presets, ssd_presets, workload_presets, workload_spec};
 
 use crate::ftl;
+use crate::layers::find_layer;
 use layer::{Describes, Layer, Setting};
+use notation::read_bare;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
-use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::keys::{Fallback, Value};
+use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::settings::SimSettings;
 use palimpsest_workload::settings::HostSettings;
-use schema::{Fallback, KEYS, Key};
-use value::Value;
+use schema::{Known, keys};
 
 /// Reads a file that the user named.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;
@@ -47,7 +48,7 @@ pub struct Drive {
     /// The NAND part.
     pub part: Part,
     /// Settings of the translation layer.
-    pub ftl: FtlSettings,
+    pub ftl: Settings,
     /// Settings of the event engine.
     pub sim: SimSettings,
     /// Settings of the host and of the write buffer.
@@ -88,7 +89,7 @@ impl Drive {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The key.
-    pub key: &'static Key,
+    pub key: &'static Known,
     /// Its value.
     pub value: Value,
     /// `default`, `default, as KEY`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
@@ -114,23 +115,10 @@ impl Resolved {
     /// Keys that an option sets and that belong to other translation layers, with those; in the order of the schema.
     pub fn unused(&self) -> Vec<(&'static str, Vec<&'static str>)> {
         let set = self.entries.iter().filter(|entry| entry.source.starts_with("--set "));
-        let with_layers = set.map(|entry| (entry.key.name, entry.key.layers()));
-        let name = self.drive.ftl.name.as_str();
-        let below = name.strip_prefix("fs-").unwrap_or(name);
-        let of_others = |layers: &[&str]| !layers.is_empty() && !layers.contains(&name) && !layers.contains(&below);
-        with_layers.filter(|(_, layers)| of_others(layers)).collect()
-    }
-
-    /// The same drive on a layer called `name`, which need not be in the registry.
-    pub(crate) fn with_layer(&self, name: &str) -> Resolved {
-        let mut other = self.clone();
-        if name != self.drive.ftl.name {
-            let key = schema::position("ftl.name").expect("the schema has ftl.name");
-            let entry = &mut other.entries[key];
-            (entry.value, entry.source) = (Value::Text(name.into()), "the caller's own layer".into());
-            other.drive.ftl.name = name.into();
-        }
-        other
+        let used = |key: &Known| {
+            key.layers.is_empty() || find_layer(&self.drive.ftl.name).is_none_or(|own| own.uses(key.name))
+        };
+        set.filter(|entry| !used(entry.key)).map(|entry| (entry.key.name, entry.key.layers.clone())).collect()
     }
 
     /// The value and source of `key`, or `None` if there is no such key.
@@ -154,7 +142,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let mut entries = merge(&layers, ssd)?;
     read_of_layer(&mut entries)?;
     let name = layers.iter().rev().find_map(|layer| layer.name.clone()).unwrap_or_else(|| stem(ssd).into());
-    let values = build::Values(&entries);
+    let values = build::Values::new(&entries);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
     check::drive(&drive, &values)?;
     Ok(Resolved { drive, entries })
@@ -180,9 +168,11 @@ fn ssd_layers(ssd: &str, read_file: ReadFile) -> Result<Vec<Layer>> {
 /// `--ftl NAME` as a layer of its own.
 fn ftl_layer(ftl: Option<&str>) -> Result<Layer> {
     let Some(name) = ftl else { return Ok(Layer::default()) };
-    let place = format!("--ftl {}", palimpsest_flash::units::parse::shown(name));
     let key = schema::position("ftl.name").expect("the schema has ftl.name");
-    let value = KEYS[key].kind.read_bare(name).map_err(|what| Error::input(&place, what))?;
+    let name_shown = palimpsest_flash::units::parse::shown(name);
+    let place = format!("--ftl {name_shown}");
+    let value = read_bare(keys()[key].kind, name)
+        .map_err(|what| Error::input(&place, format!("ftl.name = {name_shown}: {what}")))?;
     Ok(Layer { settings: vec![Setting { key, value, place }], ..Layer::default() })
 }
 
@@ -193,7 +183,7 @@ fn load_part(layers: &mut [Layer], read_file: ReadFile) -> Result<(Layer, Option
         return Ok((Layer::default(), None));
     };
     for layer in &mut layers[..naming] {
-        layer.settings.retain(|setting| KEYS[setting.key].split().0 != "part");
+        layer.settings.retain(|setting| keys()[setting.key].split().0 != "part");
     }
     let Some(Setting { value: Value::Text(part), place, .. }) = layers[naming].get(key) else {
         panic!("ssd.part is a text");
@@ -225,7 +215,7 @@ fn read_of_layer(entries: &mut [Entry]) -> Result<()> {
         })
     };
     let (layer, asked) = (entries[name].value.to_text(), entries[read].value.to_text());
-    let Some(word) = crate::layers::find_layer(&layer).and_then(word_of) else { return Ok(()) };
+    let Some(word) = find_layer(&layer).and_then(word_of) else { return Ok(()) };
     let overrides = entries[read].rank > entries[name].rank;
     if word == asked || (entries[read].rank < entries[name].rank) {
         let (source, rank) = (entries[name].source.clone(), entries[name].rank);
@@ -252,17 +242,17 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
             layers.iter().enumerate().rev().find_map(|(rank, layer)| layer.get(key).map(|setting| (rank + 1, setting)));
         found.map(|(rank, setting)| (setting.value.clone(), setting.place.clone(), rank))
     };
-    let fallback = |key: &Key| match key.default {
+    let fallback = |key: &Known| match key.default {
         Fallback::Text(text) => {
-            let value = key.kind.read_bare(text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name));
+            let value = read_bare(key.kind, text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name));
             Some((value, "default".into(), 0))
         }
         Fallback::Same(other) => {
             let mut other = other;
             loop {
                 let position = schema::position(other).expect("defaults name keys");
-                let found = set(position).or_else(|| default_of(&KEYS[position]));
-                match (found, KEYS[position].default) {
+                let found = set(position).or_else(|| default_of(&keys()[position]));
+                match (found, keys()[position].default) {
                     (Some((value, ..)), _) => break Some((value, format!("default, as {other}"), 0)),
                     (None, Fallback::Same(next)) => other = next,
                     (None, _) => break None,
@@ -271,8 +261,8 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
         }
         Fallback::Required => None,
     };
-    let mut entries = Vec::with_capacity(KEYS.len());
-    for (position, key) in KEYS.iter().enumerate() {
+    let mut entries = Vec::with_capacity(keys().len());
+    for (position, key) in keys().iter().enumerate() {
         let Some((value, source, rank)) = set(position).or_else(|| fallback(key)) else {
             return Err(Error::input(ssd, missing(key)));
         };
@@ -281,12 +271,12 @@ fn merge(layers: &[Layer], ssd: &str) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn default_of(key: &Key) -> Option<(Value, String, usize)> {
+fn default_of(key: &Known) -> Option<(Value, String, usize)> {
     let Fallback::Text(text) = key.default else { return None };
-    Some((key.kind.read_bare(text).ok()?, "default".into(), 0))
+    Some((read_bare(key.kind, text).ok()?, "default".into(), 0))
 }
 
-fn missing(key: &Key) -> String {
+fn missing(key: &Known) -> String {
     match key.split().0 {
         "part" => {
             format!("{} is not set; expected ssd.part to name a part, or every part.* key without a default", key.name)

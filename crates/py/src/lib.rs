@@ -9,14 +9,15 @@ mod wear;
 mod wom;
 mod workload;
 
-use palimpsest_lab::config::schema::{KEYS, Key};
-use palimpsest_lab::config::value::Kind;
+use palimpsest_lab::config::schema::{Known, keys};
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::Error as CoreError;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::keys::Kind;
 use palimpsest_lab::host;
-use palimpsest_lab::host::fs::layers::is_file_system;
 use palimpsest_lab::host::fs::schemes;
 use palimpsest_lab::host::trace::{self, TraceOptions};
+use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
@@ -123,7 +124,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
 
 fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
     // Only a file system has a use for names.
-    let file_names = is_file_system(&resolved.drive.ftl.name);
+    let file_names = host::find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system());
     TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names }
 }
 
@@ -247,16 +248,11 @@ fn workload_spec(name: &str) -> Option<String> {
 /// Every configuration key: its name, the words it may be (none where it takes quantities), and what it means.
 #[pyfunction]
 fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
-    let words = |key: &Key| match (key.name, key.kind) {
-        (_, Kind::Choice(words)) => Ok(words.iter().map(|&word| word.into()).collect()),
-        (_, Kind::Flag) => Ok(vec!["true".into(), "false".into()]),
-        (_, Kind::Victim) => names_of("victims"),
-        (_, Kind::PartName) => names_of("parts"),
-        ("ftl.name", _) => names_of("ftls"),
-        ("ftl.wom", _) => names_of("codes"),
-        _ => Ok(Vec::new()),
+    let words = |key: &Known| match key.kind {
+        Kind::PartName => names_of("parts"),
+        kind => Ok(kind.words().into_iter().map(String::from).collect()),
     };
-    KEYS.iter().map(|key| Ok((key.name, words(key)?, key.doc))).collect()
+    keys().iter().map(|key| Ok((key.name, words(key)?, key.doc.as_str()))).collect()
 }
 
 fn names_of(kind: &str) -> PyResult<Vec<String>> {
@@ -266,13 +262,13 @@ fn names_of(kind: &str) -> PyResult<Vec<String>> {
 /// Names and one-line descriptions of one registry.
 #[pyfunction]
 fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
-    let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|&(name, about)| (name.into(), about.into())).collect();
     let presets = |presets: Vec<config::PresetInfo>| {
         presets.into_iter().map(|preset| (preset.name.into(), preset.description)).collect()
     };
     Ok(match kind {
         "ftls" => host::layers().map(|entry| (entry.name.into(), entry.about.into())).collect(),
-        "victims" => pairs(victim::POLICIES),
+        "victims" => victim::POLICIES.iter().map(|policy| (policy.name.into(), policy.about.into())).collect(),
+        "classifiers" => CLASSIFIERS.iter().map(|one| (one.name.into(), one.about.into())).collect(),
         "traces" => trace::FORMATS.iter().map(|format| (format.name.into(), format.about.into())).collect(),
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
@@ -280,7 +276,7 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         "codes" => palimpsest_lab::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         _ => {
-            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, schemes, codes";
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, codes";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
         }
     })
@@ -298,9 +294,19 @@ fn build() -> &'static str {
     env!("PALIMPSEST_SOURCES")
 }
 
-/// The module.
-#[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Fills `module` with the simulator, whose registry has `layers` beside its own. A crate with layers of its own calls this
+/// from its `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and
+/// reports then know them.
+///
+/// # Errors
+/// What Python says.
+///
+/// # Panics
+/// A name of `layers` is taken, or the module is filled twice.
+pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResult<()> {
+    if !layers.is_empty() {
+        palimpsest_lab::layers::add(layers);
+    }
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("InputError", py.get_type::<InputError>())?;
@@ -323,4 +329,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wear::life, module)?)?;
     module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
+}
+
+/// The module `palimpsest._core`.
+#[pymodule]
+fn _core(bound: &Bound<'_, PyModule>) -> PyResult<()> {
+    module(bound, &[])
 }

@@ -100,7 +100,7 @@ fn read_text(file: impl Read, path: &str) -> Result<String> {
 
 fn unknown(text: &str) -> Error {
     let presets = config::workload_presets();
-    let near = config::schema::near(text, presets.iter().map(|preset| preset.name));
+    let near = palimpsest_lab::ftl::keys::near(text, presets.iter().map(|preset| preset.name));
     let what = match near.is_empty() {
         false => format!("there is no preset and no file of this name{near}"),
         true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list workloads` \

@@ -452,11 +452,7 @@ pub fn explain(halt: Halt) -> Error {
              over-provisioning)"
                 .into(),
         ),
-        Halt::FileSystemFull => Error::Device(
-            "the file system is full: metadata of so many files leave no room for what the drive offers to the host (expected \
-             more ssd.over_provisioning)"
-                .into(),
-        ),
+        Halt::Ended(why) => Error::Device(why.into()),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

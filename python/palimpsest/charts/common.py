@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .. import comparison
+from ..metrics import factor, relative
 from ..result import Result
 
 __all__ = ["DASHES", "Panel", "Specification", "label", "layer", "panels", "part", "trace"]
@@ -38,7 +38,7 @@ def label(result: Result, results: Sequence[Result], what: str) -> str:
 def layer(result: Result, results: Sequence[Result], value: float | None, base: float | None, what: str = "") -> str:
     """A layer, and how much it has of something as a multiple of the first layer: `mga 0.62x IOPS`."""
     name = str(result["ftl"])
-    ratio = "" if result is results[0] else comparison.factor(comparison.relative(value, base))
+    ratio = "" if result is results[0] else factor(relative(value, base))
     return f"{name} {ratio}{f' {what}' if what else ''}" if ratio else name
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .. import comparison
+from ..metrics import factor, relative
 from ..result import Result
 from .common import Specification, label, layer, part, trace
 
@@ -17,7 +17,7 @@ def flash(results: Sequence[Result]) -> Specification | None:
     totals = [sum(causes.get(kind, 0) for causes in result["flash"]["by_cause"].values()) for result, kind in rows]
     labels = []
     for index, (result, kind) in enumerate(rows):
-        ratio = comparison.factor(comparison.relative(totals[index], totals[index % 2])) if index > 1 else ""
+        ratio = factor(relative(totals[index], totals[index % 2])) if index > 1 else ""
         labels.append(label(result, results, kind) + (f" {ratio}" if ratio else ""))
     traces = []
     for slot, cause in enumerate(CAUSES):

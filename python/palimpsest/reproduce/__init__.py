@@ -1,7 +1,8 @@
 """Reproductions of published results: the runs of a paper, its figures, and its claims against ours.
 
 A paper is one module with a function that gives a `Reproduction`, and one line in `PAPERS`. What papers share stands in
-`claims` (claims and the rule of agreement), `figures` (data and pictures), `batch` (runs side by side) and `outputs`.
+`claims` (claims and the rule of agreement), `figures` (data and pictures), `measures` (figures of a result), `sweeps`
+(what papers leave open), `batch` (runs side by side) and `outputs`.
 """
 
 import importlib

@@ -1,6 +1,7 @@
 """The runs of a reproduction: collected, run side by side once each, and asked for again by what they are."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from .. import engine
 from ..engine import Progress
@@ -29,6 +30,12 @@ class Batch:
         self.traces = traces
         self._progress = progress
         self._results: dict[RunOptions, Result] = {}
+
+    def trace_files(self) -> dict[str, Path]:
+        """The real traces by name."""
+        files = sorted(Path(self.traces).iterdir()) if self.traces is not None else []
+        known = (path for path in files if path.is_file() and path.suffix in (".zst", ".gz", ".csv"))
+        return {path.name.split(".")[0]: path for path in known}
 
     def run(self, runs: Iterable[RunOptions]) -> None:
         """Runs what has not been run yet.

@@ -32,14 +32,12 @@ from .codesign_runs import (
     WORKLOADS,
     Scale,
     Unknown,
-    change,
     effects,
     effects_runs,
-    iops,
-    response_ns,
     statistics_run,
 )
 from .figures import Figure
+from .measures import change, iops, response_ns
 
 __all__ = ["PAPER", "PAPER_THROUGHPUT", "judged", "reproduce", "statistics"]
 
@@ -283,12 +281,7 @@ def _over(measured: pl.DataFrame, scheme: str, workload: str, base: str) -> floa
 
 
 def _sweep(batch: Batch, scale: Scale) -> pl.DataFrame:
-    points = [
-        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(batch, scale, unknown)
-        for unknown in _swept(scale)
-    ]
-    schema = {"unknown": pl.String(), "value": pl.String(), "label": pl.String()} | dict.fromkeys(EFFECTS, pl.Float64())
-    return pl.DataFrame(points, schema=schema)
+    return sweeps.points(_swept(scale), lambda unknown: effects(batch, scale, unknown), EFFECTS)
 
 
 def _swept(scale: Scale) -> list[Unknown]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,11 +9,12 @@ import polars as pl
 from ..options import RunOptions
 from . import figures
 from .batch import Batch
-from .codesign_runs import OWN, SCHEMES, WORKLOADS, Scale, change, response_ns
+from .codesign_runs import OWN, SCHEMES, WORKLOADS, Scale
 from .figures import Figure
+from .measures import change, response_ns
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 __all__ = ["figures_of", "runs"]
 
@@ -98,16 +98,13 @@ def _hint_runs(scale: Scale) -> _Keyed:
 
 
 def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
-    if batch.traces is None:
-        return {}
-    files = [path for path in sorted(Path(batch.traces).iterdir()) if path.is_file()]
     made: _Keyed = {}
-    for path in (path for path in files if path.suffix in (".zst", ".gz", ".csv")):
+    for name, path in batch.trace_files().items():
         # All schemes where the trace is of the paper's kind, Microsoft's production servers.
         schemes = (*SCHEMES, OWN) if path.name.startswith("msps") else COMPARED
         for scheme in schemes:
             run = scale.scheme(scheme, "", "", "host.fold=true", "host.iodepth=16", "fs.file_size=1MiB")
-            made[path.name.split(".")[0], scheme] = replace(
+            made[name, scheme] = replace(
                 run, workload=str(path), requests=scale.trace_requests, precondition="fill:70%", skip_bad=True
             )
     return made
@@ -255,17 +252,13 @@ def _traces(batch: Batch, scale: Scale) -> list[Figure]:
     if not rows:
         return []
     data = pl.DataFrame(rows)
-    draw = figures.bars("trace", "scheme", "change_percent", "%, rr = 0")
-
-    def slanted(axes: "Axes", rows: pl.DataFrame) -> None:
-        draw(axes, rows.filter(pl.col("scheme") != SCHEMES[0]))
-        axes.tick_params(axis="x", rotation=25, labelsize=7)
-
+    bars = figures.bars("trace", "scheme", "change_percent", "%, rr = 0")
+    draw = figures.slanted(lambda axes, rows: bars(axes, rows.filter(pl.col("scheme") != SCHEMES[0])), 25, 7)
     note = (
         "Not in the paper: real traces, folded into the drive, 16 requests in flight, after 70 % of it was written in "
         "order. They name no files: each MiB of addresses is one. DevToolsRelease is of the paper's family of traces."
     )
-    svg = figures.panels(data, [("Mean response time", slanted)], height=4.2)
+    svg = figures.panels(data, [("Mean response time", draw)], height=4.2)
     return [Figure("traces", "Extra: real traces", note, data, svg)]
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..options import RunOptions
-from ..result import Result
+from . import sweeps
 from .batch import Batch
+from .measures import change, response_ns
 
 __all__ = [
     "BY_CHANNEL",
@@ -30,12 +31,9 @@ __all__ = [
     "WORKLOADS",
     "Scale",
     "Unknown",
-    "change",
     "effects",
     "effects_runs",
-    "iops",
     "options_at",
-    "response_ns",
     "statistics_run",
 ]
 
@@ -103,29 +101,20 @@ FULL_SWEEP = Scale(blocks=64, requests=24_000, trace_requests=0, everything=True
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(sweeps.Unknown):
     """One thing that the paper does not say, at another value than our default.
 
     Attributes:
-        what: the unknown.
-        value: in words.
         changes: keys of the workloads' specifications.
         overrides: configuration keys.
         base: what the schemes are compared with: a scheme, `BY_CHANNEL` or `STATIC`.
         quick: whether it is swept in quick runs too.
     """
 
-    what: str
-    value: str
     changes: str = ""
     overrides: tuple[str, ...] = ()
     base: str = "rr"
     quick: bool = False
-
-    @property
-    def label(self) -> str:
-        """What and value in one."""
-        return f"{self.what}: {self.value}"
 
 
 TOGETHER = "two at once"
@@ -197,21 +186,6 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
     for workload in WORKLOADS:
         for scheme in dict.fromkeys((unknown.base, *SCHEMES[1:])):
             yield options_at(scale, unknown, scheme, workload)
-
-
-def change(of: float | None, base: float | None) -> float | None:
-    """The change from `base` in percent; None where there is nothing to change."""
-    return 100 * (of / base - 1) if of is not None and base else None
-
-
-def response_ns(result: Result) -> float:
-    """Mean response time of all requests in nanoseconds."""
-    return float(result["latency_ns"]["all"]["mean"])
-
-
-def iops(result: Result) -> float:
-    """Requests a second of simulated time."""
-    return float(result["throughput"]["iops"])
 
 
 def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:

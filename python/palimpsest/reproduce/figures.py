@@ -18,7 +18,7 @@ from ..charts import LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels"]
+__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels", "slanted"]
 
 Draw = Callable[["Axes", pl.DataFrame], None]
 
@@ -107,6 +107,16 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False) 
         _legend(axes, len(names))
 
     return draw
+
+
+def slanted(draw: Draw, degrees: int = 30, size: int = 8) -> Draw:
+    """The same with long names below the axis, aslant."""
+
+    def drawn(axes: "Axes", data: pl.DataFrame) -> None:
+        draw(axes, data)
+        axes.tick_params(axis="x", rotation=degrees, labelsize=size)
+
+    return drawn
 
 
 def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:

@@ -6,7 +6,6 @@ statistics of Table 6; and what page reuse would be worth with codes and chips t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -73,14 +72,10 @@ def _swept_options(scale: Scale, unknown: Unknown, name: str, variant: Variant) 
 
 def _traces(batch: Batch, scale: Scale) -> dict[str, dict[str, RunOptions]]:
     """Real traces by name: the runs of the baseline and of LLH-FTL."""
-    if batch.traces is None:
-        return {}
     made: dict[str, dict[str, RunOptions]] = {}
-    for path in sorted(Path(batch.traces).iterdir()):
-        if not path.is_file() or path.suffix not in (".zst", ".gz", ".csv"):
-            continue
+    for name, path in batch.trace_files().items():
         runs = {ftl: scale.options("hm_0", Variant(ftl)) for ftl in ("hotcold", "llh")}
-        made[path.name.split(".")[0]] = {
+        made[name] = {
             ftl: replace(
                 run,
                 workload=str(path),
@@ -204,7 +199,7 @@ def _traces_figure(batch: Batch, scale: Scale) -> Figure | None:
     if not rows:
         return None
     data = pl.DataFrame(rows)
-    draw = drawn.slanted(figures.bars("trace", "series", "normalized", "erases, hotcold = 1"))
+    draw = figures.slanted(figures.bars("trace", "series", "normalized", "erases, hotcold = 1"))
     note = (
         "Not in the paper: real traces, folded into the drive of hm_0, hot below 64 KiB. Those too short to start "
         "collection are left out. In a trace that does not fill the drive anew, blocks that wait take the place of "

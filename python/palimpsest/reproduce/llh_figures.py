@@ -27,7 +27,6 @@ __all__ = [
     "life_figure",
     "normalized_erases",
     "response_rows",
-    "slanted",
     "table_2",
     "table_3_and_4",
     "table_5",
@@ -78,16 +77,6 @@ def _number(text: str) -> float:
     return float(text.rstrip("%KiMBuJ"))
 
 
-def slanted(draw: Draw) -> Draw:
-    """The same with long names below the axis, aslant."""
-
-    def drawn(axes: "Axes", rows: pl.DataFrame) -> None:
-        draw(axes, rows)
-        axes.tick_params(axis="x", rotation=30, labelsize=8)
-
-    return drawn
-
-
 def _ratios(label: str, *, least: float) -> Draw:
     """Bars of ratios by workload and series, with a line at 1."""
     bars = figures.bars("workload", "series", "ratio", label)
@@ -97,7 +86,7 @@ def _ratios(label: str, *, least: float) -> Draw:
         axes.axhline(1.0, color="black", linewidth=0.8)
         axes.set_ylim(bottom=least)
 
-    return slanted(drawn)
+    return figures.slanted(drawn)
 
 
 def _where(draw: Draw, **values: object) -> Draw:
@@ -230,7 +219,7 @@ def table_5() -> Figure:
             rows.append({"operation": what, "scheme": scheme, "paper_uj": paper, "ours_uj": round(ours, 3)})
     data = pl.DataFrame(rows)
     title = "Table 5: energy of operations, A16"
-    draw = slanted(figures.bars("operation", "scheme", "ours_uj", "uJ"))
+    draw = figures.slanted(figures.bars("operation", "scheme", "ours_uj", "uJ"))
     note = "Operations are data of the part; the averages are computed from them."
     return Figure("table5", title, note, data, figures.panels(data, [(title, draw)]))
 
@@ -253,7 +242,7 @@ def table_6(batch: Batch, scale: Scale) -> Figure:
             rows.append({"workload": name, "what": what, "paper": float(paper), "ours": ours, "off_percent": off})
     data = pl.DataFrame(rows)
     title = "Ours less Table 6"
-    draw = slanted(figures.bars("workload", "what", "off_percent", "%"))
+    draw = figures.slanted(figures.bars("workload", "what", "off_percent", "%"))
     note = (
         f"{SYNTHETIC} Hot by the classifier of each source. Requests of 4 KiB (FIU, Zipf) make writes that the table, "
         "rounded, does not quite have; runs are shorter, and counts are scaled up."
@@ -408,8 +397,8 @@ def life_figure(measured: pl.DataFrame) -> Figure:
         fewer_erases_percent=100 * (1 - pl.col("normalized")),
     )
     draws = [
-        ("Host writes in a life, change", slanted(figures.bars("workload", "series", "life_percent", "%"))),
-        ("Fewer erases", slanted(figures.bars("workload", "series", "fewer_erases_percent", "%"))),
+        ("Host writes in a life, change", figures.slanted(figures.bars("workload", "series", "life_percent", "%"))),
+        ("Fewer erases", figures.slanted(figures.bars("workload", "series", "fewer_erases_percent", "%"))),
     ]
     note = (
         f"{SYNTHETIC} `lifetime.projected_host_bytes` of llh over that of hotcold: blocks are reused in the first "

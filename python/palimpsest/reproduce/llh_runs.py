@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..options import RunOptions
 from ..result import Result
+from . import sweeps
 from .batch import Batch
 
 __all__ = [
@@ -214,27 +215,18 @@ def normalized(batch: Batch, scale: Scale, name: str, variant: Variant, changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(sweeps.Unknown):
     """One thing that the paper does not say, at another value than our default.
 
     Attributes:
-        what: the unknown.
-        value: in words.
         changes: keys of the workload, by its group.
         overrides: configuration keys of `llh`.
         precondition: state of the drive.
     """
 
-    what: str
-    value: str
     changes: tuple[tuple[str, str], ...] = ()
     overrides: tuple[str, ...] = ()
     precondition: str = PRECONDITION
-
-    @property
-    def label(self) -> str:
-        """What and value in one."""
-        return f"{self.what}: {self.value}"
 
 
 _QUICK_THRESHOLD = ("ftl.threshold_steps=1", "ftl.threshold_floor=0")

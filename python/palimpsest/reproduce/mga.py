@@ -5,7 +5,6 @@ Table II, Fig. 7 to 11 and the numbers of Sec. IV, on synthetic workloads with t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -16,6 +15,7 @@ from . import figures, outputs, sweeps
 from .batch import Batch
 from .claims import Claim, at_most, effect, within
 from .figures import Figure
+from .measures import change, response_ns
 from .mga_runs import (
     DEFAULT,
     EFFECTS,
@@ -27,10 +27,8 @@ from .mga_runs import (
     UNKNOWNS,
     WORKLOADS,
     Scale,
-    change,
     effects,
     effects_runs,
-    mean_ns,
 )
 
 __all__ = ["PAPER", "judged", "reason", "reproduce", "statistics_run", "table_ii"]
@@ -68,14 +66,10 @@ def _prefixes(scale: Scale, ftl: str, page: int) -> list[RunOptions]:
 
 
 def _traces(batch: Batch, scale: Scale) -> dict[str, dict[str, RunOptions]]:
-    if batch.traces is None:
-        return {}
-    folder = Path(batch.traces)
-    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in (".zst", ".gz", ".csv")]
     made: dict[str, dict[str, RunOptions]] = {}
-    for path in files:
+    for name, path in batch.trace_files().items():
         runs = {ftl: scale.options(ftl, "trade", 16, "", "host.fold=true") for ftl in LAYERS}
-        made[path.name.split(".")[0]] = {
+        made[name] = {
             ftl: replace(run, workload=str(path), requests=scale.trace_requests, skip_bad=True)
             for ftl, run in runs.items()
         }
@@ -123,7 +117,7 @@ def _measured(results: dict[tuple[str, str, int], Result]) -> pl.DataFrame:
                 "workload": workload,
                 "ftl": ftl,
                 "page_kib": page,
-                "mean_us": mean_ns(result) / 1000,
+                "mean_us": response_ns(result) / 1000,
                 "p50_us": result["latency_ns"]["all"]["p50"] / 1000,
                 "p99_us": result["latency_ns"]["all"]["p99"] / 1000,
                 "erases": result["flash"]["erases"],
@@ -208,12 +202,7 @@ def _fig_11(measured: pl.DataFrame) -> Figure:
 
 
 def _sweep(batch: Batch, scale: Scale) -> pl.DataFrame:
-    points = [
-        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(batch, scale, unknown)
-        for unknown in UNKNOWNS
-    ]
-    schema = {"unknown": pl.String(), "value": pl.String(), "label": pl.String()} | dict.fromkeys(EFFECTS, pl.Float64())
-    return pl.DataFrame(points, schema=schema)
+    return sweeps.points(UNKNOWNS, lambda unknown: effects(batch, scale, unknown), EFFECTS)
 
 
 PAPER = {
@@ -320,11 +309,11 @@ def _traces_figure(batch: Batch, scale: Scale) -> Figure | None:
                 row = {
                     "trace": name,
                     "ftl": ftl,
-                    "mean_us": mean_ns(result) / 1000,
+                    "mean_us": response_ns(result) / 1000,
                     "erases": result["flash"]["erases"],
                 }
                 row["write_amplification"] = result["write_amplification"]
-                row["response_to_page"] = mean_ns(result) / mean_ns(results["page"])
+                row["response_to_page"] = response_ns(result) / response_ns(results["page"])
                 rows.append(row)
     if not rows:
         return None
@@ -334,14 +323,7 @@ def _traces_figure(batch: Batch, scale: Scale) -> Figure | None:
         ("Write amplification", figures.bars("trace", "ftl", "write_amplification", "", log=True)),
     ]
 
-    def slanted(draw: figures.Draw) -> figures.Draw:
-        def drawn(axes: Any, rows: pl.DataFrame) -> None:  # noqa: ANN401 - Matplotlib's
-            draw(axes, rows)
-            axes.tick_params(axis="x", rotation=25, labelsize=7)
-
-        return drawn
-
-    svg = figures.panels(data, [(title, slanted(draw)) for title, draw in draws], height=4.2)
+    svg = figures.panels(data, [(title, figures.slanted(draw, 25, 7)) for title, draw in draws], height=4.2)
     note = "Not in the paper: real traces, folded into the drive, with their own arrival times, 16 KiB pages."
     return Figure("traces", "Extra: real traces", note, data, svg)
 

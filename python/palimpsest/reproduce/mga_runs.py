@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from ..options import RunOptions
 from ..result import Result
+from . import sweeps
 from .batch import Batch
+from .measures import change, response_ns
 
 __all__ = [
     "DEFAULT",
@@ -78,12 +80,10 @@ FULL = Scale(blocks=512, requests=640_000, first=48, trace_requests=100_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(sweeps.Unknown):
     """One thing that the paper does not say, at another value than our default.
 
     Attributes:
-        what: the unknown.
-        value: in words.
         changes: keys of the workload's specification; "{trade}" alone where only `trade` changes.
         overrides: configuration keys.
         precondition: state of the drive.
@@ -91,18 +91,11 @@ class Unknown:
         trade_only: whether the change is one of `trade` and says nothing about the other workloads.
     """
 
-    what: str
-    value: str
     changes: str = ""
     overrides: tuple[str, ...] = ()
     precondition: str = PRECONDITION
     shorter: int = 1
     trade_only: bool = False
-
-    @property
-    def label(self) -> str:
-        """What and value in one."""
-        return f"{self.what}: {self.value}"
 
 
 _FEW_SMALL = "bssplit=4k/27:8k/30:16k/26:32k/17,4k/27:8k/18:16k/16:32k/20:64k/19"
@@ -163,16 +156,6 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
     yield _options(scale, unknown, "subpage", "trade", 16)
 
 
-def change(of: float | None, base: float | None) -> float | None:
-    """The change from `base` in percent; None where there is nothing to change."""
-    return 100 * (of / base - 1) if of is not None and base else None
-
-
-def mean_ns(result: Result) -> float:
-    """Mean response time of all requests."""
-    return float(result["latency_ns"]["all"]["mean"])
-
-
 def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:
     """The effects at one point. Response times: the larger reduction of the two page sizes ("up to" in the paper)."""
 
@@ -181,7 +164,7 @@ def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | N
         return own, base
 
     def response(workload: str) -> float | None:
-        found = [change(mean_ns(own), mean_ns(base)) for own, base in (pair(workload, page) for page in PAGES)]
+        found = [change(response_ns(own), response_ns(base)) for own, base in (pair(workload, page) for page in PAGES)]
         return min(each for each in found if each is not None)
 
     fine = _options(scale, unknown, "subpage", "trade", 16)

@@ -15,6 +15,7 @@ from . import figures, outputs, spread_beyond, sweeps
 from .batch import Batch
 from .claims import Claim, at_most, effect, within
 from .figures import Figure
+from .measures import change, iops
 from .spread_runs import (
     COLLECTED,
     DEFAULT,
@@ -30,11 +31,9 @@ from .spread_runs import (
     UNKNOWNS,
     WORKLOADS,
     Scale,
-    change,
     counted_bound,
     effects,
     effects_runs,
-    iops,
     mean,
     read_ns,
     read_sizes,
@@ -394,12 +393,7 @@ def _su_note(fig_2: Figure) -> str:
 
 
 def _sweep(batch: Batch, scale: Scale) -> pl.DataFrame:
-    points = [
-        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(batch, scale, unknown)
-        for unknown in UNKNOWNS
-    ]
-    schema = {"unknown": pl.String(), "value": pl.String(), "label": pl.String()} | dict.fromkeys(EFFECTS, pl.Float64())
-    return pl.DataFrame(points, schema=schema)
+    return sweeps.points(UNKNOWNS, lambda unknown: effects(batch, scale, unknown), EFFECTS)
 
 
 def _sweep_figure(sweep: pl.DataFrame, note: str) -> Figure:

@@ -6,7 +6,6 @@ one KiB the continuation of its first two.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +15,8 @@ from ..result import Result
 from . import figures
 from .batch import Batch
 from .figures import Figure
-from .spread_runs import COLLECTED, LAYERS, T_READ_US, T_WORD_US, Scale, collection_ns, iops, mean, read_ns, sizes_bound
+from .measures import iops
+from .spread_runs import COLLECTED, LAYERS, T_READ_US, T_WORD_US, Scale, collection_ns, mean, read_ns, sizes_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,16 +123,11 @@ def _gap_runs(scale: Scale) -> _Keyed:
 
 
 def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
-    if batch.traces is None:
-        return {}
-    files = [path for path in sorted(Path(batch.traces).iterdir()) if path.is_file()]
     made: _Keyed = {}
-    for path in (path for path in files if path.suffix in (".zst", ".gz", ".csv")):
+    for name, path in batch.trace_files().items():
         for layer in LAYERS:
             run = scale.options(layer, "usr", "", "host.fold=true", precondition="fill:90%,random:1x")
-            made[path.name.split(".")[0], layer] = replace(
-                run, workload=str(path), requests=scale.trace_requests, skip_bad=True
-            )
+            made[name, layer] = replace(run, workload=str(path), requests=scale.trace_requests, skip_bad=True)
     return made
 
 
@@ -287,17 +282,12 @@ def _traces(batch: Batch, scale: Scale) -> list[Figure]:
     if not rows:
         return []
     data = pl.DataFrame(rows, schema_overrides={"raf": pl.Float64()})
-    draw = figures.bars("trace", "layer", "to_page", "page-fgm = 1")
-
-    def slanted(axes: "Axes", rows: pl.DataFrame) -> None:
-        draw(axes, rows)
-        axes.tick_params(axis="x", rotation=25, labelsize=7)
-
+    draw = figures.slanted(figures.bars("trace", "layer", "to_page", "page-fgm = 1"), 25, 7)
     note = (
         "Not in the paper: real traces, folded into the drive, with their own arrival times, after 90 % of it was "
         "written in order and overwritten once at random."
     )
-    svg = figures.panels(data, [("Mean latency of reads", slanted)], height=4.2)
+    svg = figures.panels(data, [("Mean latency of reads", draw)], height=4.2)
     return [Figure("traces", "Extra: real traces", note, data, svg)]
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from .. import _core
 from ..options import RunOptions
 from ..result import Result
+from . import sweeps
 from .batch import Batch
+from .measures import change, iops
 
 __all__ = [
     "COLLECTED",
@@ -27,12 +29,10 @@ __all__ = [
     "WORKLOADS",
     "Scale",
     "Unknown",
-    "change",
     "collection_ns",
     "counted_bound",
     "effects",
     "effects_runs",
-    "iops",
     "mean",
     "read_ns",
     "read_sizes",
@@ -179,29 +179,20 @@ def counted_bound(result: Result) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(sweeps.Unknown):
     """One thing that the paper does not say, at another value than our default.
 
     Attributes:
-        what: the unknown.
-        value: in words.
         changes: keys of the workloads' specifications.
         overrides: configuration keys.
         share: percent of the drive that USR and STG use.
         overwritten: how many times over it was overwritten at random before.
     """
 
-    what: str
-    value: str
     changes: str = ""
     overrides: tuple[str, ...] = ()
     share: int = SHARE
     overwritten: str = "1"
-
-    @property
-    def label(self) -> str:
-        """What and value in one."""
-        return f"{self.what}: {self.value}"
 
 
 DEFAULT = Unknown("default", "32 in flight, 70 % of the drive, overwritten once")
@@ -270,19 +261,9 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
         yield _options(scale, unknown, "page-fgm", "su", precondition)
 
 
-def change(of: float | None, base: float | None) -> float | None:
-    """The change from `base` in percent; None where there is nothing to change."""
-    return 100 * (of / base - 1) if of is not None and base else None
-
-
 def read_ns(result: Result) -> float:
     """Mean latency of reads in nanoseconds."""
     return float(result["latency_ns"]["read"]["mean"])
-
-
-def iops(result: Result) -> float:
-    """Requests a second of simulated time."""
-    return float(result["throughput"]["iops"])
 
 
 def collection_ns(result: Result) -> float | None:

@@ -1,10 +1,45 @@
-"""Sweeps of what a paper leaves open: the reason that they give for a claim that does not agree."""
+"""Sweeps of what a paper leaves open: one thing changed at a time, and what that explains of a claim."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
 
 import polars as pl
 
-__all__ = ["reason"]
+__all__ = ["Unknown", "points", "reason"]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """One thing that a paper does not say, at another value than our default; each paper adds what it changes.
+
+    Attributes:
+        what: the unknown.
+        value: in words.
+    """
+
+    what: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        """What and value in one."""
+        return f"{self.what}: {self.value}"
+
+
+_Kind = TypeVar("_Kind", bound=Unknown)
+
+
+def points(
+    unknowns: Iterable[_Kind], effects: Callable[[_Kind], dict[str, float | None]], names: Iterable[str]
+) -> pl.DataFrame:
+    """A row for each unknown: `unknown`, `value`, `label`, and its effects, which have these names."""
+    rows = [
+        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(unknown)
+        for unknown in unknowns
+    ]
+    texts = dict.fromkeys(("unknown", "value", "label"), pl.String())
+    return pl.DataFrame(rows, schema=texts | dict.fromkeys(names, pl.Float64()))
 
 
 def reason(

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
-from ..comparison import METRICS
+from ..metrics import METRICS
 from ..result import figures as figures_of
-from .show import axis_text
-from .values import numbers
+from .finished import FinishedPoints
+from .values import axis_text, numbers
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from .results import Sweep
 
 __all__ = ["axis", "chart", "figures", "first_shown", "unit"]
 
@@ -21,7 +19,7 @@ _REPEATED = ("seed",)
 """Axes that repeat a point rather than change it: averaged, not drawn."""
 
 
-def axis(sweep: "Sweep", name: str) -> dict[str, Any]:
+def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
     """An axis: `labels` of its values in order, `numbers` where all are numbers or quantities, and their `unit`."""
     values = sweep.values(name)
     plain = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -37,7 +35,7 @@ def axis(sweep: "Sweep", name: str) -> dict[str, Any]:
     return {"name": name, "labels": [axis_text(value) for value in values], "numbers": found, "unit": base}
 
 
-def figures(sweep: "Sweep") -> dict[str, list[float | None]]:
+def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
     """Every figure that is a number, one for each point; None where a point has none. Those that differ come first."""
     rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in sweep]
     names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
@@ -80,7 +78,7 @@ def label(name: str) -> str:
     return found or name
 
 
-def first_shown(sweep: "Sweep") -> dict[str, str]:
+def first_shown(sweep: FinishedPoints) -> dict[str, str]:
     """Figure, x, colour and facet that are shown first: what the sweep file says, or else what tells most."""
     drawn = figures(sweep)
     axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
@@ -105,7 +103,7 @@ def first_shown(sweep: "Sweep") -> dict[str, str]:
     return shown
 
 
-def chart(sweep: "Sweep", figure: str | None, x: str | None, colour: str | None) -> "go.Figure":
+def chart(sweep: FinishedPoints, figure: str | None, x: str | None, colour: str | None) -> "go.Figure":
     """A figure over an axis; see `Sweep.plot`."""
     import plotly.graph_objects as go
 

@@ -18,7 +18,7 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from ..errors import Error, InputError
-from .engines import PATIENCE_S, answers
+from .cluster import PATIENCE_S, answers
 from .task import Outcome, Task, Watch, lost, run_point
 
 __all__ = ["outcomes"]

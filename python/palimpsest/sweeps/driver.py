@@ -15,8 +15,9 @@ from typing import Any
 from ..errors import Error, InputError
 from . import engines
 from .definition import Definition, from_mapping, from_text
+from .finished import PointResult
 from .points import Point, resolve
-from .results import PointResult, Sweep, manifest
+from .results import Sweep, load, manifest
 from .store import TABLE, Store, read_points
 from .task import OTHER_SIMULATOR, Outcome, Watch
 
@@ -166,8 +167,6 @@ def rewrite(folder: Path) -> Path:
     Raises:
         InputError: there is no sweep, it has no finished point, or one is running there.
     """
-    from .results import load
-
     found = load(folder)
     if not found:
         raise InputError(f"{folder}: no point of this sweep is finished; expected at least one")

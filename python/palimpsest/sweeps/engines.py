@@ -6,17 +6,12 @@ order in which they come, and ends all work when it is closed. It writes no file
 
 import importlib
 import importlib.util
-import re
-import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import InputError
 from .task import Outcome, Task, Watch
 
-__all__ = ["ENGINES", "Engine", "answers", "find"]
-
-PATIENCE_S = 10
-"""Seconds that a cluster has to answer."""
+__all__ = ["ENGINES", "Engine", "find"]
 
 Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
 
@@ -49,18 +44,3 @@ def find(name: str, address: str | None) -> Engine:
         )
     engine: Engine = importlib.import_module(f".{module}", __package__).outcomes
     return engine
-
-
-def answers(address: str) -> bool:
-    """Whether somebody listens at `[PROTOCOL://]HOST:PORT`; True of addresses of another form, which only clients know.
-
-    The clients themselves take up to a minute to find out that nobody does.
-    """
-    match = re.fullmatch(r"(?:(?:tcp|tls|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address)
-    if match is None:
-        return True
-    try:
-        socket.create_connection((match[1], int(match[2])), timeout=PATIENCE_S).close()
-    except (OSError, OverflowError):
-        return False
-    return True

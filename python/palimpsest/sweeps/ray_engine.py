@@ -20,7 +20,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is import
 import ray
 import ray.exceptions
 
-from .engines import answers
+from .cluster import answers
 from .task import Outcome, Task, Watch, lost, run_point
 
 __all__ = ["outcomes"]

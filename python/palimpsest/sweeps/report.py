@@ -5,16 +5,15 @@ import json
 from collections.abc import Sequence
 from importlib import resources
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import charts as colours
 from ..page import plotly_source
 from ..result import flatten
 from . import charts
-from .show import axis_text, key_metrics, summary_line
-
-if TYPE_CHECKING:
-    from .results import Sweep
+from .finished import FinishedPoints
+from .show import key_metrics, summary_line
+from .values import axis_text
 
 __all__ = ["fragment", "page"]
 
@@ -28,7 +27,7 @@ def _escape(value: object) -> str:
     return html.escape(str(value))
 
 
-def _rows(sweep: "Sweep", most: int) -> str:
+def _rows(sweep: FinishedPoints, most: int) -> str:
     """The table of points as HTML."""
     metrics = key_metrics(sweep)
     heads = "".join(
@@ -51,13 +50,13 @@ def _rows(sweep: "Sweep", most: int) -> str:
     return f'<div class="wide">{table}</div>{more}'
 
 
-def fragment(sweep: "Sweep") -> str:
+def fragment(sweep: FinishedPoints) -> str:
     """The points as an HTML table without a page around it, for notebooks."""
     table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
     return f"<p>{_escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
 
 
-def _failures(sweep: "Sweep") -> str:
+def _failures(sweep: FinishedPoints) -> str:
     if not sweep.failed:
         return ""
     items = "".join(f"<dt>{_escape(point.label)}</dt><dd>{_escape(point.error)}</dd>" for point in sweep.failed[:200])
@@ -65,7 +64,7 @@ def _failures(sweep: "Sweep") -> str:
     return f'<h2>Failed points</h2><dl class="failures">{items}</dl>{more}'
 
 
-def _shared(sweep: "Sweep") -> str:
+def _shared(sweep: FinishedPoints) -> str:
     """The configuration that all points have in common."""
     configs = [flatten(point.result["config"]) for point in sweep if point.result is not None]
     if not configs:
@@ -74,7 +73,7 @@ def _shared(sweep: "Sweep") -> str:
     return "\n".join(f"{key} = {json.dumps(value)}" for key, value in same.items())
 
 
-def _data(sweep: "Sweep") -> dict[str, Any]:
+def _data(sweep: FinishedPoints) -> dict[str, Any]:
     """What the page draws from."""
     figures = charts.figures(sweep)
     most = max(8, MOST_NUMBERS // max(1, len(sweep)))
@@ -98,7 +97,7 @@ def _index(labels: Sequence[str], value: object) -> int | None:
     return None if value is None else labels.index(axis_text(value))
 
 
-def _notes(sweep: "Sweep") -> str:
+def _notes(sweep: FinishedPoints) -> str:
     notes = []
     if len(sweep) < sweep.total:
         notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
@@ -111,7 +110,7 @@ def _notes(sweep: "Sweep") -> str:
     return "".join(f'<p class="note">{_escape(note)}</p>' for note in notes)
 
 
-def page(sweep: "Sweep") -> str:
+def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
     configs = (("Sweep file", sweep.text), ("What all points have in common", _shared(sweep)))

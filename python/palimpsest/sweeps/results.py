@@ -1,17 +1,14 @@
-"""What a sweep found: its points with their axes and figures, as a sequence, a table, a plot and a page."""
+"""What a sweep found: its finished points as a table, a plot and a page, and read again from its folder."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..result import Result
 from ..result import figures as figures_of
+from .finished import FinishedPoints, PointResult
 from .store import MANIFEST, read_points
-from .task import Outcome
-from .values import Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,68 +16,13 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["PointResult", "Sweep", "load"]
+__all__ = ["Sweep", "load", "manifest"]
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
-class PointResult:
-    """One finished point.
-
-    Attributes:
-        axes: its value of every axis of the sweep; None where it has none.
-        identity: digest of all that its figures depend on.
-        status: `done` or `failed`.
-        error: why it failed, in one line; None where it did not.
-        result: what it measured; None where it failed.
-        reused: whether it was finished before this call, and not run again.
-    """
-
-    axes: dict[str, Value | None]
-    identity: str
-    status: str
-    error: str | None
-    result: Result | None
-    reused: bool = False
-
-    @classmethod
-    def of(cls, axes: dict[str, Value | None], outcome: Outcome, *, reused: bool) -> "PointResult":
-        """A point and its outcome."""
-        error = None if outcome["error"] is None else str(outcome["error"]["text"])
-        result = None if outcome["result"] is None else Result(outcome["result"])
-        return cls(axes, outcome["identity"], outcome["status"], error, result, reused)
-
-    @property
-    def label(self) -> str:
-        """The point in a few words."""
-        return ", ".join(f"{key} {value}" for key, value in self.axes.items() if value is not None) or "the base"
-
-
-class Sweep(Sequence[PointResult]):
-    """The finished points of a sweep, in the order of its file.
-
-    Args:
-        title: heading of the report.
-        axes: names of the axes.
-        points: the finished points.
-        total: points that the sweep has, finished or not.
-        folder: where its files are; None where they were not kept.
-        text: the sweep file.
-        shown: what the report shows first: figure, x, colour, facet.
-    """
-
-    def __init__(
-        self, title: str, axes: Sequence[str], points: Sequence[PointResult], total: int,
-        folder: Path | None = None, text: str = "", shown: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        self.title = title
-        self.axes = list(axes)
-        self.total = total
-        self.folder = folder
-        self.text = text
-        self.shown = shown or {}
-        self._points = list(points)
+class Sweep(FinishedPoints):
+    """The finished points of a sweep, in the order of its file."""
 
     @classmethod
     def load(cls, folder: str | Path) -> "Sweep":
@@ -90,35 +32,6 @@ class Sweep(Sequence[PointResult]):
             InputError: there is none.
         """
         return load(folder)
-
-    @overload
-    def __getitem__(self, index: int) -> PointResult: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[PointResult]: ...
-    def __getitem__(self, index: int | slice) -> PointResult | list[PointResult]:
-        return self._points[index]
-
-    def __len__(self) -> int:
-        return len(self._points)
-
-    def __iter__(self) -> Iterator[PointResult]:
-        return iter(self._points)
-
-    @property
-    def failed(self) -> list[PointResult]:
-        """The points that failed, each with its `error`."""
-        return [point for point in self._points if point.status != "done"]
-
-    def values(self, axis: str) -> list[Value]:
-        """The values of an axis, in the order in which they come.
-
-        Raises:
-            KeyError: the sweep has no such axis.
-        """
-        if axis not in self.axes:
-            raise KeyError(f"no axis {axis!r}; the sweep has {', '.join(self.axes) or 'none'}")
-        found = [point.axes.get(axis) for point in self._points]
-        return list(dict.fromkeys(value for value in found if value is not None))
 
     def to_polars(self) -> "pl.DataFrame":
         """A row for each point: axes, status, error, identity, and a column for each figure, as in sweep.parquet.
@@ -140,7 +53,7 @@ class Sweep(Sequence[PointResult]):
 
     def to_dict(self) -> dict[str, Any]:
         """What `palimpsest sweep --json` prints: counts, and each point with its axes and key figures."""
-        from ..comparison import METRICS
+        from ..metrics import METRICS
 
         names = [".".join(metric.path) for metric in METRICS]
         points = []

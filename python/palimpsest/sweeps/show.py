@@ -1,18 +1,15 @@
 """A sweep for a terminal: a row for each point, its axes and the figures that one looks at first."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ..comparison import METRICS, Metric
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .points import Point
-    from .results import PointResult, Sweep
+from ..metrics import METRICS, Metric
+from .finished import FinishedPoints, PointResult
+from .points import Point
+from .values import axis_text
 
 __all__ = ["KEY_METRICS", "key_metrics", "render", "render_plan", "summary_line"]
 
@@ -28,27 +25,20 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 """The figures of a row."""
 
 
-def key_metrics(points: "Sequence[PointResult]") -> list[Metric]:
+def key_metrics(points: Sequence[PointResult]) -> list[Metric]:
     """Those of the key figures that at least one point has."""
     results = [point.result for point in points if point.result is not None]
     return [metric for metric in KEY_METRICS if any(metric.of(result) for result in results)]
 
 
-def axis_text(value: object) -> str:
-    """A value of an axis as it is shown."""
-    if value is None:
-        return "-"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _table(axes: "Sequence[str]") -> Table:
+def _table(axes: Sequence[str]) -> Table:
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
     for heading in _headings(axes):
         table.add_column(heading, overflow="fold", header_style="bold")
     return table
 
 
-def _headings(axes: "Sequence[str]") -> list[str]:
+def _headings(axes: Sequence[str]) -> list[str]:
     """The axes without the table of their key, where that leaves them different."""
     short = [axis.rpartition(".")[2] for axis in axes]
     return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
@@ -57,7 +47,7 @@ def _headings(axes: "Sequence[str]") -> list[str]:
 class _Points:
     """The table; built when the width is known, with as many figures as fit."""
 
-    def __init__(self, sweep: "Sweep") -> None:
+    def __init__(self, sweep: FinishedPoints) -> None:
         self.sweep = sweep
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -84,7 +74,7 @@ class _Points:
         yield table
 
 
-def render(sweep: "Sweep") -> RenderableType:
+def render(sweep: FinishedPoints) -> RenderableType:
     """The sweep as something rich can print."""
     parts: list[RenderableType] = [_Points(sweep)] if len(sweep) else []
     if len(sweep) > MOST_ROWS:
@@ -96,7 +86,7 @@ def render(sweep: "Sweep") -> RenderableType:
     return Group(*parts)
 
 
-def summary_line(sweep: "Sweep", *, told: bool = False) -> str:
+def summary_line(sweep: FinishedPoints, *, told: bool = False) -> str:
     """How many points there are, and how they ended; `told` also how many of them were finished before."""
     reused = sum(point.reused for point in sweep) if told else 0
     done = len(sweep) - len(sweep.failed)
@@ -106,7 +96,7 @@ def summary_line(sweep: "Sweep", *, told: bool = False) -> str:
     return ", ".join(parts)
 
 
-def render_plan(axes: "Sequence[str]", points: "Sequence[Point]", finished: "frozenset[str]") -> RenderableType:
+def render_plan(axes: Sequence[str], points: Sequence[Point], finished: frozenset[str]) -> RenderableType:
     """The points that a sweep would run."""
     table = _table(["#", *axes, ""])
     for number, point in enumerate(points, start=1):

@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..result import figures as figures_of
-from .values import numbers
+from .finished import PointResult
+from .values import axis_text, numbers
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from .results import PointResult
-
 __all__ = ["axis_columns", "data_frame"]
 
 
-def axis_columns(axes: Sequence[str], points: Sequence["PointResult"]) -> dict[str, list[Any]]:
+def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
     """The axes by name, a value for each point; those of quantities followed by their numbers."""
     columns: dict[str, list[Any]] = {}
     for axis in axes:
@@ -29,7 +28,7 @@ def axis_columns(axes: Sequence[str], points: Sequence["PointResult"]) -> dict[s
     return columns
 
 
-def data_frame(axes: Sequence[str], points: Sequence["PointResult"]) -> "pl.DataFrame":
+def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFrame":
     """A row for each point; figures of failed points are null."""
     import polars as pl
 
@@ -67,9 +66,5 @@ def _series(name: str, values: list[Any]) -> "pl.Series":
         )
     if kinds <= {int, float}:
         return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
-    texts = [None if value is None else _text(value) for value in values]
+    texts = [None if value is None else axis_text(value) for value in values]
     return pl.Series(name, texts, dtype=pl.String)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

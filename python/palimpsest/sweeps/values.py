@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-__all__ = ["Value", "expand", "is_range", "numbers", "quantity"]
+__all__ = ["Value", "axis_text", "expand", "is_range", "numbers", "quantity"]
 
 Value = str | int | float | bool
 """One value of an axis, as the sweep file has it."""
@@ -117,3 +117,10 @@ def numbers(key: str, values: Sequence[Value | None]) -> tuple[list[float | None
     if len(units) != 1 or any(each is None for each, value in zip(found, values, strict=True) if value is not None):
         return None
     return [None if each is None else each[0] for each in found], units.pop()
+
+
+def axis_text(value: object) -> str:
+    """A value of an axis as it is shown."""
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

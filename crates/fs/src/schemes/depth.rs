@@ -4,17 +4,26 @@
 //! the paper's; how many: the paper is silent. It says that 16 pages make a depth of more than one possible, that is two pages on
 //! each of 8 channels.)
 //!
-//! Which pages these are the paper does not say either: consecutive ones, as in systems.md, whose later reads share a channel;
+//! Which pages these are the paper does not say either: consecutive ones, as in docs/systems.md, whose later reads share a channel;
 //! or each n-th on n channels, as in turn (`fs.depth_pages`).
 
 use super::{Entry, Scheme, View};
+use palimpsest_ftl_api::keys::{Key, Kind};
 
 /// Pages that are not yet a large request.
 const THRESHOLD: u32 = 16;
 
+const DEPTH_PAGES: Key = Key::new(
+    "fs.depth_pages",
+    Kind::Choice(&["consecutive", "apart"]),
+    "consecutive",
+    "pages of a large write that depth and hybrid give a channel at once: consecutive, or each n-th on n channels",
+);
+
 pub(super) const ENTRY: Entry = Entry {
     name: "depth",
     about: "channels in turn; of requests of more than 16 pages several consecutive ones to each",
+    keys: &[DEPTH_PAGES],
     build: || Box::new(Depth),
 };
 

@@ -7,6 +7,7 @@ use super::{Entry, Scheme, View};
 pub(super) const ENTRY: Entry = Entry {
     name: "fairness",
     about: "the channel that holds the fewest pages of the file; whole rounds of channels in turn",
+    keys: &[],
     build: || Box::new(Fairness),
 };
 

@@ -3,7 +3,7 @@
 use super::{Entry, Scheme, View, depth};
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "hybrid", about: "fairness, read-busy and depth together", build: || Box::new(Hybrid) };
+    Entry { name: "hybrid", about: "fairness, read-busy and depth together", keys: &[], build: || Box::new(Hybrid) };
 
 struct Hybrid;
 

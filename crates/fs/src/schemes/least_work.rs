@@ -15,6 +15,7 @@ use palimpsest_flash::units::Nanos;
 pub(super) const ENTRY: Entry = Entry {
     name: "least-work",
     about: "the channel that is done soonest with what waits there, the balance of the file counted as time",
+    keys: &[],
     build: || Box::new(LeastWork),
 };
 

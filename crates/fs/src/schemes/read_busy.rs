@@ -10,6 +10,7 @@ use super::{Entry, Scheme, View};
 pub(super) const ENTRY: Entry = Entry {
     name: "read-busy",
     about: "channels in turn, those with reads under way skipped while another is free",
+    keys: &[],
     build: || Box::new(ReadBusy),
 };
 

@@ -3,7 +3,7 @@
 use super::{Entry, Scheme, View};
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "rr", about: "channels in turn, in order of arrival", build: || Box::new(RoundRobin) };
+    Entry { name: "rr", about: "channels in turn, in order of arrival", keys: &[], build: || Box::new(RoundRobin) };
 
 struct RoundRobin;
 

@@ -2,7 +2,7 @@
 //!
 //! One physical block per logical block; the pages of a block are written in order, and an overwrite copies the block: a new
 //! block takes what is still valid and what is new, then the old one is erased. A block whose pages are all trimmed is erased
-//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: systems.md, "block" and
+//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: docs/systems.md, "block" and
 //! "codesign"; co-design paper, Sec. III-A and III-B.
 //!
 //! The high part of a logical address names the channel (its Channel Identifier; 3 bits where there are 8 channels and as many
@@ -21,22 +21,19 @@ use super::page::{overlay, pages};
 use super::pages::Pages;
 use crate::log::blocks::NO_BLOCK;
 use crate::log::map_bytes::map_bytes;
+use crate::log::settings::{LogSettings, WearLeveling};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
-use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
-    read: None,
-    buffered: false,
-    durable: Durability::Programmed,
-    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 /// Pages to be written side by side in a logical block; their contents stand in the layer's scratch.
@@ -63,7 +60,7 @@ struct Counters {
 
 /// The layer.
 pub struct Block {
-    settings: FtlSettings,
+    settings: LogSettings,
     geometry: Geometry,
     sectors_per_page: u64,
     /// Whether pages that are skipped must be programmed, since later ones depend on them.
@@ -87,7 +84,7 @@ impl Block {
         let geometry = *io.geometry();
         let blocks = blueprint.logical_pages.div_ceil(geometry.pages_per_block);
         let mut layer = Block {
-            settings: blueprint.settings.clone(),
+            settings: LogSettings::new(&blueprint.settings),
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
             fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh,

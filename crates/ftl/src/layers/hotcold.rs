@@ -6,16 +6,16 @@
 use super::llh::Llh;
 use super::pages::BuildUnits;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry};
+use palimpsest_ftl_api::{Blueprint, Entry};
 
 pub const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
     buffered: true,
-    durable: Durability::Buffered,
-    read: None,
-    apart: Entry::NONE_APART,
+    takes_hints: true,
+    hot_and_cold: true,
     build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, false));

@@ -7,7 +7,7 @@
 //! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
 //! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
 //!
-//! Where the paper is silent, systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
+//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
 //! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait
 //! partially used than leaves the streams and cleaning a block each; data whose encoding fails goes with moved data, the
 //! first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.
@@ -17,6 +17,7 @@ mod buffers;
 mod code;
 mod collect;
 mod recover;
+pub mod settings;
 mod write;
 
 use super::gather::Gather;
@@ -30,36 +31,29 @@ use buffers::{Append, Buffer, NOBODY};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Flash, PADDING, SubpageMask};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
-use palimpsest_wom::Unfit;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use settings::LlhSettings;
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     buffered: true,
-    durable: Durability::Buffered,
-    read: None,
-    apart: Entry::NONE_APART,
+    takes_hints: true,
+    hot_and_cold: true,
+    keys: || settings::KEYS.iter().collect(),
+    check: settings::check,
+    model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
-
-/// Refuses a code that the settings name and that low pages of the part cannot have.
-///
-/// # Errors
-/// Why not.
-pub fn check_code(part: &Part, settings: &FtlSettings) -> Result<(), Unfit> {
-    code::build(part, settings).map(|_| ())
-}
 
 /// The stream of hot data, its buffer and its block.
 const HOT: u32 = 0;
@@ -95,7 +89,7 @@ struct Counters {
 }
 
 pub(super) struct Llh {
-    settings: FtlSettings,
+    settings: LlhSettings,
     /// Whether low pages are reused at all.
     reuse: bool,
     subpages: u32,
@@ -142,7 +136,7 @@ pub(super) struct Llh {
 impl Llh {
     /// A layer over erased flash; `reuse`: whether it programs low pages twice.
     pub(super) fn new(io: &Io, blueprint: &Blueprint, reuse: bool) -> Self {
-        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let (geometry, settings) = (*io.geometry(), LlhSettings::new(&blueprint.settings));
         let subpages = geometry.subpages_per_page;
         let units = blueprint.logical_pages * subpages;
         let blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| io.nand().is_bad(block));
@@ -162,13 +156,13 @@ impl Llh {
             buffers: (0..geometry.planes() * KINDS).map(|_| Buffer::default()).collect(),
             since: vec![NOBODY; (geometry.planes() * KINDS) as usize],
             oldest: NOBODY,
-            streams: StreamChooser::always(settings, units, sectors_per_subpage),
-            victim: victim::new(settings.victim),
+            streams: StreamChooser::always(&blueprint.settings, units, sectors_per_subpage),
+            victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            coder: Coder::new(io.nand(), settings, reuse, blueprint.seed),
+            coder: Coder::new(io.nand(), &settings, reuse, blueprint.seed),
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
-            gc_start: settings.gc_start.of(geometry.blocks_per_plane),
-            gc_stop: settings.gc_stop.of(geometry.blocks_per_plane),
+            gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
+            gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
             protected: !blueprint.acknowledge_programs,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),
@@ -182,11 +176,11 @@ impl Llh {
             wanted: Gather::default(),
             coded: Vec::new(),
             blocks,
-            settings: settings.clone(),
+            settings,
         };
         for bank in 0..geometry.planes() {
             let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
-                .slowed(settings.threshold_steps, settings.threshold_floor);
+                .slowed(layer.settings.threshold_steps, layer.settings.threshold_floor);
             layer.banks.push(Bank { frontiers: [NOWHERE; 2], waiting: [Vec::new(), Vec::new()], threshold });
         }
         layer
@@ -230,7 +224,7 @@ impl Llh {
                 let (ppn, index) = self.per_page.split(psn);
                 let arrived = io.gate();
                 let read =
-                    Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
+                    Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
                 if self.is_coded(io, ppn) {
                     io.read_coded(read)?
                 } else {
@@ -360,7 +354,7 @@ impl Ftl for Llh {
             let after = io.arrival();
             io.read_coded(Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) })?;
         }
-        self.wanted.read(io, self.settings.read, Cause::Host, request)
+        self.wanted.read(io, self.settings.log.read, Cause::Host, request)
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -403,6 +397,7 @@ impl Ftl for Llh {
             gc_erased: counters.erased,
             gc_moved_subpages: counters.moved_units,
             retired_blocks: counters.retired,
+            safe_life: self.settings.safe_life,
             own: self.own_figures(),
             ..Report::default()
         }

@@ -4,7 +4,7 @@
 //! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
 //! how many pages are free ([`write`], III-D), and a logical page that is read often may stand in few pages only
 //! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
-//! acknowledged when it is programmed. Where the paper is silent, systems.md, "mga", decides, and each file says what it
+//! acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides, and each file says what it
 //! decides beyond that.
 //!
 //! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
@@ -22,6 +22,7 @@ mod merge;
 mod pages;
 mod recover;
 mod rounds;
+pub mod settings;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -42,19 +43,19 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Io};
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Report};
+use settings::MgaSettings;
 use space::Space;
 use write::Image;
 
 pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
-    read: None,
-    buffered: false,
-    durable: Durability::Programmed,
-    apart: Entry::NONE_APART,
+    keys: || settings::KEYS.iter().collect(),
+    check: settings::check,
+    model: settings::MODEL,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Mga::new(io, blueprint));
@@ -81,7 +82,7 @@ struct Counters {
 }
 
 struct Mga {
-    settings: FtlSettings,
+    settings: MgaSettings,
     subpages: u32,
     all: u64,
     sectors_per_subpage: u32,
@@ -107,7 +108,7 @@ struct Mga {
 }
 
 /// What `part` allows of programming a page again.
-fn rules(part: &Part, settings: &FtlSettings) -> Rules {
+fn rules(part: &Part, settings: &MgaSettings) -> Rules {
     Rules {
         nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
         pairs: settings.low_pages_first,
@@ -118,22 +119,22 @@ fn rules(part: &Part, settings: &FtlSettings) -> Rules {
 
 impl Mga {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
-        let (geometry, settings) = (*io.geometry(), &blueprint.settings);
+        let (geometry, settings) = (*io.geometry(), MgaSettings::new(&blueprint.settings));
         let part = io.nand().part();
-        let pages = Pages::new(&geometry, part, rules(part, settings), |block| io.nand().is_bad(block));
+        let pages = Pages::new(&geometry, part, rules(part, &settings), |block| io.nand().is_bad(block));
         Mga {
             subpages: geometry.subpages_per_page,
             all: first_subpages(geometry.subpages_per_page),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
-            space: Space::new(&geometry, part, settings, &pages.blocks),
+            space: Space::new(&geometry, part, &settings, &pages.blocks),
             pages,
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
-            rotation: Rotation::new(settings.allocation, &geometry),
-            victim: victim::new(settings.victim),
+            rotation: Rotation::new(settings.log.allocation, &geometry),
+            victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            collector: Collector::new(&geometry, settings),
+            collector: Collector::new(&geometry, &settings),
             failed: Vec::new(),
             image: Image::new(geometry.subpages_per_page),
             groups: Vec::new(),
@@ -141,7 +142,7 @@ impl Mga {
             requests: 0,
             counters: Counters::default(),
             disturbed: false,
-            settings: settings.clone(),
+            settings,
         }
     }
 
@@ -263,7 +264,7 @@ impl Ftl for Mga {
             self.deliver(io, lpn, first, sectors);
         }
         let request = io.request();
-        self.reads.read(io, self.settings.read, Cause::Host, request)?;
+        self.reads.read(io, self.settings.log.read, Cause::Host, request)?;
         if self.settings.merge_on_read {
             for (lpn, _, _) in page::pages(extent, self.sectors_per_page) {
                 self.merge_after_read(io, lpn)?;
@@ -335,6 +336,7 @@ impl Ftl for Mga {
             merge_moved_subpages: counters.merge_moved,
             retired_blocks: counters.retired,
             own: counts.chain(levels).chain(shares).collect(),
+            ..Report::default()
         }
     }
 

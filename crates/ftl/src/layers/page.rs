@@ -2,9 +2,10 @@
 //!
 //! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
-//! A map entry counts 8 bytes, as in the MGA paper. Source: systems.md, "page"; MGA paper, Sec. I and IV.
+//! A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::Pages;
+use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::unit_log::{Append, Location, UnitLog};
 use palimpsest_flash::geometry::Extent;
@@ -12,21 +13,17 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
-    read: None,
-    buffered: false,
-    durable: Durability::Programmed,
-    apart: Entry::NONE_APART,
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 pub struct Page {
-    settings: FtlSettings,
+    settings: LogSettings,
     log: UnitLog,
     streams: StreamChooser,
     subpages: u32,
@@ -37,9 +34,9 @@ pub struct Page {
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let subpages = io.geometry().subpages_per_page;
+        let settings = LogSettings::new(&blueprint.settings);
         Page {
-            settings: blueprint.settings.clone(),
-            log: UnitLog::new(io, &blueprint.settings, blueprint.logical_pages, subpages, false, blueprint.seed),
+            log: UnitLog::new(io, &settings, blueprint.logical_pages, subpages, false, blueprint.seed),
             streams: StreamChooser::new(
                 &blueprint.settings,
                 blueprint.logical_pages,
@@ -48,6 +45,7 @@ impl Page {
             subpages,
             sectors_per_page: u64::from(io.geometry().page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
             contents: Vec::new(),
+            settings,
         }
     }
 

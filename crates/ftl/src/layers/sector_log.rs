@@ -6,7 +6,7 @@
 //! free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all its subpages in the
 //! log, into a new page of the data region. A piece that touches every subpage of a page is a page. Pieces of subpages are
 //! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
-//! paper, Sec. IV and V; systems.md, "sector-log".
+//! paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
 //! Where the sources are silent: a data page whose subpages all stand in the log is invalid at once. Every plane has an open
 //! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.
@@ -19,6 +19,7 @@ mod tests;
 
 use super::gather::Gather;
 use super::page::{overlay, pages};
+use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::unit_log::{Append, Location, UnitLog};
 use log::{Piece, SubpageLog};
@@ -26,29 +27,38 @@ use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::keys::{Key, SHARE};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
-    read: None,
-    buffered: false,
-    durable: Durability::Programmed,
+    keys: || vec![&LOG_FRACTION],
     apart: log_blocks,
+    apart_key: LOG_FRACTION.name,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
+    ..Entry::PLAIN
 };
+
+static LOG_FRACTION: Key = Key::new(
+    "ftl.log_fraction",
+    SHARE,
+    "5%",
+    "share of the blocks that take writes smaller than a page; at least one block of each plane",
+);
 
 /// How many log pages ahead of a merge its map entries, and what they name, are asked for.
 const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
 
 /// Blocks of the log in each plane.
-fn log_blocks(settings: &FtlSettings, geometry: &Geometry) -> u32 {
-    if geometry.subpages_per_page == 1 || settings.log_fraction == 0.0 {
+fn log_blocks(settings: &Settings, geometry: &Geometry) -> u32 {
+    let fraction = settings.ratio(LOG_FRACTION.name);
+    if geometry.subpages_per_page == 1 || fraction == 0.0 {
         return 0;
     }
-    ((f64::from(geometry.blocks_per_plane) * settings.log_fraction).round() as u32).max(1)
+    ((f64::from(geometry.blocks_per_plane) * fraction).round() as u32).max(1)
 }
 
 #[derive(Default)]
@@ -66,7 +76,7 @@ struct Counters {
 }
 
 struct SectorLog {
-    settings: FtlSettings,
+    settings: LogSettings,
     data: UnitLog,
     streams: StreamChooser,
     log: SubpageLog,
@@ -89,23 +99,24 @@ struct Arriving {
 
 impl SectorLog {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
-        let (geometry, settings) = (io.geometry(), &blueprint.settings);
+        let geometry = io.geometry();
+        let settings = LogSettings::new(&blueprint.settings);
         let sectors_per_page = geometry.page_bytes() / SECTOR_BYTES as u32;
         let mut apart = vec![false; geometry.blocks() as usize];
         for plane in apart.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
             let first = plane.0 as u32 * geometry.blocks_per_plane;
             let good = plane.1.iter_mut().zip(first..).filter(|&(_, block)| !io.nand().is_bad(block));
-            good.take(log_blocks(settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
+            good.take(log_blocks(&blueprint.settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
         }
         SectorLog {
-            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), blueprint.settings.allocation),
-            data: UnitLog::beside(io, settings, blueprint.logical_pages, blueprint.seed, apart),
-            streams: StreamChooser::new(settings, blueprint.logical_pages, sectors_per_page),
+            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), settings.allocation),
+            data: UnitLog::beside(io, &settings, blueprint.logical_pages, blueprint.seed, apart),
+            streams: StreamChooser::new(&blueprint.settings, blueprint.logical_pages, sectors_per_page),
             subpages: geometry.subpages_per_page,
             sectors_per_page: sectors_per_page.into(),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             all: first_subpages(geometry.subpages_per_page) as u32,
-            settings: settings.clone(),
+            settings,
             contents: Vec::new(),
             gather: Gather::default(),
             counters: Counters::default(),
@@ -430,6 +441,7 @@ impl Ftl for SectorLog {
                 ("log_writes", Figure::Count(own.logged)),
                 ("log_full_writes", Figure::Count(own.unlogged)),
             ],
+            ..Report::default()
         }
     }
 

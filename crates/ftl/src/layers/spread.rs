@@ -5,7 +5,7 @@
 //! subpages by physical page (`gather`, Fig. 5 of the paper; cleaning goes by the block's bitmap of valid subpages) and
 //! picks the fewest commands for the wanted code words of a page ([`palimpsest_ftl_api::plan::select`]). The names say which command:
 //! `page-fgm` senses and transfers whole pages (the paper's pageFTL), `dma-fgm` senses whole pages and transfers the wanted
-//! code words (dmaFTL), `spftl` senses and transfers the wanted code words. Source: SPREAD paper, Secs. III to V; systems.md,
+//! code words (dmaFTL), `spftl` senses and transfers the wanted code words. Source: SPREAD paper, Secs. III to V; docs/systems.md,
 //! "spftl, dma-fgm, page-fgm". Ignored: as in `subpage`.
 
 use super::subpage;

@@ -4,12 +4,13 @@
 //! flush or a timeout pads it. Reads of what stands in an open page need no flash. A write of a part of a subpage reads the
 //! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
 //! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
-//! `ftl.read` says which command. A map entry counts 8 bytes. Source: systems.md, "subpage"; SPREAD paper, Sec. II.
+//! `ftl.read` says which command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;
 use super::page::log_report;
 use super::pages::{BuildUnits, Units};
+use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::unit_log::{Append, Location, UnitLog};
 use palimpsest_flash::geometry::Extent;
@@ -18,23 +19,21 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::settings::FtlSettings;
-use palimpsest_ftl_api::{Blueprint, Durability, Entry, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
-    read: None,
     buffered: true,
-    durable: Durability::Buffered,
-    apart: Entry::NONE_APART,
+    takes_hints: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
+    ..Entry::PLAIN
 };
 
 pub const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprint));
 
 struct Subpage {
-    settings: FtlSettings,
+    settings: LogSettings,
     log: UnitLog,
     streams: StreamChooser,
     sectors_per_subpage: u32,
@@ -49,14 +48,15 @@ impl Subpage {
         let geometry = io.geometry();
         let units = blueprint.logical_pages * geometry.subpages_per_page;
         let protected = !blueprint.acknowledge_programs;
+        let settings = LogSettings::new(&blueprint.settings);
         Subpage {
-            log: UnitLog::new(io, &blueprint.settings, units, 1, protected, blueprint.seed),
+            log: UnitLog::new(io, &settings, units, 1, protected, blueprint.seed),
             streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
             acknowledge_programs: blueprint.acknowledge_programs,
             timeout: blueprint.buffer_timeout,
-            settings: blueprint.settings.clone(),
+            settings,
             wanted: Gather::default(),
         }
     }

@@ -353,6 +353,13 @@ impl Blocks {
         Some(self.buckets[base + state.lowest as usize].first)
     }
 
+    /// Closed blocks of `plane`, from the one that was closed first on.
+    pub fn closed_in_order(&self, plane: u32) -> impl Iterator<Item = u32> {
+        let links = |block: u32| (block != NO_BLOCK).then_some(block);
+        let first = links(self.planes[plane as usize].by_age.first);
+        std::iter::successors(first, move |&block| links(self.closing[block as usize].age.next))
+    }
+
     /// The closed block of `plane` that was closed first.
     #[inline]
     pub fn oldest(&self, plane: u32) -> Option<u32> {

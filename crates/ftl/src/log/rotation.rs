@@ -1,9 +1,9 @@
 //! Which plane a host write goes to: the next in turn, the one that the address names, one of the channel that it names, or the
 //! one with the least to do.
 
+use crate::log::settings::Allocation;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::Allocation;
 
 /// The choice of planes.
 pub struct Rotation {

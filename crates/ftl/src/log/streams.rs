@@ -1,6 +1,6 @@
 //! Telling hot writes from cold ones, where a layer has a stream for each. A classifier decides; the layer acts.
 //!
-//! One classifier is one file and one arm of `classifier`.
+//! One classifier is one file and one line of [`CLASSIFIERS`].
 
 mod address;
 mod hint;
@@ -9,8 +9,11 @@ mod sequence;
 mod size;
 
 use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::units::parse::{Parsed, shown};
+use palimpsest_ftl_api::keys::{Key, Kind, Notation, near};
 use palimpsest_ftl_api::plan::inner::Life;
-use palimpsest_ftl_api::settings::{Classifier, FtlSettings};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Entry, Unfit};
 
 /// A classifier.
 pub trait HotCold: Send {
@@ -23,16 +26,83 @@ pub trait HotCold: Send {
     }
 }
 
-/// The classifier that the configuration names, for `units` units of `unit_sectors` sectors.
-fn classifier(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Option<Box<dyn HotCold>> {
-    match settings.classifier {
-        Classifier::None => None,
-        Classifier::Size => Some(Box::new(size::Size)),
-        Classifier::Recency => Some(Box::new(recency::Recency::new(units, unit_sectors))),
-        Classifier::Sequence => Some(Box::new(sequence::Sequence::new(unit_sectors))),
-        Classifier::Hint => Some(Box::new(hint::Hint::default())),
-        Classifier::Address => Some(Box::new(address::Address::new(settings.hot_below, units, unit_sectors))),
+/// One line of the registry.
+pub struct Classifier {
+    /// Name in the configuration.
+    pub name: &'static str,
+    /// How it tells hot from cold.
+    pub about: &'static str,
+    /// Its own keys.
+    pub keys: &'static [Key],
+    /// Whether it needs to know how long data will live, which a file system above the layer says.
+    pub needs_hints: bool,
+    /// Builds it for so many units of so many sectors.
+    pub build: fn(&Settings, u32, u32) -> Box<dyn HotCold>,
+}
+
+/// Every classifier.
+pub const CLASSIFIERS: &[Classifier] =
+    &[size::CLASSIFIER, recency::CLASSIFIER, sequence::CLASSIFIER, address::CLASSIFIER, hint::CLASSIFIER];
+
+/// No classifier: everything is hot.
+const NONE: &str = "none";
+
+/// The key that names the classifier.
+pub const CLASSIFIER: Key = Key::new(
+    "ftl.classifier",
+    Kind::Notation(&Notation { words: names, read: canonical, expected }),
+    NONE,
+    "how hot writes are told from cold ones: none, or as `palimpsest list classifiers` prints",
+);
+
+fn names() -> Vec<&'static str> {
+    std::iter::once(NONE).chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
+}
+
+fn expected() -> String {
+    format!("one of {}", names().join(", "))
+}
+
+fn canonical(text: &str) -> Parsed<String> {
+    if names().contains(&text) {
+        return Ok(text.into());
     }
+    Err(format!("\"{}\" is not known; expected {}{}", shown(text), expected(), near(text, names().into_iter())))
+}
+
+/// The classifier that the configuration names.
+fn named(settings: &Settings) -> Option<&'static Classifier> {
+    let name = settings.text("ftl.classifier");
+    CLASSIFIERS.iter().find(|classifier| classifier.name == name)
+}
+
+/// Whether the configuration names a classifier that needs hints.
+pub fn needs_hints(settings: &Settings) -> bool {
+    named(settings).is_some_and(|classifier| classifier.needs_hints)
+}
+
+/// Refuses a classifier that would silently do nothing on the layer `entry`, one of `layers`.
+///
+/// # Errors
+/// [`Unfit`].
+pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
+    let Some(classifier) = named(settings) else { return Ok(()) };
+    if settings.small("ftl.streams") < 3 && !entry.hot_and_cold {
+        let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
+        return Err(Unfit::new(&["ftl.classifier", "ftl.streams"], what));
+    }
+    let hinted = |entry: &Entry| entry.below.is_some_and(|below| below.takes_hints);
+    if classifier.needs_hints && !hinted(entry) {
+        let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();
+        let (last, others) = takers.split_last().expect("a layer takes hints");
+        let what = format!(
+            "hints come from a file system above a layer that tells hot from cold; expected ftl.name = {} or {last}, or \
+             another classifier",
+            others.join(", ")
+        );
+        return Err(Unfit::new(&["ftl.classifier", "ftl.name"], what));
+    }
+    Ok(())
 }
 
 /// Finds the stream of a write.
@@ -42,16 +112,17 @@ pub struct StreamChooser {
 
 impl StreamChooser {
     /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.
-    pub fn new(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Self {
-        match settings.streams {
+    pub fn new(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
+        match settings.small("ftl.streams") {
             3.. => Self::always(settings, units, unit_sectors),
             _ => StreamChooser { classifier: None },
         }
     }
 
     /// For a layer that has streams for hot and cold data whatever `ftl.streams` says.
-    pub fn always(settings: &FtlSettings, units: u32, unit_sectors: u32) -> Self {
-        StreamChooser { classifier: classifier(settings, units, unit_sectors) }
+    pub fn always(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
+        let classifier = named(settings).map(|named| (named.build)(settings, units, unit_sectors));
+        StreamChooser { classifier }
     }
 
     /// The stream of a write of `extent` that will live for `life`: 0, or 1 where it is cold and cold data has a stream.

@@ -19,6 +19,7 @@ pub use recover::Survivors;
 use crate::log::blocks::{Blocks, NO_BLOCK};
 use crate::log::map_bytes::map_bytes;
 use crate::log::rotation::Rotation;
+use crate::log::settings::LogSettings;
 use crate::log::victim::{self, Victim};
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -26,7 +27,6 @@ use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpage
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
-use palimpsest_ftl_api::settings::FtlSettings;
 
 /// Map entry of a unit that was never written, or was trimmed.
 const UNMAPPED: u32 = u32::MAX;
@@ -128,7 +128,7 @@ pub struct Append {
 
 /// The log.
 pub struct UnitLog {
-    settings: FtlSettings,
+    settings: LogSettings,
     units_per_page: u32,
     unit_subpages: u32,
     pages_per_block: u32,
@@ -172,13 +172,13 @@ pub struct UnitLog {
 impl UnitLog {
     /// An empty log of `units` units of `unit_subpages` subpages each. `protected` says that open pages survive a power
     /// cut. `seed` is for policies that draw at random.
-    pub fn new(io: &Io, settings: &FtlSettings, units: u32, unit_subpages: u32, protected: bool, seed: u64) -> Self {
+    pub fn new(io: &Io, settings: &LogSettings, units: u32, unit_subpages: u32, protected: bool, seed: u64) -> Self {
         Self::build(io, settings, units, unit_subpages, protected, seed, Vec::new())
     }
 
     fn build(
         io: &Io,
-        settings: &FtlSettings,
+        settings: &LogSettings,
         units: u32,
         unit_subpages: u32,
         protected: bool,
@@ -201,7 +201,7 @@ impl UnitLog {
             per_block: Divisor::new(blocks.units_per_block()),
             blocks_per_plane: geometry.blocks_per_plane,
             map: vec![UNMAPPED; units as usize],
-            victim: victim::new(settings.victim),
+            victim: victim::new(&settings.victim),
             rng: Rng::new(seed, 0x71c7),
             frontiers: vec![Frontier { block: NO_BLOCK, next_page: 0 }; (planes * settings.streams) as usize],
             open: (0..settings.streams + moved_pages).map(|_| OpenPage::new()).collect(),

@@ -1,15 +1,18 @@
 //! Victim policies: which closed block garbage collection cleans. A policy decides; the layer acts.
 //!
-//! One policy is one file and one line of [`POLICIES`].
+//! One policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy or, where that takes a number,
+//! `NAME:NUMBER`.
 
 mod cost_benefit;
 mod d_choices;
 mod fifo;
 mod greedy;
+mod windowed;
 
 use super::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::settings::VictimPolicy;
+use palimpsest_flash::units::parse::{Parsed, shown};
+use palimpsest_ftl_api::keys::{Key, Kind, Notation, near};
 
 /// A policy.
 pub trait Victim: Send {
@@ -17,22 +20,82 @@ pub trait Victim: Send {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32>;
 }
 
-/// Name in the configuration and what the policy does.
-pub const POLICIES: &[(&str, &str)] = &[
-    ("greedy", greedy::ABOUT),
-    ("fifo", fifo::ABOUT),
-    ("d-choices", d_choices::ABOUT),
-    ("cost-benefit", cost_benefit::ABOUT),
-];
+/// One line of the registry.
+pub struct Policy {
+    /// Name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// The number that it takes, if it takes one.
+    pub number: Option<Number>,
+    /// Builds it, with its number; 0 where it takes none.
+    pub build: fn(u32) -> Box<dyn Victim>,
+}
+
+/// The number of a policy, 1 or more.
+pub struct Number {
+    /// The letter that stands for it in messages.
+    pub letter: &'static str,
+    /// What it is when only the policy is named.
+    pub default: u32,
+}
+
+/// Every policy.
+pub const POLICIES: &[Policy] =
+    &[greedy::POLICY, fifo::POLICY, d_choices::POLICY, cost_benefit::POLICY, windowed::POLICY];
+
+/// The key that names the policy.
+pub const VICTIM: Key = Key::new(
+    "ftl.victim",
+    Kind::Notation(&Notation { words: names, read: canonical, expected }),
+    "greedy",
+    "block to clean: one of the policies that `palimpsest list victims` prints, POLICY or POLICY:NUMBER",
+);
+
+fn names() -> Vec<&'static str> {
+    POLICIES.iter().map(|policy| policy.name).collect()
+}
+
+fn expected() -> String {
+    let forms = POLICIES.iter().flat_map(|policy| {
+        let with_number = policy.number.as_ref().map(|number| format!("{}:{}", policy.name, number.letter));
+        [Some(policy.name.to_owned()), with_number].into_iter().flatten()
+    });
+    format!("one of {}", forms.collect::<Vec<_>>().join(", "))
+}
+
+/// The policy that `text` names, and its number.
+fn parse(text: &str) -> Parsed<(&'static Policy, u32)> {
+    let (name, number) = text.split_once(':').map_or((text, None), |(name, number)| (name, Some(number)));
+    let Some(policy) = POLICIES.iter().find(|policy| policy.name == name) else {
+        let near = near(text, names().into_iter());
+        return Err(format!("\"{}\" is not known; expected {}{near}", shown(text), expected()));
+    };
+    match (&policy.number, number) {
+        (None, None) => Ok((policy, 0)),
+        (Some(takes), None) => Ok((policy, takes.default)),
+        (Some(takes), Some(number)) => match number.parse() {
+            Ok(number) if number > 0 => Ok((policy, number)),
+            _ => {
+                let letter = takes.letter;
+                Err(format!("\"{}\": expected {name}:{letter} with a whole number {letter} from 1", shown(text)))
+            }
+        },
+        (None, Some(_)) => Err(format!("\"{}\": {name} takes no number; expected {name}", shown(text))),
+    }
+}
+
+fn canonical(text: &str) -> Parsed<String> {
+    parse(text).map(|(policy, number)| match policy.number {
+        Some(_) => format!("{}:{number}", policy.name),
+        None => policy.name.to_owned(),
+    })
+}
 
 /// The policy that the configuration names.
-pub fn new(policy: VictimPolicy) -> Box<dyn Victim> {
-    match policy {
-        VictimPolicy::Greedy => Box::new(greedy::Greedy),
-        VictimPolicy::Fifo => Box::new(fifo::Fifo),
-        VictimPolicy::DChoices { choices } => Box::new(d_choices::DChoices { choices }),
-        VictimPolicy::CostBenefit => Box::new(cost_benefit::CostBenefit),
-    }
+pub fn new(text: &str) -> Box<dyn Victim> {
+    let (policy, number) = parse(text).expect("the configuration read the name of a policy");
+    (policy.build)(number)
 }
 
 #[cfg(test)]

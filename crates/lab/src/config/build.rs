@@ -1,77 +1,55 @@
 //! From resolved keys to the typed settings of a drive.
 
-use super::schema::{self, KEYS};
-use super::value::{self, Value};
+use super::schema;
 use super::{Drive, Entry};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::faults::FaultSettings;
-use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, ReadMode, SpreadReach};
+use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
-use palimpsest_flash::units::{Nanos, Picojoules, Rate};
-use palimpsest_ftl_api::file_system::{DepthPages, Discard, FileSystemSettings, Files};
-use palimpsest_ftl_api::plan::select::ReadPolicy;
-use palimpsest_ftl_api::settings::{Allocation, BlockCount, Classifier, FtlSettings, WearLeveling};
+use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::settings::{Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
+use std::ops::Deref;
 
-/// All keys with their values, one entry for each of [`KEYS`] and in its order.
-///
-/// The getters panic when a key does not exist or has another kind: that is our bug, not the user's mistake.
-pub(super) struct Values<'a>(pub &'a [Entry]);
-
-macro_rules! getter {
-    ($name:ident, $variant:ident, $type:ty) => {
-        pub fn $name(&self, key: &str) -> $type {
-            match &self.entry(key).value {
-                Value::$variant(value) => value.clone(),
-                other => panic!("{key} has the value {other:?}"),
-            }
-        }
-    };
+/// All keys with their values and where those were set.
+pub(super) struct Values<'a> {
+    entries: &'a [Entry],
+    settings: Settings,
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// Those of `entries`, one for each of [`schema::keys`] and in its order.
+    pub fn new(entries: &'a [Entry]) -> Self {
+        debug_assert_eq!(entries.len(), schema::keys().len());
+        let values = entries.iter().map(|entry| (entry.key.name, entry.value.clone()));
+        let settings = Settings::new("", values);
+        Values { entries, settings: settings.for_layer(&settings.text("ftl.name")) }
+    }
+
     /// The entry of `key`.
     pub fn entry(&self, key: &str) -> &Entry {
-        &self.0[schema::position(key).unwrap_or_else(|| panic!("{key} is not in the schema"))]
+        &self.entries[schema::position(key).unwrap_or_else(|| panic!("{key} is not in the schema"))]
     }
 
-    getter!(text, Text, String);
-    getter!(count, Count, u64);
-    getter!(flag, Flag, bool);
-    getter!(time, Time, Nanos);
-    getter!(times, Times, Vec<Nanos>);
-    getter!(bytes, Bytes, u64);
-    getter!(rate, Rate, Rate);
-    getter!(ratio, Ratio, f64);
-    getter!(ratios, Ratios, Vec<f64>);
-    getter!(energy, Energy, Picojoules);
-    getter!(energies, Energies, Vec<Picojoules>);
-    getter!(blocks, Blocks, BlockCount);
-    getter!(factor, Factor, f64);
-
-    /// A count whose range the schema keeps within 32 bits.
-    pub fn small(&self, key: &str) -> u32 {
-        u32::try_from(self.count(key)).expect("the schema keeps this count within 32 bits")
-    }
-
-    /// A size whose range the schema keeps within 32 bits.
-    pub fn small_bytes(&self, key: &str) -> u32 {
-        u32::try_from(self.bytes(key)).expect("the schema keeps this size within 32 bits")
-    }
-
-    /// The member of `members` that stands where the value of `key` stands among its words.
+    /// The member of `members` at the position that the value of `key` has among its words.
     fn choice<T: Copy>(&self, key: &str, members: &[T]) -> T {
-        let value::Kind::Choice(words) = self.entry(key).key.kind else { panic!("{key} is no choice") };
+        let words = self.entry(key).key.kind.words();
         assert_eq!(words.len(), members.len(), "{key} has as many words as meanings");
         let text = self.text(key);
         members[words.iter().position(|word| *word == text).expect("a choice is one of its words")]
     }
 }
 
+impl Deref for Values<'_> {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
 /// The drive that `values` describe. Whether it is possible is for [`super::check`].
 pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> Drive {
-    debug_assert_eq!(values.0.len(), KEYS.len());
     let part = part(part_name, values);
     Drive {
         name: name.into(),
@@ -87,7 +65,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> Drive {
         },
         over_provisioning: values.ratio("ssd.over_provisioning"),
         part,
-        ftl: ftl(values),
+        ftl: values.settings.clone(),
         sim: sim(values),
         host: host(values),
         faults: faults(values),
@@ -145,72 +123,6 @@ fn part(name: &str, values: &Values) -> Part {
         e_program_low_first: values.energy("part.e_program_low_first"),
         e_program_high_second: values.energy("part.e_program_high_second"),
         e_erase_reused: values.energy("part.e_erase_reused"),
-    }
-}
-
-fn ftl(values: &Values) -> FtlSettings {
-    FtlSettings {
-        name: values.text("ftl.name"),
-        victim: value::victim(&values.text("ftl.victim")).expect("the value was read as a victim policy"),
-        gc_start: values.blocks("ftl.gc_start"),
-        gc_stop: values.blocks("ftl.gc_stop"),
-        gc_background: values.flag("ftl.gc_background"),
-        gc_idle: values.time("ftl.gc_idle"),
-        streams: values.small("ftl.streams"),
-        classifier: values.choice(
-            "ftl.classifier",
-            &[
-                Classifier::None,
-                Classifier::Size,
-                Classifier::Recency,
-                Classifier::Sequence,
-                Classifier::Address,
-                Classifier::Hint,
-            ],
-        ),
-        hot_below: value::boundary(&values.text("ftl.hot_below")).expect("the value was read as a boundary"),
-        allocation: values.choice(
-            "ftl.allocation",
-            &[Allocation::Static, Allocation::Channel, Allocation::RoundRobin, Allocation::LeastLoaded],
-        ),
-        wear_leveling: values
-            .choice("ftl.wear_leveling", &[WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]),
-        wear_threshold: values.small("ftl.wear_threshold"),
-        read: ReadPolicy {
-            mode: values.choice("ftl.read", &[ReadMode::Page, ReadMode::Dma, ReadMode::Spread]),
-            gaps: values.flag("ftl.read_gap"),
-        },
-        log_fraction: values.ratio("ftl.log_fraction"),
-        allocation_threshold: values.ratio("ftl.allocation_threshold"),
-        merge_on_read: values.flag("ftl.merge_on_read"),
-        read_count_aging: values.count("ftl.read_count_aging"),
-        threshold_pu: value::threshold(&values.text("ftl.threshold_pu")).expect("the value was read as a threshold"),
-        threshold_window: values.small("ftl.threshold_window"),
-        threshold_steps: values.small("ftl.threshold_steps"),
-        reuse_empty: values.flag("ftl.reuse_empty"),
-        threshold_floor: values.small("ftl.threshold_floor"),
-        safe_life: values.ratio("ftl.safe_life"),
-        wom: values.text("ftl.wom"),
-        wom_spare: values.ratio("ftl.wom_spare"),
-        wom_failure: values.ratio("ftl.wom_failure"),
-        reuse_cold: values.flag("ftl.reuse_cold"),
-        low_pages_first: values.flag("ftl.low_pages_first"),
-        victim_free: values.flag("ftl.victim_free"),
-        fs: file_system(values),
-    }
-}
-
-fn file_system(values: &Values) -> FileSystemSettings {
-    FileSystemSettings {
-        scheme: values.text("fs.scheme"),
-        depth_pages: values.choice("fs.depth_pages", &[DepthPages::Consecutive, DepthPages::Apart]),
-        dispatch_overhead: values.time("fs.dispatch_overhead"),
-        files: values.choice("fs.files", &[Files::Names, Files::Addresses]),
-        file_bytes: values.bytes("fs.file_size"),
-        gc_start: values.ratio("fs.gc_start"),
-        gc_gain: values.ratio("fs.gc_gain"),
-        commit_interval: values.time("fs.commit_interval"),
-        discard: values.choice("fs.discard", &[Discard::Auto, Discard::Blocks, Discard::Pages]),
     }
 }
 

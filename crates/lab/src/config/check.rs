@@ -4,17 +4,17 @@
 //! unwise is not refused.
 
 use super::build::Values;
-use super::schema::near;
 use super::{Drive, Entry};
 use crate::ftl;
+use crate::layers::{find_layer, layers};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio, format_time};
-use palimpsest_fs::layers::{is_file_system, layer_of};
-use palimpsest_ftl_api::file_system::Discard;
-use palimpsest_ftl_api::settings::Classifier;
+use palimpsest_ftl::log::settings::read_policy;
+use palimpsest_ftl::log::streams;
+use palimpsest_ftl_api::Proposal;
 use palimpsest_workload::request::SECTOR_BYTES;
 
 /// Physical subpages of the largest drive: their numbers, and some that mark special cases, fit 32 bits.
@@ -34,9 +34,6 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 /// # Errors
 /// [`Error::Input`] at the place of the key that was set in the highest layer.
 pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
-    layer(drive, values)?;
-    streams(drive, values)?;
-    reuse(drive, values)?;
     page_shape(values)?;
     size(values)?;
     counts(drive, values)?;
@@ -46,55 +43,28 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     wear(drive, values)?;
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
-    file_system(drive, values)?;
+    layer(drive, values)?;
     buffer(drive, values)
 }
 
+/// What the layer itself, the layer below a file system, and the classifier refuse.
 fn layer(drive: &Drive, values: &Values) -> Result<()> {
-    if crate::layers::find_layer(&drive.ftl.name).is_some() {
-        return Ok(());
-    }
-    let names: Vec<&str> = crate::layers::layers().map(|entry| entry.name).collect();
-    let near = near(&drive.ftl.name, names.iter().copied());
-    let what = format!("there is no such translation layer{near}; expected one of {}", names.join(", "));
-    refuse(values, &["ftl.name"], &what)
+    let (entry, all) = (entry_of(drive), layers().collect::<Vec<_>>());
+    let proposal = Proposal {
+        settings: &drive.ftl,
+        part: &drive.part,
+        geometry: &drive.geometry,
+        logical_pages: drive.logical_pages(),
+    };
+    let below = entry.below.map_or(Ok(()), |below| (below.check)(&proposal));
+    let fits = below.and_then(|()| (entry.check)(&proposal));
+    fits.or_else(|unfit| refuse(values, &unfit.keys, &unfit.what))?;
+    streams::check(&drive.ftl, entry, &all).or_else(|unfit| refuse(values, &unfit.keys, &unfit.what))
 }
 
-/// A classifier without a stream for cold data would silently do nothing.
-fn streams(drive: &Drive, values: &Values) -> Result<()> {
-    let apart = ftl::HOT_AND_COLD.contains(&layer_of(&drive.ftl.name));
-    if drive.ftl.classifier != Classifier::None && drive.ftl.streams < 3 && !apart {
-        let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
-        return refuse(values, &["ftl.classifier", "ftl.streams"], what);
-    }
-    let hears = is_file_system(&drive.ftl.name) && !matches!(layer_of(&drive.ftl.name), "block" | "page" | "mga");
-    if drive.ftl.classifier == Classifier::Hint && !hears {
-        let what = "hints come from a file system above a layer that tells hot from cold; expected ftl.name = fs-llh, \
-                    fs-hotcold, fs-subpage or fs-spftl, or another classifier";
-        return refuse(values, &["ftl.classifier", "ftl.name"], what);
-    }
-    Ok(())
-}
-
-/// Low pages can be reused on some parts only, and by a code that fits their pages.
-fn reuse(drive: &Drive, values: &Values) -> Result<()> {
-    if layer_of(&drive.ftl.name) != "llh" {
-        return Ok(());
-    }
-    let part = &drive.part;
-    if !part.reusable() {
-        let what = "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 \
-                    or more (part mlc-8k has them)";
-        return refuse(values, &["ftl.name", "part.cell", "part.order", "part.nop"], what);
-    }
-    if part.subpages_per_page() < 2 {
-        let what = "a second write stores half a page, so llh needs pages of two subpages at least";
-        return refuse(values, &["ftl.name", "part.page_size", "part.subpage_size"], what);
-    }
-    if let Err(unfit) = ftl::llh::check_code(part, &drive.ftl) {
-        return refuse(values, &["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"], &unfit.to_string());
-    }
-    Ok(())
+/// The layer that the drive names.
+fn entry_of(drive: &Drive) -> &'static ftl::Entry {
+    find_layer(&drive.ftl.name).expect("the name was read as that of a layer")
 }
 
 fn counts(drive: &Drive, values: &Values) -> Result<()> {
@@ -183,13 +153,6 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
             "pages of mlc come in pairs, so a block needs an even number",
         );
     }
-    if drive.ftl.low_pages_first && !part.order.pairs() {
-        return refuse(
-            values,
-            &["ftl.low_pages_first", "part.order"],
-            "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"",
-        );
-    }
     if part.order.pairs() && !part.paired() {
         return refuse(
             values,
@@ -202,9 +165,10 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
 
 fn words(drive: &Drive, values: &Values) -> Result<()> {
     let part = &drive.part;
-    if drive.ftl.read.mode == ReadMode::Spread && part.t_read_words.is_empty() {
+    let mode = read_policy(&drive.ftl).mode;
+    if mode == ReadMode::Spread && part.t_read_words.is_empty() {
         let what = "the part has no spread command: part.t_read_words gives its times (part vnand-16k has them)";
-        let named = crate::layers::find_layer(&drive.ftl.name).is_some_and(|entry| entry.read.is_some());
+        let named = entry_of(drive).read.is_some();
         return refuse(values, &[if named { "ftl.name" } else { "ftl.read" }, "ssd.part"], what);
     }
     if part.words_per_page() > MOST_WORDS {
@@ -213,7 +177,7 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
         let what = format!("that is {words} code words a page; at most {MOST_WORDS} are possible, so words of {least}");
         return refuse(values, &["part.word_size", "part.page_size"], &what);
     }
-    let used = drive.ftl.read.mode != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
+    let used = mode != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
     if used && !part.page_bytes.is_multiple_of(part.word_bytes) {
         return refuse(values, &["part.word_size", "part.page_size"], "a page must be a whole number of words");
     }
@@ -267,28 +231,29 @@ fn spare(drive: &Drive) -> u64 {
 /// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
 fn apart(drive: &Drive, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    crate::layers::find_layer(&drive.ftl.name).map_or(0, |entry| (entry.apart)(&drive.ftl, &geometry).into())
+    (entry_of(drive).apart)(&drive.ftl, &geometry).into()
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
-    let open = u64::from(ftl::frontiers(layer_of(&drive.ftl.name), drive.ftl.streams)) + 1;
+    let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", "ftl.log_fraction"];
-    let keys = &keys[..if kept > 0 { 4 } else { 3 }];
+    let apart_key = entry_of(drive).apart_key;
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", apart_key];
+    let keys = &keys[..if kept > 0 && !apart_key.is_empty() { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
         return refuse(values, keys, "that leaves no logical page; expected less over-provisioning");
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    if kept > 1 && has > open {
+    if kept > 1 && has > open && !apart_key.is_empty() {
         // Rounded down to the next hundredth of a percent.
         let hundredths = (has - open) * 10_000 / blocks;
-        cures.push(format!("ftl.log_fraction = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+        cures.push(format!("{apart_key} = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
     }
     if blocks > needs {
         // Rounded up to the next hundredth of a percent.
@@ -332,7 +297,8 @@ fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
 /// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.
 fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
     let blocks = drive.geometry.blocks_per_plane;
-    let (start, stop) = (u64::from(drive.ftl.gc_start.of(blocks)), u64::from(drive.ftl.gc_stop.of(blocks)));
+    let (start, stop) =
+        (u64::from(drive.ftl.blocks("ftl.gc_start").of(blocks)), u64::from(drive.ftl.blocks("ftl.gc_stop").of(blocks)));
     let most = spare(drive) - 1;
     if start == 0 {
         return refuse(
@@ -341,7 +307,7 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
             "that is no block; collection needs one to clean into",
         );
     }
-    if drive.ftl.gc_background && stop == start {
+    if drive.ftl.flag("ftl.gc_background") && stop == start {
         // The host's own writes collect down to the start threshold: an idle drive would find nothing left to do.
         let what = "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start";
         return refuse(values, &["ftl.gc_background", "ftl.gc_stop", "ftl.gc_start"], what);
@@ -387,31 +353,6 @@ fn wear(drive: &Drive, values: &Values) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
-fn file_system(drive: &Drive, values: &Values) -> Result<()> {
-    let Drive { geometry, ftl, .. } = drive;
-    if !is_file_system(&ftl.name) {
-        return Ok(());
-    }
-    if ftl.fs.discard == Discard::Pages && layer_of(&ftl.name) == "block" {
-        let what = "a block map forgets whole blocks only; expected fs.discard = block, or auto";
-        return refuse(values, &["fs.discard", "ftl.name"], what);
-    }
-    if geometry.page_bytes() < 512 {
-        return refuse(values, &["ftl.name", "part.page_size"], "a file system needs pages of 512 bytes at the least");
-    }
-    let lacks = palimpsest_fs::layers::lacks(ftl, geometry, drive.logical_pages());
-    if lacks == 0 {
-        return Ok(());
-    }
-    let what = format!(
-        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
-         over-provisioning, or more blocks",
-        ftl.name
-    );
-    refuse(values, &["ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
 }
 
 fn buffer(drive: &Drive, values: &Values) -> Result<()> {

@@ -3,17 +3,18 @@
 //! A file is read whole before anything is resolved, so that a mistake in it is reported even where a higher layer would
 //! have hidden it.
 
-use super::schema::{self, ABOUT, KEYS};
-use super::value::{Raw, Value};
+use super::notation::{raw, read_bare};
+use super::schema::{self, ABOUT, keys};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::parse::shown;
+use palimpsest_ftl_api::keys::{Kind, Raw, Value, near};
 use std::ops::Range;
 use toml_edit::{Document, Item, TableLike};
 
 /// A value, and where it was set.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
-    /// Position of the key in [`KEYS`].
+    /// Position of the key in [`keys`].
     pub key: usize,
     /// Its value.
     pub value: Value,
@@ -86,7 +87,7 @@ impl Layer {
             let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));
             };
-            layer.set(name.trim(), |kind| kind.read_bare(value), place, Describes::Options)?;
+            layer.set(name.trim(), |kind| read_bare(kind, value), place, Describes::Options)?;
         }
         Ok(layer)
     }
@@ -99,23 +100,23 @@ impl Layer {
     fn set(
         &mut self,
         name: &str,
-        read: impl Fn(super::value::Kind) -> std::result::Result<Value, String>,
+        read: impl Fn(Kind) -> std::result::Result<Value, String>,
         place: String,
         describes: Describes,
     ) -> Result<()> {
         let Some(key) = schema::position(name) else {
             let about = if describes == Describes::Options { &[] } else { ABOUT };
-            let near = schema::near(name, KEYS.iter().map(|key| key.name).chain(about.iter().copied()));
+            let near = near(name, keys().iter().map(|key| key.name).chain(about.iter().copied()));
             let near = if near.is_empty() { "; `palimpsest show` prints all keys".into() } else { near };
             return Err(Error::input(place, format!("unknown key {}{near}", shown(name))));
         };
-        if describes == Describes::Part && KEYS[key].split().0 != "part" {
+        if describes == Describes::Part && keys()[key].split().0 != "part" {
             return Err(Error::input(place, format!("{name} does not belong to a part; expected part.* keys only")));
         }
         if let Some(other) = self.get(key) {
             return Err(Error::input(place, format!("{name} is already set by {}", other.place)));
         }
-        let value = read(KEYS[key].kind).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
+        let value = read(keys()[key].kind).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
         self.settings.push(Setting { key, value, place });
         Ok(())
     }
@@ -146,7 +147,7 @@ fn flatten(table: &dyn TableLike, prefix: &str, found: &mut Vec<(String, Raw, Op
         let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
         let name = format!("{prefix}{name}");
         match item {
-            Item::Value(value) if !value.is_inline_table() => found.push((name, Raw::from_toml(value), span)),
+            Item::Value(value) if !value.is_inline_table() => found.push((name, raw(value), span)),
             Item::ArrayOfTables(_) => found.push((name, Raw::Other("a list of tables"), span)),
             _ => match item.as_table_like() {
                 Some(table) => flatten(table, &format!("{name}."), found),

@@ -3,7 +3,6 @@
 //! The texts are built in, so that the program needs no files beside it.
 
 use super::layer::{Describes, Layer};
-use super::schema;
 use palimpsest_flash::error::{Error, Result};
 use toml_edit::Document;
 
@@ -165,7 +164,7 @@ const PATH: &str = ", or a path with a '/' or ending in .toml";
 fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
     presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-        let near = match schema::near(name, names.iter().copied()) {
+        let near = match palimpsest_ftl_api::keys::near(name, names.iter().copied()) {
             near if near.is_empty() => ";".into(),
             near => near,
         };

@@ -1,6 +1,7 @@
 //! A resolved configuration as TOML (for `show`, and saved with every result) and as JSON (in reports).
 
 use super::Resolved;
+use super::notation::{to_json, to_toml};
 use std::fmt::Write;
 
 impl Resolved {
@@ -10,7 +11,7 @@ impl Resolved {
     pub fn to_toml(&self) -> String {
         let mut text = format!("name = {}\ncomplete = true\n", toml_edit::Value::from(self.drive.name.as_str()));
         let settings: Vec<String> =
-            self.entries.iter().map(|entry| format!("{} = {}", entry.key.split().1, entry.value.to_toml())).collect();
+            self.entries.iter().map(|entry| format!("{} = {}", entry.key.split().1, to_toml(&entry.value))).collect();
         let mut table = "";
         for (entry, setting) in self.entries.iter().zip(&settings) {
             if entry.key.split().0 != table {
@@ -31,7 +32,7 @@ impl Resolved {
         for entry in &self.entries {
             let (table, name) = entry.key.split();
             let table = tables.entry(table).or_insert_with(|| serde_json::Map::new().into());
-            table.as_object_mut().expect("no table is called name").insert(name.into(), entry.value.to_json());
+            table.as_object_mut().expect("no table is called name").insert(name.into(), to_json(&entry.value));
         }
         tables.into()
     }

@@ -3,7 +3,8 @@
 use super::*;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
 use palimpsest_flash::units::{GIB, Rate};
-use palimpsest_ftl_api::settings::{BlockCount, VictimPolicy};
+use palimpsest_ftl::log::settings::read_policy;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
 use palimpsest_workload::request::{RequestKind, Source};
 use proptest::prelude::*;
@@ -56,12 +57,12 @@ fn keys_of_other_layers_are_told() {
 
 #[test]
 fn keys_of_one_layer_name_it() {
-    for key in KEYS {
+    for key in keys() {
         let of_file_systems = key.split().0 == "fs";
-        assert!(!of_file_systems || !key.layers().is_empty(), "{}: {}", key.name, key.doc);
-        assert!(["ftl", "fs"].contains(&key.split().0) || key.layers().is_empty(), "{}", key.name);
+        assert!(!of_file_systems || !key.layers.is_empty(), "{}: {}", key.name, key.doc);
+        assert!(["ftl", "fs"].contains(&key.split().0) || key.layers.is_empty(), "{}", key.name);
     }
-    let layers = |name| KEYS[schema::position(name).unwrap()].layers();
+    let layers = |name| keys()[schema::position(name).unwrap()].layers.clone();
     assert_eq!((layers("ftl.low_pages_first"), layers("ftl.wom")), (vec!["mga"], vec!["llh"]));
     assert_eq!((layers("ftl.victim"), layers("ftl.read")), (vec![], vec![]));
 }
@@ -69,11 +70,11 @@ fn keys_of_one_layer_name_it() {
 #[test]
 fn every_scheme_can_be_named() {
     use palimpsest_fs::schemes::SCHEMES;
-    let kind = KEYS[schema::position("fs.scheme").unwrap()].kind;
-    assert_eq!(kind, value::Kind::Choice(&["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]));
+    let kind = keys()[schema::position("fs.scheme").unwrap()].kind;
+    assert_eq!(kind.words(), ["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]);
     for scheme in SCHEMES {
         let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();
-        assert_eq!(resolved.drive.ftl.fs.scheme, scheme.name);
+        assert_eq!(resolved.drive.ftl.text("fs.scheme"), scheme.name);
     }
 }
 
@@ -123,13 +124,16 @@ fn presets_have_the_numbers_of_their_papers() {
     assert_eq!((mga.part.cell, mga.part.nop, mga.part.order), (CellKind::Slc, 4, ProgramOrder::Ascending));
     assert_eq!((mga.geometry.pages_per_block, mga.geometry.blocks_per_plane), (128, 512));
     assert_eq!((mga.part.t_read, mga.part.t_program, mga.part.t_erase), (25_000, 200_000, 1_500_000));
-    assert_eq!((mga.ftl.gc_start, mga.ftl.gc_stop), (BlockCount::Share(0.2), BlockCount::Share(0.4)));
+    assert_eq!(
+        (mga.ftl.blocks("ftl.gc_start"), mga.ftl.blocks("ftl.gc_stop")),
+        (BlockCount::Share(0.2), BlockCount::Share(0.4))
+    );
     let spread = preset("spread-16g", &[]).unwrap().drive;
     assert_eq!(spread.part.t_read_words, [35_000, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000]);
     assert_eq!(spread.part.t_dma_words, [2_500, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000]);
     let with = |set: &str| preset("spread-16g", &[set]).unwrap().drive.ftl;
     assert_eq!(
-        (with("sim.suspend=none").name.as_str(), with("sim.suspend=none").read.mode),
+        (with("sim.suspend=none").name.as_str(), read_policy(&with("sim.suspend=none")).mode),
         ("spftl", ReadMode::Spread)
     );
     for (layer, set, mode) in [
@@ -137,7 +141,7 @@ fn presets_have_the_numbers_of_their_papers() {
         ("page-fgm", "ftl.name=page-fgm", ReadMode::Page),
         ("subpage", "ftl.name=subpage", ReadMode::Page),
     ] {
-        assert_eq!((with(set).name.as_str(), with(set).read.mode), (layer, mode));
+        assert_eq!((with(set).name.as_str(), read_policy(&with(set)).mode), (layer, mode));
     }
     assert_eq!(spread.geometry.pages() * u64::from(spread.geometry.page_bytes()), 16 * GIB);
     for (name, gib) in
@@ -173,7 +177,7 @@ fn higher_layers_win_and_sources_are_remembered() {
     let text = "base = \"mga-16k\"\n\n[part]\nnop = 2\n[ftl]\nvictim = \"d-choices\"\n";
     let resolved = file(text, &["part.t_read = 30us", "host.fold=true", "ssd.over_provisioning=150%"]).unwrap();
     assert_eq!((resolved.drive.part.nop, resolved.drive.part.t_read, resolved.drive.host.fold), (2, 30_000, true));
-    assert_eq!(resolved.drive.ftl.victim, VictimPolicy::DChoices { choices: 10 });
+    assert_eq!(resolved.drive.ftl.text("ftl.victim"), "d-choices:10");
     assert_eq!((resolved.drive.name.as_str(), resolved.drive.part.name.as_str()), ("my", "k9-slc-16k"));
     assert_eq!(source(&resolved, "part.nop"), "my.toml:4");
     assert_eq!(source(&resolved, "part.t_read"), "--set part.t_read = 30us");
@@ -240,7 +244,7 @@ fn toml_tells_meaning_and_source_of_every_key() {
         text.contains("  # programs of a page between two erases, re-programs included [--set part.nop=3]\n"),
         "{text}"
     );
-    assert_eq!(text.lines().filter(|line| line.contains(" # ")).count(), KEYS.len());
+    assert_eq!(text.lines().filter(|line| line.contains(" # ")).count(), keys().len());
 }
 
 proptest! {

@@ -144,7 +144,6 @@ mod tests {
     use crate::config;
     use crate::run::Warmup;
     use palimpsest_flash::rng::Rng;
-    use palimpsest_fs::layers::is_file_system;
     use std::ops::ControlFlow;
 
     const DRIVE: [&str; 9] = [
@@ -213,26 +212,13 @@ mod tests {
         assert_eq!(summary.payload, "bytes");
     }
 
-    const LLH_FILES: [&str; 5] = [
-        "ssd.blocks_per_plane=96",
-        "ssd.over_provisioning=200%",
-        "part.cell=mlc",
-        "part.order=low-low-high",
-        "part.nop=2",
-    ];
-
     #[test]
     fn every_layer_returns_what_was_written() {
         for entry in crate::layers::layers() {
-            // What a layer cannot do without.
-            let needs: &[&str] = match entry.name {
-                "llh" => &["part.cell=mlc", "part.order=low-low-high", "part.nop=2"],
-                "fs-llh" => &LLH_FILES,
-                name if is_file_system(name) => &["ssd.blocks_per_plane=96", "ssd.over_provisioning=200%"],
-                _ => &[],
-            };
-            against_array(entry.name, Fidelity::Count, needs, true);
-            against_array(entry.name, Fidelity::Timed, needs, true);
+            let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
+            let needs: Vec<&str> = entry.needs().into_iter().chain([blocks.as_str()]).collect();
+            against_array(entry.name, Fidelity::Count, &needs, true);
+            against_array(entry.name, Fidelity::Timed, &needs, true);
         }
     }
 

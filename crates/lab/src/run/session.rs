@@ -15,9 +15,9 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::faults::Faults;
 use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_fs::layers::is_file_system;
+use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
-use palimpsest_ftl_api::{Blueprint, Entry, Report};
+use palimpsest_ftl_api::{Blueprint, Report};
 use palimpsest_sim::device::{Command, Device, Verifier};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::shadow::Shadow;
@@ -93,6 +93,10 @@ pub struct Session<'a> {
     pub(super) host: Host,
     pub(super) folded: u64,
     logical_sectors: u64,
+    /// Whether the layer is a file system.
+    file_system: bool,
+    /// How long the host must have been idle before the drive collects; `None` where it does not.
+    background_after: Option<Nanos>,
     phase: Phase,
     done: u64,
     expected: u64,
@@ -116,15 +120,8 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::Input`] for options that do not go together.
     pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
-        Self::with_layer(registered(drive), drive, options, watcher)
-    }
-
-    /// A new drive on the layer of `entry`, whatever layer `drive` names.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn with_layer(entry: &Entry, drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
+        let entry = registered(drive);
         let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
         let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
         let io = Io::new(nand, false);
@@ -141,7 +138,7 @@ impl<'a> Session<'a> {
         let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
         if drive.faults.power_cut_at.is_some() {
             let durable = !entry.buffered || !blueprint.acknowledge_programs;
-            shadow.expect_power_cut(durable && !is_file_system(entry.name));
+            shadow.expect_power_cut(durable && !entry.is_file_system());
         }
         Ok(Session {
             drive,
@@ -155,6 +152,8 @@ impl<'a> Session<'a> {
             host: Host::default(),
             folded: 0,
             logical_sectors: drive.logical_bytes() / SECTOR_BYTES,
+            file_system: entry.is_file_system(),
+            background_after: background_after(&drive.ftl),
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
@@ -176,7 +175,7 @@ impl<'a> Session<'a> {
 
     /// Whether the layer is a file system.
     pub fn is_file_system(&self) -> bool {
-        is_file_system(&self.drive.ftl.name)
+        self.file_system
     }
 
     /// Logical units of the layer's map.
@@ -467,14 +466,11 @@ impl<'a> Session<'a> {
 
     /// Background collection while the host is idle.
     fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
-        let settings = &self.drive.ftl;
-        if !settings.gc_background {
-            return Ok(());
-        }
+        let Some(idle) = self.background_after else { return Ok(()) };
         if self.device.outstanding() > 0 || self.device.next_time().is_some() {
             return Ok(());
         }
-        let from = self.device.engine.now() + settings.gc_idle;
+        let from = self.device.engine.now() + idle;
         if from >= arrival {
             return Ok(());
         }

@@ -6,13 +6,14 @@
 //! (`write H`). The last one the paper describes and does not use, nor do we but where a bank has no clean block left and
 //! cleaning gains none.
 
+use super::settings::ThresholdPu;
 use super::{COLD, HOT, Llh};
 use crate::log::blocks::NO_BLOCK;
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::TORN;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::settings::{ThresholdPu, WearLeveling};
 
 /// Clean blocks of a bank that only cleaning may take.
 pub(super) const RESERVE: u32 = 1;
@@ -331,7 +332,7 @@ impl Llh {
 
     /// Opens a clean block of `bank` for `stream`, which there must be.
     pub(super) fn open_clean(&mut self, io: &mut Io, bank: u32, stream: u32, keep: bool) -> Flash<()> {
-        let (nand, level) = (io.nand(), self.settings.wear_leveling != WearLeveling::None);
+        let (nand, level) = (io.nand(), self.settings.log.wear_leveling != WearLeveling::None);
         let opened = self.blocks.open(bank, |one, other| level && nand.erases(one) < nand.erases(other));
         let Some(block) = opened else { return Err(Halt::NoSpace) };
         let kept = keep && nand.erases(block) < self.safe_erases;

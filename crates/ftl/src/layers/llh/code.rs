@@ -7,12 +7,12 @@
 //! `ftl.wom_failure` (LLH paper, Sec. 5.2).
 
 use super::Llh;
+use super::settings::LlhSettings;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Nand, PADDING};
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::FtlSettings;
 use palimpsest_wom::{self as wom, Code, Shape, Unfit};
 
 /// The code of second writes.
@@ -35,7 +35,7 @@ pub(super) struct Coder {
 const SMALL: usize = 256;
 
 /// What a second write by the settings' code stores in a page of `part`.
-fn shape(part: &Part, settings: &FtlSettings) -> Shape {
+fn shape(part: &Part, settings: &LlhSettings) -> Shape {
     Shape {
         message_bytes: (part.subpages_per_page() / 2 * part.subpage_bytes) as usize,
         cell_bytes: part.page_bytes as usize,
@@ -46,18 +46,15 @@ fn shape(part: &Part, settings: &FtlSettings) -> Shape {
 /// The code that `settings` name, for low pages of `part`.
 ///
 /// # Errors
-/// It cannot have that shape, or there is none of that name.
-pub(in crate::layers) fn build(part: &Part, settings: &FtlSettings) -> Result<Box<dyn Code>, Unfit> {
-    let Some(entry) = wom::find(&settings.wom) else {
-        let names: Vec<&str> = wom::CODES.iter().map(|entry| entry.name).collect();
-        return Err(Unfit(format!("there is no such code; expected one of {}", names.join(", "))));
-    };
+/// It cannot have that shape.
+pub(in crate::layers) fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
+    let entry = wom::find(&settings.wom).expect("the configuration read the name of a code");
     (entry.build)(shape(part, settings))
 }
 
 /// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables of large
 /// pages take long to build.
-fn first_bytes(part: &Part, settings: &FtlSettings) -> usize {
+fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
     let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
     let code = wom::find(&settings.wom).and_then(|entry| (entry.build)(small).ok());
     let code = code.map_or_else(|| build(part, settings), Ok).expect("the configuration was checked");
@@ -66,7 +63,7 @@ fn first_bytes(part: &Part, settings: &FtlSettings) -> usize {
 
 impl Coder {
     /// For the pages of `nand`; `reuse`: whether they are programmed twice.
-    pub fn new(nand: &Nand, settings: &FtlSettings, reuse: bool, seed: u64) -> Self {
+    pub fn new(nand: &Nand, settings: &LlhSettings, reuse: bool, seed: u64) -> Self {
         let (part, subpages) = (nand.part(), nand.geometry().subpages_per_page);
         let bytes = reuse && nand.payload() == Payload::Bytes;
         let code = bytes.then(|| build(part, settings).expect("the configuration was checked"));

@@ -6,10 +6,10 @@
 use super::bank::{Life, RESERVE};
 use super::buffers::Append;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
-use palimpsest_ftl_api::settings::WearLeveling;
 
 /// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -111,7 +111,7 @@ impl Llh {
         let valid = self.blocks.valid_count(victim);
         self.banks[bank as usize].threshold.update(valid, self.settings.threshold_window as usize, limit);
         self.clean(io, victim)?;
-        if self.settings.wear_leveling == WearLeveling::Static {
+        if self.settings.log.wear_leveling == WearLeveling::Static {
             self.level_wear(io, bank)?;
         }
         Ok(())
@@ -181,7 +181,7 @@ impl Llh {
     /// Moves the units `units` (as bits) of page `ppn`.
     fn move_page(&mut self, io: &mut Io, bank: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let arrived = io.gate();
-        let read = Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
+        let read = Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
         if self.is_coded(io, ppn) {
             io.read_coded(read)?
         } else {
@@ -262,7 +262,7 @@ impl Llh {
         let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
         let most = closed.iter().map(|&block| io.nand().erases(block)).max();
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        let worn = most - io.nand().erases(least) > self.settings.wear_threshold;
+        let worn = most - io.nand().erases(least) > self.settings.log.wear_threshold;
         if worn && self.fits(io, bank, least, SLACK) {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;

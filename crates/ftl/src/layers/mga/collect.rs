@@ -3,7 +3,7 @@
 //! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves as a
 //! page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh one; under
 //! SA into fresh pages that are filled to the last subpage in one program, and what is left over into the page opened last
-//! that has room, or a fresh one. Source: systems.md, "mga", GC.
+//! that has room, or a fresh one. Source: docs/systems.md, "mga", GC.
 //!
 //! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that gives
 //! each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would take the
@@ -14,12 +14,13 @@
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
+use super::settings::MgaSettings;
 use super::write::Job;
 use crate::log::blocks::BlockState;
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
-use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
 
 /// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
@@ -65,13 +66,13 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(geometry: &Geometry, settings: &FtlSettings) -> Self {
-        let pages = |count: palimpsest_ftl_api::settings::BlockCount| {
+    pub fn new(geometry: &Geometry, settings: &MgaSettings) -> Self {
+        let pages = |count: palimpsest_ftl_api::keys::blocks::BlockCount| {
             count.pages_of(geometry.blocks_per_plane, geometry.pages_per_block)
         };
         Collector {
-            gc_start: pages(settings.gc_start),
-            gc_stop: pages(settings.gc_stop),
+            gc_start: pages(settings.log.gc_start),
+            gc_stop: pages(settings.log.gc_stop),
             pages_per_block: geometry.pages_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
             wear_checks: 0,
@@ -169,7 +170,7 @@ impl Mga {
         let Some(victim) = self.choose_victim(plane, must) else { return Ok(false) };
         self.counters.collections += 1;
         self.clean(io, victim)?;
-        if self.settings.wear_leveling == WearLeveling::Static {
+        if self.settings.log.wear_leveling == WearLeveling::Static {
             self.level_wear(io, plane)?;
         }
         Ok(true)
@@ -389,7 +390,7 @@ impl Mga {
         for index in 0..self.collector.whole.len() {
             let ppn = self.collector.whole[index];
             let arrived = io.gate();
-            io.read(Read { policy: self.settings.read, signal: arrived, ..Read::new(ppn, self.all, Cause::Gc) })?;
+            io.read(Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, self.all, Cause::Gc) })?;
             self.image.parts.clear();
             let first = ppn * self.subpages;
             let lsn = io.nand().logical(first);
@@ -470,7 +471,7 @@ impl Mga {
         let (read, earlier) = *page;
         if read != ppn {
             *page = (ppn, arrived);
-            let (policy, valid) = (self.settings.read, self.pages.valid(ppn));
+            let (policy, valid) = (self.settings.log.read, self.pages.valid(ppn));
             io.read(Read { policy, signal: arrived, ..Read::new(ppn, valid, Cause::Gc) })?;
         } else if earlier != arrived {
             io.link(earlier, arrived);
@@ -529,7 +530,7 @@ impl Mga {
         let most = closed.iter().map(|&block| io.nand().erases(block)).max();
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
         let room = self.space.free(plane) > 2 * self.collector.pages_per_block;
-        if most - io.nand().erases(least) > self.settings.wear_threshold && room {
+        if most - io.nand().erases(least) > self.settings.log.wear_threshold && room {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }

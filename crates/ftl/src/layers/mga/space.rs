@@ -5,12 +5,13 @@
 //! ([`super::rounds`]) there is one frontier, of low pages, and the high pages of partially-used blocks.
 
 use super::rounds::Rounds;
+use super::settings::MgaSettings;
 use crate::log::blocks::{Blocks, NO_BLOCK};
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::part::Part;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::{FtlSettings, WearLeveling};
 
 /// The frontier of what the host writes.
 pub(super) const HOST: u32 = 0;
@@ -43,14 +44,14 @@ pub(super) struct Space {
 
 impl Space {
     /// The free blocks of `blocks`.
-    pub fn new(geometry: &Geometry, part: &Part, settings: &FtlSettings, blocks: &Blocks) -> Self {
+    pub fn new(geometry: &Geometry, part: &Part, settings: &MgaSettings, blocks: &Blocks) -> Self {
         let planes = geometry.planes();
         let rounds = settings.low_pages_first.then(|| Rounds::new(part, planes));
-        let streams = if rounds.is_some() { 1 } else { settings.streams.min(2) };
+        let streams = if rounds.is_some() { 1 } else { settings.log.streams.min(2) };
         let free: Vec<u32> = (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect();
         Space {
             streams,
-            level: settings.wear_leveling != WearLeveling::None,
+            level: settings.log.wear_leveling != WearLeveling::None,
             pages_per_block: geometry.pages_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
             frontiers: vec![NOWHERE; (planes * streams) as usize],

@@ -168,7 +168,7 @@ impl Mga {
         }
         let arrived = io.gate();
         for group in &self.groups {
-            let policy = self.settings.read;
+            let policy = self.settings.log.read;
             io.read(Read { policy, signal: arrived, ..Read::new(group.ppn, group.subpages, cause) })?;
         }
         Ok(arrived)

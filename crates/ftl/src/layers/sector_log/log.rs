@@ -7,12 +7,12 @@
 use super::bits;
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use crate::log::rotation::Rotation;
+use crate::log::settings::{Allocation, LogSettings, WearLeveling};
 use palimpsest_flash::geometry::Divisor;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
-use palimpsest_ftl_api::settings::{Allocation, FtlSettings, WearLeveling};
 
 /// No entry: the log holds nothing of this logical page.
 const NO_ENTRY: u32 = u32::MAX;
@@ -228,7 +228,7 @@ impl SubpageLog {
 
     /// Free subpages of one page that `piece` can be programmed into, in the plane whose turn it is if possible.
     #[inline]
-    pub fn find_room(&mut self, io: &Io, settings: &FtlSettings, piece: Piece) -> Option<(u32, SubpageMask)> {
+    pub fn find_room(&mut self, io: &Io, settings: &LogSettings, piece: Piece) -> Option<(u32, SubpageMask)> {
         let first = self.rotation.first(io, piece.page);
         for step in 0..self.frontiers.len() as u32 {
             let plane = self.rotation.then(first, step);

@@ -5,12 +5,14 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_flash::nand::part::{Part, ProgramOrder};
 use palimpsest_flash::nand::{Halt, Nand};
+use palimpsest_ftl_api::keys::Value;
 
 const SUBPAGE: u32 = 8;
 const PAGE: u32 = 4 * SUBPAGE;
 
-fn settings() -> FtlSettings {
-    FtlSettings { log_fraction: 0.2, ..FtlSettings::of_tests("sector-log", None) }
+fn settings() -> Settings {
+    let keys = crate::log::settings::KEYS.iter().chain([&LOG_FRACTION]);
+    Settings::of_defaults("sector-log", keys).with(LOG_FRACTION.name, Value::Ratio(0.2))
 }
 
 /// One plane of `blocks` blocks of 8 pages of 4 subpages; a fifth of the blocks are the log's.

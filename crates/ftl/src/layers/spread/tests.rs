@@ -2,15 +2,17 @@
 
 use super::*;
 use crate::find;
+use crate::log::settings::KEYS;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_flash::nand::part::{Part, SpreadReach};
 use palimpsest_flash::nand::{Nand, WordMask};
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::Value;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Io, Operation, OperationKind, Read};
-use palimpsest_ftl_api::settings::FtlSettings;
+use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Ftl};
 
 const SUBPAGE: u32 = 8;
@@ -51,11 +53,18 @@ impl Rig {
             subpage_bytes: 4096,
         };
         let io = Io::new(Nand::new(geometry, part, Payload::Tag, None), true);
-        let mut settings = FtlSettings::of_tests(name, find(name));
-        settings.read.gaps = gaps;
+        let entry = find(name).expect("a layer");
+        let mode = match entry.read {
+            Some(ReadMode::Dma) => "dma",
+            Some(ReadMode::Spread) => "spread",
+            _ => "page",
+        };
+        let settings = Settings::of_defaults(name, KEYS)
+            .with("ftl.read", Value::Text(mode.into()))
+            .with("ftl.read_gap", Value::Flag(gaps));
         let blueprint =
             Blueprint { settings, logical_pages: 40, acknowledge_programs: false, buffer_timeout: 0, seed: 1 };
-        let layer = (find(name).expect("a layer").build)(&io, &blueprint);
+        let layer = (entry.build)(&io, &blueprint);
         Rig { io, layer }
     }
 

@@ -1,10 +1,64 @@
 //! Address: what begins below a boundary is hot. An oracle, for synthetic loads whose popular pages come first (LLH paper,
 //! Sec. 5.3: the pages below the boundary are accessed half of the time).
 
-use super::HotCold;
+use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::settings::HotBelow;
+use palimpsest_flash::units::parse::{Parsed, format_bytes, parse_bytes, shown};
+use palimpsest_ftl_api::keys::{Key, Kind, Notation};
+use palimpsest_ftl_api::settings::Settings;
+
+pub(super) const CLASSIFIER: Classifier = Classifier {
+    name: "address",
+    about: "addresses below a boundary are hot: an oracle",
+    keys: &[HOT_BELOW],
+    needs_hints: false,
+    build: |settings, units, unit_sectors| Box::new(Address::new(hot_below(settings), units, unit_sectors)),
+};
+
+const HOT_BELOW: Key = Key::new(
+    "ftl.hot_below",
+    Kind::Notation(&Notation {
+        words: Vec::new,
+        read: |text| boundary(text).map(format_boundary),
+        expected: || EXPECTED.into(),
+    }),
+    "zipf:1",
+    "classifier address: what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A",
+);
+const EXPECTED: &str = "a number of bytes such as \"1GiB\", or \"zipf:0.95\"";
+
+/// Where hot addresses end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum HotBelow {
+    /// At this byte of the drive.
+    Bytes(u64),
+    /// Where the first units take half of the accesses of a Zipf law of this exponent over all units of the drive.
+    Zipf(f64),
+}
+
+fn hot_below(settings: &Settings) -> HotBelow {
+    boundary(&settings.text(HOT_BELOW.name)).expect("the configuration read a boundary")
+}
+
+fn boundary(text: &str) -> Parsed<HotBelow> {
+    let Some(exponent) = text.strip_prefix("zipf:") else {
+        return parse_bytes(text)
+            .map(HotBelow::Bytes)
+            .map_err(|_| format!("\"{}\" is no boundary; expected {EXPECTED}", shown(text)));
+    };
+    match exponent.parse::<f64>() {
+        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(HotBelow::Zipf(exponent)),
+        _ => Err(format!("\"{}\": expected zipf:A with an exponent A from 0 to 10", shown(text))),
+    }
+}
+
+fn format_boundary(below: HotBelow) -> String {
+    match below {
+        HotBelow::Bytes(bytes) => format_bytes(bytes),
+        HotBelow::Zipf(exponent) => format!("zipf:{exponent}"),
+    }
+}
 
 pub(super) struct Address {
     /// The first cold sector.
@@ -12,7 +66,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub(super) fn new(below: HotBelow, units: u32, unit_sectors: u32) -> Self {
+    fn new(below: HotBelow, units: u32, unit_sectors: u32) -> Self {
         let boundary = match below {
             HotBelow::Bytes(bytes) => bytes / SECTOR_BYTES,
             HotBelow::Zipf(exponent) => u64::from(half_of_zipf(units, exponent)) * u64::from(unit_sectors),

@@ -7,9 +7,17 @@
 //! is known yet is hot. The median is kept in 1/256 of a doubling and goes a step up or down with each announcement ("frugal
 //! streaming", Ma, Muthukrishnan and Sandler 2013).
 
-use super::HotCold;
+use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_ftl_api::plan::inner::Life;
+
+pub(super) const CLASSIFIER: Classifier = Classifier {
+    name: "hint",
+    about: "what the file system above the layer expects to live less than most is hot",
+    keys: &[],
+    needs_hints: true,
+    build: |_, _, _| Box::new(Hint::default()),
+};
 
 /// How far the median goes at a time, in 1/256 of a doubling.
 const STEP: u32 = 4;

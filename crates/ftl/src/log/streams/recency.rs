@@ -3,9 +3,17 @@
 //! The table is direct-mapped, with a place for an eighth of the units: a unit is forgotten when another one takes its
 //! place. Cheap, and without a scan; two units of one place hide each other.
 
-use super::HotCold;
+use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::rng::mix;
+
+pub(super) const CLASSIFIER: Classifier = Classifier {
+    name: "recency",
+    about: "addresses written again while still in a table of recent writes are hot",
+    keys: &[],
+    needs_hints: false,
+    build: |_, units, unit_sectors| Box::new(Recency::new(units, unit_sectors)),
+};
 
 const UNITS_PER_PLACE: u32 = 8;
 const LEAST_PLACES: u32 = 64;

@@ -4,8 +4,16 @@
 //! Decided here: a sequence goes on with a write that begins at the page behind the last written one; the first two pages of
 //! it are hot, as it is not known yet. Ignored: sequences that interleave, and reads.
 
-use super::HotCold;
+use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
+
+pub(super) const CLASSIFIER: Classifier = Classifier {
+    name: "sequence",
+    about: "pages written in a sequence of more than two consecutive ones are cold",
+    keys: &[],
+    needs_hints: false,
+    build: |_, _, unit_sectors| Box::new(Sequence::new(unit_sectors)),
+};
 
 /// A sequence of more pages than this is cold.
 const HOT_PAGES: u64 = 2;

@@ -1,8 +1,16 @@
 //! Size: requests of 64 KiB and more are cold (LLH paper, Sec. 5; Chang 2008).
 
-use super::HotCold;
+use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::{KIB, SECTOR_BYTES};
+
+pub(super) const CLASSIFIER: Classifier = Classifier {
+    name: "size",
+    about: "requests of 64 KiB and more are cold",
+    keys: &[],
+    needs_hints: false,
+    build: |_, _, _| Box::new(Size),
+};
 
 const COLD_SECTORS: u32 = (64 * KIB / SECTOR_BYTES) as u32;
 

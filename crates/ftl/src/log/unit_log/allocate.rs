@@ -2,9 +2,9 @@
 
 use super::{Frontier, UnitLog};
 use crate::log::blocks::NO_BLOCK;
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::WearLeveling;
 
 impl UnitLog {
     /// A plane in which the host's `stream` can write a page now, cleaning where that takes it.

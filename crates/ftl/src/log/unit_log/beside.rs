@@ -1,15 +1,15 @@
 //! A log of whole pages beside something else: blocks that it leaves alone, and single subpages of its units in them.
 
 use super::UnitLog;
+use crate::log::settings::LogSettings;
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::settings::FtlSettings;
 
 impl UnitLog {
     /// An empty log of `units` whole pages that leaves the blocks alone which `apart` marks, one entry a block. The layer
     /// keeps single subpages there, and says which ([`Self::set_elsewhere`]).
-    pub fn beside(io: &Io, settings: &FtlSettings, units: u32, seed: u64, apart: Vec<bool>) -> Self {
+    pub fn beside(io: &Io, settings: &LogSettings, units: u32, seed: u64, apart: Vec<bool>) -> Self {
         let subpages = io.geometry().subpages_per_page;
         assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those elsewhere can name");
         assert_eq!(apart.len(), io.geometry().blocks() as usize);

@@ -6,10 +6,10 @@
 
 use super::{Append, Frontier, HOLE, Slot, UnitLog};
 use crate::log::blocks::{BlockState, NO_BLOCK};
+use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
-use palimpsest_ftl_api::settings::WearLeveling;
 
 /// Free blocks of a plane that only cleaning may take.
 const RESERVE: u32 = 1;

@@ -2,11 +2,16 @@
 //!
 //! Age is counted in blocks closed since. Looks at every closed block of the plane. Ties go to the lower block number.
 
-use super::Victim;
+use super::{Policy, Victim};
 use crate::log::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ABOUT: &str = "the largest age x (1 - u) / 2u, u the share of valid units";
+pub(super) const POLICY: Policy = Policy {
+    name: "cost-benefit",
+    about: "the largest age x (1 - u) / 2u, u the share of valid units",
+    number: None,
+    build: |_| Box::new(CostBenefit),
+};
 
 pub(super) struct CostBenefit;
 

@@ -1,10 +1,15 @@
 //! d choices: the fewest valid units among d closed blocks drawn at random with replacement (Van Houdt 2013).
 
-use super::Victim;
+use super::{Number, Policy, Victim};
 use crate::log::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ABOUT: &str = "the fewest valid units among d blocks drawn at random (d-choices:D, default 8)";
+pub(super) const POLICY: Policy = Policy {
+    name: "d-choices",
+    about: "the fewest valid units among d blocks drawn at random (d-choices:D, default 10)",
+    number: Some(Number { letter: "K", default: 10 }),
+    build: |choices| Box::new(DChoices { choices }),
+};
 
 pub(super) struct DChoices {
     pub(super) choices: u32,

@@ -1,10 +1,11 @@
 //! FIFO: the block that was closed first, however many valid units it has. O(1) a choice.
 
-use super::Victim;
+use super::{Policy, Victim};
 use crate::log::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ABOUT: &str = "the block that was closed first";
+pub(super) const POLICY: Policy =
+    Policy { name: "fifo", about: "the block that was closed first", number: None, build: |_| Box::new(Fifo) };
 
 pub(super) struct Fifo;
 

@@ -1,10 +1,15 @@
 //! Greedy: the fewest valid units; among ties the block that came down to that count first. O(1) a choice.
 
-use super::Victim;
+use super::{Policy, Victim};
 use crate::log::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ABOUT: &str = "the block with the fewest valid units";
+pub(super) const POLICY: Policy = Policy {
+    name: "greedy",
+    about: "the block with the fewest valid units",
+    number: None,
+    build: |_| Box::new(Greedy),
+};
 
 pub(super) struct Greedy;
 

@@ -5,8 +5,9 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::wear::{Bias, Wear};
 use palimpsest_flash::units::KIB;
 use palimpsest_ftl::log::streams::StreamChooser;
+use palimpsest_ftl_api::keys::Value;
 use palimpsest_ftl_api::plan::inner::Life;
-use palimpsest_ftl_api::settings::{Classifier, FtlSettings, HotBelow};
+use palimpsest_ftl_api::settings::Settings;
 
 /// Tables 2 to 4: endurance, page, pages of a block, spare area in percent; losses to the threshold voltage and to
 /// re-programs at 0.2, 0.4, 0.6 and 1 of the endurance, in percent.
@@ -76,12 +77,19 @@ fn tables_of_wear_must_be_tables() {
 
 /// What a workload preset generates on a drive of 16 GB: its share of writes, KiB of a mean write, the share of the pages
 /// written that the classifier calls hot, and requests a second.
-fn written(name: &str, (classifier, hot_below): (Classifier, HotBelow), requests: u64) -> [f64; 4] {
+fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> [f64; 4] {
     const UNIT_SECTORS: u64 = 8;
     let spec = FioSpec::changed(&workload_spec(name).unwrap(), &format!("n={requests}")).unwrap();
     let drive = 13 * GIB;
     let mut source = FioSource::new(&FioSpec::parse(&spec).unwrap(), drive, 1).unwrap();
-    let settings = FtlSettings { streams: 3, classifier, hot_below, ..FtlSettings::of_tests("page", None) };
+    let settings = Settings::new(
+        "page",
+        [
+            ("ftl.streams", Value::Count(3)),
+            ("ftl.classifier", Value::Text(classifier.into())),
+            ("ftl.hot_below", Value::Text(hot_below.into())),
+        ],
+    );
     let mut chooser = StreamChooser::new(&settings, (drive / (4 * KIB)) as u32, UNIT_SECTORS as u32);
     let (mut writes, mut pages, mut last) = (0u64, [0u64; 2], 0);
     while let Some(request) = source.next_request().unwrap() {
@@ -117,7 +125,7 @@ fn workloads_have_the_statistics_of_table_6() {
     ];
     for (name, requests, writes, hot, gib, rate) in msr {
         let mean = gib * (GIB / KIB) as f64 / (requests * 1e6 * writes);
-        compare(name, (Classifier::Size, HotBelow::Bytes(0)), requests, [writes, mean, hot, rate]);
+        compare(name, ("size", "0B"), requests, [writes, mean, hot, rate]);
     }
     let fiu = [
         ("online", 5.5, 0.74, 0.31, 3.14),
@@ -127,14 +135,14 @@ fn workloads_have_the_statistics_of_table_6() {
         ("web-online", 14.0, 0.78, 0.31, 7.88),
     ];
     for (name, requests, writes, hot, rate) in fiu {
-        compare(name, (Classifier::Sequence, HotBelow::Bytes(0)), requests, [writes, 4.0, hot, rate]);
+        compare(name, ("sequence", "0B"), requests, [writes, 4.0, hot, rate]);
     }
     for (name, exponent) in [("zipf-0.9", 0.9), ("zipf-0.95", 0.95), ("zipf-1", 1.0)] {
-        compare(name, (Classifier::Address, HotBelow::Zipf(exponent)), 12.5, [1.0, 4.0, 0.5, 200.0]);
+        compare(name, ("address", &format!("zipf:{}", exponent)), 12.5, [1.0, 4.0, 0.5, 200.0]);
     }
 }
 
-fn compare(name: &str, classifier: (Classifier, HotBelow), requests: f64, table: [f64; 4]) {
+fn compare(name: &str, classifier: (&str, &str), requests: f64, table: [f64; 4]) {
     let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
     assert_eq!(spec.requests, Some((requests * 1e6) as u64), "{name}");
     let own = written(name, classifier, 400_000);

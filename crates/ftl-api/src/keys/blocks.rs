@@ -1,7 +1,33 @@
 //! Numbers of blocks, absolute or as a share of a plane: `"2 blocks"`, `"20%"`.
 
 use palimpsest_flash::units::parse::{Parsed, format_ratio, parse_ratio, shown, split};
-use palimpsest_ftl_api::settings::BlockCount;
+
+/// A number of blocks, absolute or as a share of a plane's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BlockCount {
+    /// So many blocks.
+    Blocks(u32),
+    /// This share of the blocks of a plane.
+    Share(f64),
+}
+
+impl BlockCount {
+    /// The count for a plane of `blocks` blocks, rounded down.
+    pub fn of(self, blocks: u32) -> u32 {
+        match self {
+            BlockCount::Blocks(n) => n,
+            BlockCount::Share(share) => (f64::from(blocks) * share) as u32,
+        }
+    }
+
+    /// The same in pages, for a plane of `blocks` blocks of `pages_per_block` pages.
+    pub fn pages_of(self, blocks: u32, pages_per_block: u32) -> u32 {
+        match self {
+            BlockCount::Blocks(n) => n * pages_per_block,
+            BlockCount::Share(share) => (f64::from(blocks * pages_per_block) * share) as u32,
+        }
+    }
+}
 
 /// A number of blocks such as `"2 blocks"`, or a share of a plane's blocks such as `"20%"`.
 ///

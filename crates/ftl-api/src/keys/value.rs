@@ -1,22 +1,31 @@
-//! Values of keys: how each kind is read from TOML or from a command line, and how it is written back.
+//! Values of keys: how each kind is read from what stands in a file or behind an option, and how it is written back.
 
-use super::blocks::{format_blocks, parse_blocks};
+use super::blocks::{BlockCount, format_blocks, parse_blocks};
+use super::near;
 use palimpsest_flash::units::parse::{
     Parsed, format_bytes, format_energy, format_rate, format_ratio, format_time, parse_bytes, parse_energy, parse_rate,
     parse_ratio, parse_time, ratio_from_number, shown,
 };
 use palimpsest_flash::units::{self, Nanos, Picojoules};
-use palimpsest_ftl_api::settings::{BlockCount, HotBelow, ThresholdPu, VictimPolicy};
 
 /// No time of a device is longer than this: a day, in nanoseconds.
 const LONGEST: Nanos = 86_400_000_000_000;
 /// No operation takes more energy than this: a joule, in picojoules.
 const LARGEST: Picojoules = 1_000_000_000_000;
-/// Candidates of `d-choices` without a number (the d at which Van Houdt 2013 finds little left to gain).
-const CHOICES: u32 = 10;
+
+/// A notation that a variant defines for values of its own.
+#[derive(Debug)]
+pub struct Notation {
+    /// Words that it knows, for completion and for "did you mean".
+    pub words: fn() -> Vec<&'static str>,
+    /// The canonical text of a value.
+    pub read: fn(&str) -> Parsed<String>,
+    /// "one of ...", for messages.
+    pub expected: fn() -> String,
+}
 
 /// What the values of a key are.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A name: letters, digits, `-`, `_` and `.`.
     Name,
@@ -24,8 +33,8 @@ pub enum Kind {
     PartName,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// `greedy`, `fifo`, `d-choices`, `d-choices:K` or `cost-benefit`.
-    Victim,
+    /// A notation of its own, such as the names of a registry.
+    Notation(&'static Notation),
     /// A bare whole number.
     Count {
         /// The least.
@@ -63,10 +72,6 @@ pub enum Kind {
     Blocks,
     /// A bare positive number from 1e-6 to 1e9.
     Factor,
-    /// A size in bytes, or `zipf:A`.
-    Boundary,
-    /// `OP/N`, or a number of blocks.
-    Threshold,
 }
 
 /// The value of a key.
@@ -101,19 +106,6 @@ pub enum Raw {
 }
 
 impl Raw {
-    /// The value of a TOML item.
-    pub fn from_toml(value: &toml_edit::Value) -> Raw {
-        match value {
-            toml_edit::Value::String(text) => Raw::Text(text.value().clone()),
-            toml_edit::Value::Integer(number) => Raw::Whole(*number.value()),
-            toml_edit::Value::Float(number) => Raw::Float(*number.value()),
-            toml_edit::Value::Boolean(flag) => Raw::Flag(*flag.value()),
-            toml_edit::Value::Datetime(_) => Raw::Other("a date"),
-            toml_edit::Value::Array(array) => Raw::List(array.iter().map(Raw::from_toml).collect()),
-            toml_edit::Value::InlineTable(_) => Raw::Other("a table"),
-        }
-    }
-
     fn describe(&self) -> String {
         match self {
             Raw::Text(text) => format!("the text \"{}\"", shown(text)),
@@ -127,18 +119,38 @@ impl Raw {
 }
 
 impl Kind {
-    /// The value that `text` behind `--set key=` means: a TOML value, or a bare string.
+    /// Whether its values are words, so that a bare text is taken as it is.
+    pub fn is_text(self) -> bool {
+        matches!(self, Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Notation(_))
+    }
+
+    /// The value of a plain text: a number, `true`, `[]` or a text of the kind's own.
     ///
     /// # Errors
     /// As [`Kind::read`].
-    pub fn read_bare(self, text: &str) -> Parsed<Value> {
-        let raw = match (self, text.trim().parse::<toml_edit::Value>()) {
-            (_, Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_)))) => Raw::from_toml(&value),
-            (Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Victim | Kind::Boundary | Kind::Threshold, _)
-            | (_, Err(_)) => Raw::Text(text.trim().into()),
-            (_, Ok(value)) => Raw::from_toml(&value),
+    pub fn read_text(self, text: &str) -> Parsed<Value> {
+        let raw = match (self.is_text(), text) {
+            (true, _) => Raw::Text(text.into()),
+            (false, "true") => Raw::Flag(true),
+            (false, "false") => Raw::Flag(false),
+            (false, "[]") => Raw::List(Vec::new()),
+            (false, _) => match (text.parse(), text.parse()) {
+                (Ok(whole), _) => Raw::Whole(whole),
+                (_, Ok(float)) => Raw::Float(float),
+                _ => Raw::Text(text.into()),
+            },
         };
         self.read(&raw)
+    }
+
+    /// The words that it may be; none where it takes quantities.
+    pub fn words(self) -> Vec<&'static str> {
+        match self {
+            Kind::Choice(words) => words.into(),
+            Kind::Notation(notation) => (notation.words)(),
+            Kind::Flag => vec!["true", "false"],
+            _ => Vec::new(),
+        }
     }
 
     /// The value that `raw` means.
@@ -150,9 +162,7 @@ impl Kind {
             (Kind::Name, Raw::Text(text)) if is_name(text) => Ok(Value::Text(text.clone())),
             (Kind::PartName, Raw::Text(text)) if !text.chars().any(char::is_control) => Ok(Value::Text(text.clone())),
             (Kind::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => Ok(Value::Text(text.clone())),
-            (Kind::Victim, Raw::Text(text)) => victim(text).map(|policy| Value::Text(format_victim(policy))),
-            (Kind::Boundary, Raw::Text(text)) => boundary(text).map(|below| Value::Text(format_boundary(below))),
-            (Kind::Threshold, Raw::Text(text)) => threshold(text).map(|start| Value::Text(format_threshold(start))),
+            (Kind::Notation(notation), Raw::Text(text)) => (notation.read)(text).map(Value::Text),
             (Kind::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),
             (Kind::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
             (Kind::Time, Raw::Text(text)) => time(text).map(Value::Time),
@@ -176,7 +186,7 @@ impl Kind {
             (Kind::Factor, Raw::Float(number)) => factor(*number),
             (Kind::Factor, Raw::Whole(number)) => factor(*number as f64),
             (Kind::Choice(words), Raw::Text(text)) => {
-                let near = super::schema::near(text, words.iter().copied());
+                let near = near(text, words.iter().copied());
                 Err(format!("\"{}\" is not known; {}{near}", shown(text), self.expected()))
             }
             _ => Err(format!("{} is not possible here; {}", raw.describe(), self.expected())),
@@ -189,7 +199,7 @@ impl Kind {
             Kind::Name => "expected a name of letters, digits, '-', '_' and '.'".into(),
             Kind::PartName => "expected the name of a part, or the path of a part file".into(),
             Kind::Choice(words) => format!("expected one of {}", words.join(", ")),
-            Kind::Victim => "expected one of greedy, fifo, d-choices, d-choices:K, cost-benefit".into(),
+            Kind::Notation(notation) => format!("expected {}", (notation.expected)()),
             Kind::Count { min, max } => format!("expected a whole number from {min} to {max}"),
             Kind::Flag => "expected true or false".into(),
             Kind::Time => "expected a time such as \"35us\"".into(),
@@ -204,145 +214,46 @@ impl Kind {
                 "expected blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"".into()
             }
             Kind::Factor => "expected a number from 1e-6 to 1e9".into(),
-            Kind::Boundary => "expected a number of bytes such as \"1GiB\", or \"zipf:0.95\"".into(),
-            Kind::Threshold => "expected \"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"".into(),
         }
     }
 }
 
 impl Value {
-    /// The value as TOML that reads back to it; all quantities as strings with units.
-    pub fn to_toml(&self) -> String {
-        match self {
-            Value::Count(number) => number.to_string(),
-            Value::Flag(flag) => flag.to_string(),
-            Value::Factor(number) => number.to_string(),
-            Value::Times(times) => list_to_toml(times, |&time| format_time(time)),
-            Value::Energies(energies) => list_to_toml(energies, |&energy| format_energy(energy)),
-            Value::Ratios(ratios) => list_to_toml(ratios, |&ratio| format_ratio(ratio)),
-            _ => toml_edit::Value::from(self.to_text()).to_string(),
-        }
-    }
-
-    /// The value as JSON: counts, flags and factors bare, all quantities as strings with units.
-    pub fn to_json(&self) -> serde_json::Value {
-        match self {
-            Value::Count(number) => (*number).into(),
-            Value::Flag(flag) => (*flag).into(),
-            Value::Factor(number) => (*number).into(),
-            Value::Times(times) => times.iter().map(|&time| format_time(time)).collect(),
-            Value::Energies(energies) => energies.iter().map(|&energy| format_energy(energy)).collect(),
-            Value::Ratios(ratios) => ratios.iter().map(|&ratio| format_ratio(ratio)).collect(),
-            _ => self.to_text().into(),
-        }
-    }
-
-    /// The value as a user would write it, for messages.
+    /// The value as a user would write it: counts, flags and factors bare, lists in brackets, quantities with units.
     pub fn to_text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
+            Value::Count(number) => number.to_string(),
+            Value::Flag(flag) => flag.to_string(),
+            Value::Factor(number) => number.to_string(),
             Value::Time(time) => format_time(*time),
             Value::Bytes(bytes) => format_bytes(*bytes),
             Value::Rate(rate) => format_rate(*rate),
             Value::Ratio(ratio) => format_ratio(*ratio),
             Value::Energy(energy) => format_energy(*energy),
             Value::Blocks(count) => format_blocks(*count),
-            Value::Count(_)
-            | Value::Flag(_)
-            | Value::Factor(_)
-            | Value::Times(_)
-            | Value::Energies(_)
-            | Value::Ratios(_) => self.to_toml(),
+            Value::Times(_) | Value::Energies(_) | Value::Ratios(_) => {
+                let items: Vec<String> = self.items().iter().map(|item| format!("\"{item}\"")).collect();
+                format!("[{}]", items.join(", "))
+            }
         }
     }
-}
 
-fn list_to_toml<T>(items: &[T], format: impl Fn(&T) -> String) -> String {
-    let items: Vec<String> = items.iter().map(|item| format!("\"{}\"", format(item))).collect();
-    format!("[{}]", items.join(", "))
+    /// The texts of a list's items; none where it is no list.
+    pub fn items(&self) -> Vec<String> {
+        match self {
+            Value::Times(times) => times.iter().map(|&time| format_time(time)).collect(),
+            Value::Energies(energies) => energies.iter().map(|&energy| format_energy(energy)).collect(),
+            Value::Ratios(ratios) => ratios.iter().map(|&ratio| format_ratio(ratio)).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 100
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-}
-
-/// The victim policy that `text` names.
-///
-/// # Errors
-/// None of the known ones, or no positive number behind `d-choices:`.
-pub fn victim(text: &str) -> Parsed<VictimPolicy> {
-    let choices = text.strip_prefix("d-choices:").map(str::parse::<u32>);
-    match (text, choices) {
-        ("greedy", _) => Ok(VictimPolicy::Greedy),
-        ("fifo", _) => Ok(VictimPolicy::Fifo),
-        ("cost-benefit", _) => Ok(VictimPolicy::CostBenefit),
-        ("d-choices", _) => Ok(VictimPolicy::DChoices { choices: CHOICES }),
-        (_, Some(Ok(choices))) if choices > 0 => Ok(VictimPolicy::DChoices { choices }),
-        (_, Some(_)) => Err(format!("\"{}\": expected d-choices:K with a whole number K from 1", shown(text))),
-        _ => {
-            let near = super::schema::near(text, ["greedy", "fifo", "d-choices", "cost-benefit"].into_iter());
-            Err(format!("\"{}\" is not known; {}{near}", shown(text), Kind::Victim.expected()))
-        }
-    }
-}
-
-fn format_victim(policy: VictimPolicy) -> String {
-    match policy {
-        VictimPolicy::Greedy => "greedy".into(),
-        VictimPolicy::Fifo => "fifo".into(),
-        VictimPolicy::CostBenefit => "cost-benefit".into(),
-        VictimPolicy::DChoices { choices } => format!("d-choices:{choices}"),
-    }
-}
-
-/// The boundary of hot addresses that `text` gives.
-///
-/// # Errors
-/// Neither a number of bytes, nor `zipf:` with an exponent from 0 to 10.
-pub fn boundary(text: &str) -> Parsed<HotBelow> {
-    let Some(exponent) = text.strip_prefix("zipf:") else {
-        return parse_bytes(text)
-            .map(HotBelow::Bytes)
-            .map_err(|_| format!("\"{}\" is no boundary; {}", shown(text), Kind::Boundary.expected()));
-    };
-    match exponent.parse::<f64>() {
-        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(HotBelow::Zipf(exponent)),
-        _ => Err(format!("\"{}\": expected zipf:A with an exponent A from 0 to 10", shown(text))),
-    }
-}
-
-fn format_boundary(below: HotBelow) -> String {
-    match below {
-        HotBelow::Bytes(bytes) => format_bytes(bytes),
-        HotBelow::Zipf(exponent) => format!("zipf:{exponent}"),
-    }
-}
-
-/// The initial threshold of partially-used blocks that `text` gives.
-///
-/// # Errors
-/// Neither `OP/N` with N from 1, nor a number of blocks.
-pub fn threshold(text: &str) -> Parsed<ThresholdPu> {
-    let expected = || format!("\"{}\" is no threshold; {}", shown(text), Kind::Threshold.expected());
-    match text.strip_prefix("OP/") {
-        Some(parts) => match parts.parse() {
-            Ok(parts) if parts > 0 => Ok(ThresholdPu::SpareOver(parts)),
-            _ => Err(expected()),
-        },
-        None => match parse_blocks(text) {
-            Ok(BlockCount::Blocks(blocks)) => Ok(ThresholdPu::Blocks(blocks)),
-            _ => Err(expected()),
-        },
-    }
-}
-
-fn format_threshold(start: ThresholdPu) -> String {
-    match start {
-        ThresholdPu::SpareOver(parts) => format!("OP/{parts}"),
-        ThresholdPu::Blocks(blocks) => format_blocks(BlockCount::Blocks(blocks)),
-    }
 }
 
 fn within(number: i64, min: u64, max: u64) -> Parsed<u64> {

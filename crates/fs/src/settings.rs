@@ -1,0 +1,165 @@
+//! The keys of file systems, and the drives that their model suite draws.
+
+use crate::schemes;
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::parse::{Parsed, shown};
+use palimpsest_ftl_api::keys::{Key, Kind, Notation, SHARE, near};
+use palimpsest_ftl_api::settings::Settings;
+
+/// The keys of every file system.
+static KEYS: &[Key] = &[
+    Key::new(
+        "fs.dispatch_overhead",
+        Kind::Time,
+        "3us",
+        "hand-over of the FTL's memory for each group of commands to one channel, one at a time",
+    ),
+    Key::new(
+        "fs.files",
+        Kind::Choice(&["names", "addresses"]),
+        "names",
+        "a request's file: the one it names (else that of its range), or always that of its range",
+    ),
+    Key::new(
+        "fs.file_size",
+        Kind::Bytes { min: 4096, max: 1 << 40 },
+        "64MiB",
+        "range of addresses that is a file where requests name none",
+    ),
+    Key::new("fs.gc_start", SHARE, "5%", "collection starts when less of the space is free"),
+    Key::new("fs.gc_gain", SHARE, "10%", "collection stops when so much more of the space is free"),
+    Key::new("fs.commit_interval", Kind::Time, "5s", "how long a change may wait for a commit"),
+    DISCARD,
+];
+
+const DISCARD: Key = Key::new(
+    "fs.discard",
+    Kind::Choice(&["auto", "block", "page"]),
+    "auto",
+    "what the layer below hears of free space: whole blocks, or pages after the commit that freed them; auto: pages if it \
+     maps subpages",
+);
+
+/// The key that names the channel allocation scheme.
+static SCHEME: Key = Key::new(
+    "fs.scheme",
+    Kind::Notation(&Notation { words: schemes, read: scheme, expected: expected_schemes }),
+    "rr",
+    "which channel each page of a write goes to",
+);
+
+/// The keys of a file system.
+pub fn keys() -> Vec<&'static Key> {
+    KEYS.iter().collect()
+}
+
+/// The keys of a file system that chooses channels.
+pub fn keys_with_schemes() -> Vec<&'static Key> {
+    let of_schemes = schemes::SCHEMES.iter().flat_map(|entry| entry.keys);
+    std::iter::once(&SCHEME).chain(of_schemes).chain(KEYS).collect()
+}
+
+fn schemes() -> Vec<&'static str> {
+    schemes::SCHEMES.iter().map(|entry| entry.name).collect()
+}
+
+fn expected_schemes() -> String {
+    format!("one of {}", schemes().join(", "))
+}
+
+fn scheme(text: &str) -> Parsed<String> {
+    if schemes().contains(&text) {
+        return Ok(text.into());
+    }
+    let near = near(text, schemes().into_iter());
+    Err(format!("\"{}\" is not known; expected {}{near}", shown(text), expected_schemes()))
+}
+
+/// Which file a request belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Files {
+    /// The one that the workload names; where it names none, that of the range of addresses.
+    Names,
+    /// That of the range of addresses, whatever the workload says.
+    Addresses,
+}
+
+/// Which pages of a large write a channel gets together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DepthPages {
+    /// Consecutive ones.
+    Consecutive,
+    /// On n channels every n-th, so that neighbours lie on different channels.
+    Apart,
+}
+
+/// What a file system tells the layer below of what it no longer needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Discard {
+    /// Pages where the layer maps subpages, blocks else.
+    Auto,
+    /// Blocks, when all of their pages are free.
+    Blocks,
+    /// Pages too, after the commit that freed them.
+    Pages,
+}
+
+/// Settings of a file system above a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSystemSettings {
+    /// Name of the channel allocation scheme.
+    pub scheme: String,
+    /// Which pages schemes with dynamic depth put on one channel.
+    pub depth_pages: DepthPages,
+    /// Hand-over of the FTL's memory, for each command group.
+    pub dispatch_overhead: Nanos,
+    /// Which file a request belongs to.
+    pub files: Files,
+    /// Bytes of the files of ranges of addresses.
+    pub file_bytes: u64,
+    /// Collection starts when less than this share of the space is free.
+    pub gc_start: f64,
+    /// It stops when this share more is free.
+    pub gc_gain: f64,
+    /// How long after a change a commit makes it durable, if nobody asks for that before.
+    pub commit_interval: Nanos,
+    /// What the layer hears of what is free.
+    pub discard: Discard,
+}
+
+impl FileSystemSettings {
+    /// Those of `settings`.
+    pub fn new(settings: &Settings) -> Self {
+        FileSystemSettings {
+            scheme: settings.text("fs.scheme"),
+            depth_pages: settings
+                .choice("fs.depth_pages", &[("consecutive", DepthPages::Consecutive), ("apart", DepthPages::Apart)]),
+            dispatch_overhead: settings.time("fs.dispatch_overhead"),
+            files: settings.choice("fs.files", &[("names", Files::Names), ("addresses", Files::Addresses)]),
+            file_bytes: settings.bytes("fs.file_size"),
+            gc_start: settings.ratio("fs.gc_start"),
+            gc_gain: settings.ratio("fs.gc_gain"),
+            commit_interval: settings.time("fs.commit_interval"),
+            discard: settings
+                .choice(DISCARD.name, &[("auto", Discard::Auto), ("block", Discard::Blocks), ("page", Discard::Pages)]),
+        }
+    }
+}
+
+/// Every key of a file system.
+pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
+    let schemes = schemes();
+    let mut one_of =
+        |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
+    vec![
+        one_of("fs.scheme", &schemes),
+        one_of("fs.depth_pages", &["consecutive", "apart"]),
+        one_of("fs.dispatch_overhead", &["0ns", "3us", "50us"]),
+        one_of("fs.files", &["names", "names", "addresses"]),
+        one_of("fs.file_size", &["64KiB", "256KiB", "64MiB"]),
+        one_of("fs.gc_start", &["0%", "5%", "20%"]),
+        one_of("fs.gc_gain", &["2%", "10%"]),
+        one_of("fs.commit_interval", &["1ms", "100ms", "5s"]),
+    ]
+}

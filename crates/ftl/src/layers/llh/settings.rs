@@ -1,0 +1,209 @@
+//! The keys of `llh`, what they refuse, and the drives that its model suite draws.
+
+use super::code;
+use crate::log::settings::LogSettings;
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::parse::{Parsed, shown};
+use palimpsest_ftl_api::keys::blocks::{BlockCount, format_blocks, parse_blocks};
+use palimpsest_ftl_api::keys::{Key, Kind, Notation, SHARE, near};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Model, Proposal, Unfit};
+use palimpsest_wom as wom;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    Key::new(
+        "ftl.threshold_pu",
+        Kind::Notation(&Notation {
+            words: Vec::new,
+            read: |text| threshold(text).map(format_threshold),
+            expected: || THRESHOLD.into(),
+        }),
+        "OP/2",
+        "partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks",
+    ),
+    Key::new(
+        "ftl.threshold_window",
+        Kind::Count { min: 0, max: 1000 },
+        "5",
+        "collections whose mean valid count moves that threshold; 0: it never moves",
+    ),
+    Key::new(
+        "ftl.threshold_steps",
+        Kind::Count { min: 1, max: 1000 },
+        "1",
+        "collections in a row that point the same way before that threshold moves",
+    ),
+    Key::new(
+        "ftl.threshold_floor",
+        Kind::Count { min: 0, max: 1 << 24 },
+        "0",
+        "blocks that the threshold does not fall below (what it starts with may be less)",
+    ),
+    Key::new(
+        "ftl.reuse_empty",
+        Kind::Flag,
+        "false",
+        "whether a partially-used block without a valid page is reused at once, however few wait",
+    ),
+    Key::new("ftl.safe_life", SHARE, "40%", "share of part.endurance in which low pages are reused"),
+    Key::new(
+        "ftl.wom",
+        Kind::Notation(&Notation { words: codes, read: code_name, expected: expected_codes }),
+        "polar",
+        "write-once-memory code of second writes",
+    ),
+    Key::new(
+        "ftl.wom_spare",
+        SHARE,
+        "100%",
+        "share of part.spare_size that the code may take, which first writes must leave erased",
+    ),
+    Key::new(
+        "ftl.wom_failure",
+        SHARE,
+        "0.25%",
+        "probability that a second write cannot be encoded; with payload bytes the code itself decides",
+    ),
+    Key::new("ftl.reuse_cold", Kind::Flag, "false", "whether blocks of cold data are partially used and reused, too"),
+];
+
+const THRESHOLD: &str = "\"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"";
+
+/// Partially-used blocks of a bank at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdPu {
+    /// The bank's spare blocks, divided by this.
+    SpareOver(u32),
+    /// So many blocks.
+    Blocks(u32),
+}
+
+/// The values of [`KEYS`], and those that every layer has.
+#[derive(Debug, Clone)]
+pub struct LlhSettings {
+    /// Those of every layer.
+    pub log: LogSettings,
+    /// Partially-used blocks of a bank at the start.
+    pub threshold_pu: ThresholdPu,
+    /// Collections whose mean valid count moves that threshold; 0: it never moves.
+    pub threshold_window: u32,
+    /// Collections in a row that point the same way before that threshold moves.
+    pub threshold_steps: u32,
+    /// Blocks that it does not fall below.
+    pub threshold_floor: u32,
+    /// Whether a partially-used block without a valid page is reused at once, however few wait.
+    pub reuse_empty: bool,
+    /// Share of the part's endurance in which low pages are reused.
+    pub safe_life: f64,
+    /// Name of the write-once-memory code.
+    pub wom: String,
+    /// Share of the part's spare area that the code may take.
+    pub wom_spare: f64,
+    /// Probability that a second write cannot be encoded, where no real encoder decides.
+    pub wom_failure: f64,
+    /// Whether cold blocks are partially used and reused, too.
+    pub reuse_cold: bool,
+}
+
+impl LlhSettings {
+    /// Those of `settings`.
+    pub fn new(settings: &Settings) -> Self {
+        LlhSettings {
+            log: LogSettings::new(settings),
+            threshold_pu: threshold(&settings.text("ftl.threshold_pu")).expect("the configuration read a threshold"),
+            threshold_window: settings.small("ftl.threshold_window"),
+            threshold_steps: settings.small("ftl.threshold_steps"),
+            threshold_floor: settings.small("ftl.threshold_floor"),
+            reuse_empty: settings.flag("ftl.reuse_empty"),
+            safe_life: settings.ratio("ftl.safe_life"),
+            wom: settings.text("ftl.wom"),
+            wom_spare: settings.ratio("ftl.wom_spare"),
+            wom_failure: settings.ratio("ftl.wom_failure"),
+            reuse_cold: settings.flag("ftl.reuse_cold"),
+        }
+    }
+}
+
+fn threshold(text: &str) -> Parsed<ThresholdPu> {
+    let expected = || format!("\"{}\" is no threshold; expected {THRESHOLD}", shown(text));
+    match text.strip_prefix("OP/") {
+        Some(parts) => match parts.parse() {
+            Ok(parts) if parts > 0 => Ok(ThresholdPu::SpareOver(parts)),
+            _ => Err(expected()),
+        },
+        None => match parse_blocks(text) {
+            Ok(BlockCount::Blocks(blocks)) => Ok(ThresholdPu::Blocks(blocks)),
+            _ => Err(expected()),
+        },
+    }
+}
+
+fn format_threshold(start: ThresholdPu) -> String {
+    match start {
+        ThresholdPu::SpareOver(parts) => format!("OP/{parts}"),
+        ThresholdPu::Blocks(blocks) => format_blocks(BlockCount::Blocks(blocks)),
+    }
+}
+
+fn codes() -> Vec<&'static str> {
+    wom::CODES.iter().map(|entry| entry.name).collect()
+}
+
+fn expected_codes() -> String {
+    format!("one of {}", codes().join(", "))
+}
+
+fn code_name(text: &str) -> Parsed<String> {
+    if wom::find(text).is_some() {
+        return Ok(text.into());
+    }
+    let near = near(text, codes().into_iter());
+    Err(format!("\"{}\": there is no such code; expected {}{near}", shown(text), expected_codes()))
+}
+
+/// Low pages can be reused on some parts only, and by a code that fits their pages.
+pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
+    let part = proposal.part;
+    if !part.reusable() {
+        let what = "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 \
+                    or more (part mlc-8k has them)";
+        return Err(Unfit::new(&["ftl.name", "part.cell", "part.order", "part.nop"], what));
+    }
+    if part.subpages_per_page() < 2 {
+        let what = "a second write stores half a page, so llh needs pages of two subpages at least";
+        return Err(Unfit::new(&["ftl.name", "part.page_size", "part.subpage_size"], what));
+    }
+    let keys = ["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"];
+    let fits = code::build(part, &LlhSettings::new(proposal.settings));
+    fits.map(|_| ()).map_err(|unfit| Unfit::new(&keys, unfit.to_string()))
+}
+
+/// Parts whose low pages can be reused, and each option.
+pub const MODEL: Model = Model {
+    needs: &["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B"],
+    varies,
+    subpages_per_page: 2,
+    ..Model::ANY
+};
+
+fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
+    let streams = drawn.iter().any(|setting| setting == "ftl.streams=3");
+    let mut one_of =
+        |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
+    let mut varied = vec![
+        one_of("part.order", &["low-low-high", "low-low-high", "low-high-low"]),
+        one_of("part.nop", &["2", "2", "4"]),
+        one_of("part.endurance", &["3000", "3000", "20"]),
+        one_of("ftl.threshold_pu", &["OP/2", "OP/2", "OP/4", "0 blocks", "1 block", "100 blocks"]),
+        one_of("ftl.threshold_window", &["0", "1", "5"]),
+        one_of("ftl.wom_failure", &["0%", "0.25%", "20%", "100%"]),
+        one_of("ftl.wom", &codes()),
+        one_of("part.spare_size", &["32B", "128B", "640B"]),
+        one_of("ftl.reuse_cold", &["false", "false", "true"]),
+    ];
+    if streams {
+        varied.push("ftl.classifier=recency".into());
+    }
+    varied
+}

@@ -1,0 +1,145 @@
+//! The settings that every layer has: collection, streams, allocation, wear levelling, the read command.
+
+use super::streams::CLASSIFIER;
+use super::victim::VICTIM;
+use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
+use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::settings::Settings;
+
+/// The keys.
+pub const KEYS: &[Key] = &[
+    VICTIM,
+    Key::new(
+        "ftl.gc_start",
+        Kind::Blocks,
+        "1 block",
+        "collection starts when a plane has no more free blocks than this",
+    ),
+    Key::new("ftl.gc_stop", Kind::Blocks, "1 block", "collection stops when a plane has more free blocks than this"),
+    Key::new(
+        "ftl.gc_background",
+        Kind::Flag,
+        "false",
+        "whether the drive collects, down to gc_stop, while the host is idle",
+    ),
+    Key::new("ftl.gc_idle", Kind::Time, "1ms", "how long the host must have been idle before that"),
+    Key::new(
+        "ftl.streams",
+        Kind::Count { min: 1, max: 3 },
+        "1",
+        "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
+    ),
+    CLASSIFIER,
+    Key::new(
+        "ftl.allocation",
+        Kind::Choice(&["static", "channel", "round-robin", "least-loaded"]),
+        "round-robin",
+        "plane that a host write goes to: the address names plane or channel, the next in turn, the least busy",
+    ),
+    Key::new("ftl.wear_leveling", Kind::Choice(&["none", "dynamic", "static"]), "dynamic", "how erases are kept even"),
+    Key::new(
+        "ftl.wear_threshold",
+        Kind::Count { min: 1, max: u32::MAX as u64 },
+        "100",
+        "spread of erases that static wear levelling allows",
+    ),
+    Key::new(
+        "ftl.read",
+        Kind::Choice(&["page", "dma", "spread"]),
+        "page",
+        "read command; page-fgm, dma-fgm and spftl each name one",
+    ),
+    Key::new(
+        "ftl.read_gap",
+        Kind::Flag,
+        "false",
+        "whether spread reads of a part that reads runs may sense words in between to save a command",
+    ),
+];
+
+/// Where a host write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Allocation {
+    /// The plane that the logical address names (modulo the number of planes; channels vary fastest).
+    Static,
+    /// The planes of the channel that the logical address names (modulo the number of channels), in turn.
+    Channel,
+    /// The next plane in turn; channels vary fastest.
+    RoundRobin,
+    /// The plane whose die has the fewest operations waiting, the next in turn among ties.
+    LeastLoaded,
+}
+
+/// How erases are kept even.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WearLeveling {
+    /// Not at all: free blocks are used in the order in which they were erased.
+    None,
+    /// The free block with the fewest erases is used next.
+    Dynamic,
+    /// As dynamic; and the block with the fewest erases is moved when the spread exceeds the threshold.
+    Static,
+}
+
+/// The values of [`KEYS`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogSettings {
+    /// Victim policy of garbage collection, as configured.
+    pub victim: String,
+    /// Garbage collection starts when a plane has no more free blocks than this.
+    pub gc_start: BlockCount,
+    /// Garbage collection stops when a plane has more free blocks than this.
+    pub gc_stop: BlockCount,
+    /// Write streams with blocks of their own: 1 = all together; 2 = host, moved; 3 = hot, cold, moved.
+    pub streams: u32,
+    /// Where a host write goes.
+    pub allocation: Allocation,
+    /// How erases are kept even.
+    pub wear_leveling: WearLeveling,
+    /// Spread of erases that static wear levelling allows.
+    pub wear_threshold: u32,
+    /// How it reads.
+    pub read: ReadPolicy,
+}
+
+impl LogSettings {
+    /// Those of `settings`.
+    pub fn new(settings: &Settings) -> Self {
+        LogSettings {
+            victim: settings.text("ftl.victim"),
+            gc_start: settings.blocks("ftl.gc_start"),
+            gc_stop: settings.blocks("ftl.gc_stop"),
+            streams: settings.small("ftl.streams"),
+            allocation: settings.choice(
+                "ftl.allocation",
+                &[
+                    ("static", Allocation::Static),
+                    ("channel", Allocation::Channel),
+                    ("round-robin", Allocation::RoundRobin),
+                    ("least-loaded", Allocation::LeastLoaded),
+                ],
+            ),
+            wear_leveling: settings.choice(
+                "ftl.wear_leveling",
+                &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)],
+            ),
+            wear_threshold: settings.small("ftl.wear_threshold"),
+            read: read_policy(settings),
+        }
+    }
+}
+
+/// How a layer with `settings` reads.
+pub fn read_policy(settings: &Settings) -> ReadPolicy {
+    let mode =
+        settings.choice("ftl.read", &[("page", ReadMode::Page), ("dma", ReadMode::Dma), ("spread", ReadMode::Spread)]);
+    ReadPolicy { mode, gaps: settings.flag("ftl.read_gap") }
+}
+
+/// Background collection: how long the host must have been idle; `None` where there is none.
+pub fn background_after(settings: &Settings) -> Option<Nanos> {
+    settings.flag("ftl.gc_background").then(|| settings.time("ftl.gc_idle"))
+}

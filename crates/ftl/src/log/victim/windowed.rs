@@ -1,0 +1,51 @@
+//! Windowed greedy: the fewest valid units among the W blocks of the plane that were closed first (Hu, Eleftheriou, Haas,
+//! Iliadis and Pletka, SYSTOR 2009). W = 1 is FIFO; a W of all closed blocks is greedy, ties going to the older block.
+
+use super::{Number, Policy, Victim};
+use crate::log::blocks::Blocks;
+use palimpsest_flash::rng::Rng;
+
+pub(super) const POLICY: Policy = Policy {
+    name: "windowed",
+    about: "the fewest valid units among the W blocks that were closed first (windowed:W, default 32)",
+    number: Some(Number { letter: "W", default: 32 }),
+    build: |window| Box::new(Windowed { window }),
+};
+
+struct Windowed {
+    window: u32,
+}
+
+impl Victim for Windowed {
+    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+        // Where no block has an invalid unit, going round would never end.
+        let fewest = blocks.fewest_valid(plane)?;
+        if blocks.valid_count(fewest) == blocks.units_per_block() {
+            return None;
+        }
+        blocks.closed_in_order(plane).take(self.window as usize).min_by_key(|&block| blocks.valid_count(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::new;
+    use crate::log::victim::tests::closed_blocks;
+    use palimpsest_flash::rng::Rng;
+
+    #[test]
+    fn only_the_window_counts() {
+        let valid = [6, 5, 5, 2];
+        let choose = |window: &str| new(window).choose(&mut closed_blocks(&valid), 0, &mut Rng::new(0, 0));
+        assert_eq!(["windowed:1", "windowed:2", "windowed:3", "windowed"].map(choose), [0, 1, 1, 3].map(Some));
+        assert_eq!(choose("windowed:1"), choose("fifo"));
+        assert_eq!(choose("windowed:4"), choose("greedy"));
+    }
+
+    #[test]
+    fn a_window_of_full_blocks_moves_on_and_full_planes_are_left_alone() {
+        let mut rng = Rng::new(0, 0);
+        assert_eq!(new("windowed:2").choose(&mut closed_blocks(&[8, 8, 1]), 0, &mut rng), Some(0));
+        assert_eq!(new("windowed:2").choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+    }
+}

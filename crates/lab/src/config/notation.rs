@@ -1,0 +1,54 @@
+//! Values in the notations of files and results: TOML in, TOML and JSON out.
+
+use palimpsest_flash::units::parse::Parsed;
+use palimpsest_ftl_api::keys::{Kind, Raw, Value};
+
+/// What a TOML item says.
+pub fn raw(value: &toml_edit::Value) -> Raw {
+    match value {
+        toml_edit::Value::String(text) => Raw::Text(text.value().clone()),
+        toml_edit::Value::Integer(number) => Raw::Whole(*number.value()),
+        toml_edit::Value::Float(number) => Raw::Float(*number.value()),
+        toml_edit::Value::Boolean(flag) => Raw::Flag(*flag.value()),
+        toml_edit::Value::Datetime(_) => Raw::Other("a date"),
+        toml_edit::Value::Array(array) => Raw::List(array.iter().map(raw).collect()),
+        toml_edit::Value::InlineTable(_) => Raw::Other("a table"),
+    }
+}
+
+/// The value that `text` behind `--set key=` means: a TOML value, or a bare string.
+///
+/// # Errors
+/// As [`Kind::read`].
+pub fn read_bare(kind: Kind, text: &str) -> Parsed<Value> {
+    let raw = match text.trim().parse::<toml_edit::Value>() {
+        Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_))) => raw(&value),
+        Ok(value) if !kind.is_text() => raw(&value),
+        _ => Raw::Text(text.trim().into()),
+    };
+    kind.read(&raw)
+}
+
+/// The value as TOML that reads back to it; all quantities as strings with units.
+pub fn to_toml(value: &Value) -> String {
+    match value {
+        Value::Count(_)
+        | Value::Flag(_)
+        | Value::Factor(_)
+        | Value::Times(_)
+        | Value::Energies(_)
+        | Value::Ratios(_) => value.to_text(),
+        _ => toml_edit::Value::from(value.to_text()).to_string(),
+    }
+}
+
+/// The value as JSON: counts, flags and factors bare, all quantities as strings with units.
+pub fn to_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Count(number) => (*number).into(),
+        Value::Flag(flag) => (*flag).into(),
+        Value::Factor(number) => (*number).into(),
+        Value::Times(_) | Value::Energies(_) | Value::Ratios(_) => value.items().into(),
+        _ => value.to_text().into(),
+    }
+}

@@ -1,0 +1,49 @@
+"""What results look like: as text, HTML and plots, and as files in a folder. `palimpsest` gives it to them on import.
+
+It is the `Views` of `result`. Each view is imported when it is asked for: who only reads figures waits for neither rich
+nor plotly.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .result import Result
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from rich.console import RenderableType
+
+__all__ = ["figure", "html", "save", "text"]
+
+
+def text(results: Sequence[Result], *, together: bool) -> "RenderableType":
+    """The summary of one run, or `together` the comparison, as something rich can print."""
+    from . import comparison, summary
+
+    return comparison.render(results) if together else summary.render(results[0])
+
+
+def html(results: Sequence[Result]) -> str:
+    """The figures as HTML tables without a page around them."""
+    from . import report
+
+    return report.fragment(results)
+
+
+def figure(name: str, results: Sequence[Result]) -> "go.Figure":
+    """A chart as a plotly figure.
+
+    Raises:
+        ValueError: the results have no data for it.
+    """
+    from . import charts
+
+    return charts.figure(name, results)
+
+
+def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
+    """Writes the files of one run, or `together` of a comparison, and gives the folder; see `outputs.save`."""
+    from . import outputs
+
+    return outputs.save(results, folder, together=together)

@@ -1,0 +1,81 @@
+"""The order of the modules of the Python package: each imports what lies below it, wherever in it the import stands.
+
+Imports are read from the sources. Those inside functions and for types alone count, and so do the modules that a
+registry names as text for `import_module`. That Python runs `__init__` of a package before its modules does not.
+"""
+
+import ast
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGE = ROOT / "python" / "palimpsest"
+
+ORDER = """
+native _core errors units options tables result engine metrics summary comparison
+charts.common charts.blocks charts.flash charts.latency charts.time charts.__init__
+page report outputs views listing progress parameters completion wear wom traces trace_report trace_commands
+sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
+sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
+sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines
+sweeps.board sweeps.driver sweeps.command sweeps.__init__
+reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
+reproduce.mga_runs reproduce.mga reproduce.llh_runs reproduce.llh_figures reproduce.llh
+reproduce.spread_runs reproduce.spread_beyond reproduce.spread
+reproduce.codesign_runs reproduce.codesign_beyond reproduce.codesign reproduce.__init__
+api __init__ cli __main__
+"""
+"""Modules of the package, lowest first. Each imports those before it."""
+
+
+FILES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for pattern in ("*.py", "_core.pyi")
+    for path in PACKAGE.rglob(pattern)
+}
+"""The file of each module, the stub of the native one included."""
+
+
+def imported(path: Sequence[str]) -> str | None:
+    """The module that is imported with `palimpsest.a.b`: itself, its package, or that which `b` stands in."""
+    top, *parts = path
+    names = (".".join(each) for each in (parts, [*parts, "__init__"], parts[:-1], [*parts[:-1], "__init__"]))
+    return next((name for name in names if name in FILES), None) if top == "palimpsest" else None
+
+
+def imports(source: str, module: str) -> set[str]:
+    """Modules of the package that a module imports."""
+    here = ["palimpsest", *module.split(".")]
+    paths: list[list[str]] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            paths += [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = [*(here[: -node.level] if node.level else ()), *(node.module.split(".") if node.module else ())]
+            paths += [[*base, alias.name] for alias in node.names]
+        elif isinstance(node, ast.Constant) and "import_module" in source:
+            paths += [[*here[:-1], str(node.value)]] if ".".join([*here[1:-1], str(node.value)]) in FILES else []
+    return {name for name in map(imported, paths) if name is not None}
+
+
+def test_modules_import_only_what_lies_below() -> None:
+    sample = """
+    import palimpsest.units, json
+    if TYPE_CHECKING:
+        from ..result import Result
+    def load():
+        from . import points, nothing
+        from .. import charts, _core
+        return importlib.import_module(f".{dict(dask='dask_engine')[name]}", __package__)
+    """
+    expected = {"units", "result", "sweeps.points", "sweeps.__init__", "charts.__init__", "_core", "sweeps.dask_engine"}
+    assert imports(textwrap.dedent(sample), "sweeps.engines") == expected
+
+    order = ORDER.split()
+    assert sorted(order) == sorted(FILES), "a module has no place; put it into ORDER, and into ARCHITECTURE.md"
+    for place, module in enumerate(order):
+        above = imports(FILES[module].read_text(encoding="utf-8"), module).difference(order[:place])
+        assert not above, f"{module} imports {sorted(above)}, which do not lie below it"
+    listed = " ".join(dict.fromkeys(name.partition(".")[0] for name in order))
+    assert f"`{listed}`" in " ".join((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split())
