@@ -4,7 +4,7 @@
 use crate::drives::{build, pick, plain, with};
 use palimpsest_lab::config::Drive;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::{self, Ftl, Report};
+use palimpsest_lab::ftl::{self, Durability, Ftl, Guarantee, Report};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::{Data, Payload};
 use palimpsest_lab::nand::{Flash, Nand};
@@ -120,7 +120,9 @@ pub fn device(drive: &Drive, written: u32, layer: Box<dyn Ftl>) -> Device {
         }
     }
     let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
-    Device::new(Io::new(nand, true), layer, engine, None)
+    // Scripts order what they erase.
+    let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
+    Device::new(Io::new(nand, true), layer, engine, None, guarantee)
 }
 
 /// Such a drive under a script.

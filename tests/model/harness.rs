@@ -68,8 +68,8 @@ pub fn device(drive: &Drive, entry: &Entry, payload: Payload, seed: u64) -> Devi
     let layer = (entry.build)(&io, &blueprint);
     let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
     let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-    let mut device = Device::new(io, layer, engine, buffer);
-    device.verify_times(entry.guarantee(blueprint.acknowledge_programs), None);
+    let mut device = Device::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+    device.verify_times(None);
     device
 }
 

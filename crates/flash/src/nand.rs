@@ -228,6 +228,13 @@ impl Nand {
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
     }
 
+    /// Logical numbers in the out-of-band areas of page `ppn`; none where it is erased.
+    #[inline]
+    pub fn logical_of(&self, ppn: u32) -> &[u32] {
+        let width = if self.programs[ppn as usize] == 0 { 0 } else { self.geometry.subpages_per_page as usize };
+        &self.logical[ppn as usize * self.geometry.subpages_per_page as usize..][..width]
+    }
+
     /// Number of the program that wrote physical subpage `psn`: later programs have larger numbers. 0 where the payload is
     /// [`Payload::None`], which keeps no such numbers.
     pub fn sequence(&self, psn: u32) -> u64 {

@@ -11,7 +11,7 @@ mod flash;
 mod gates;
 pub mod inner;
 pub mod ledger;
-mod operations;
+pub mod operations;
 pub mod port;
 mod reuse;
 pub mod select;

@@ -72,15 +72,18 @@ pub struct Device {
     pub job: Option<u32>,
     /// Jobs of the requests that have completed since somebody took them, one for each.
     pub finished: Vec<u32>,
-    /// What to verify times against, and how tests plan wrongly.
-    checks: Option<(Guarantee, Option<Mutation>)>,
+    guarantee: Guarantee,
+    /// Writes whose data is still on the host link, and when it will have come.
+    arriving: Vec<(Extent, Nanos)>,
     /// What the present call promised.
     promise: Promise,
 }
 
 impl Device {
-    /// A drive of these parts; `buffer` is the size of the write buffer in subpages for buffered layers.
-    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>) -> Self {
+    /// A drive of these parts, whose layer gives `guarantee`; `buffer` is the size of the write buffer in subpages for buffered
+    /// layers.
+    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>, guarantee: Guarantee) -> Self {
+        io.plan.protected = guarantee.protected;
         io.host.transfer_subpages = ftl.transfer_subpages();
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
         let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
@@ -99,15 +102,18 @@ impl Device {
             warming_up: false,
             job: None,
             finished: Vec::new(),
-            checks: None,
+            guarantee,
+            arriving: Vec::new(),
             promise: Promise::default(),
         }
     }
 
     /// The times of this drive will be verified against what its layer guarantees, where contents are known. For tests of the
     /// check, plans are mutated.
-    pub fn verify_times(&mut self, guarantee: Guarantee, mutation: Option<Mutation>) {
-        self.checks = self.io.has_contents().then_some((guarantee, mutation));
+    pub fn verify_times(&mut self, mutation: Option<Mutation>) {
+        if self.io.has_contents() {
+            self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, mutation)));
+        }
     }
 
     /// Requests that have not completed.
@@ -158,10 +164,10 @@ impl Device {
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.io.present.buffer_taken = 0;
         self.io.plan.timed = true;
-        if let Some((guarantee, mutation)) = self.checks {
+        if let Some(ledger) = &mut self.io.ledger {
             let next = self.engine.next_order();
-            self.engine.causality = Some(Box::new(Causality::new(&self.io.nand, next, guarantee)));
-            self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, next, mutation)));
+            ledger.restart(next);
+            self.engine.causality = Some(Box::new(Causality::new(&self.io.nand, next, self.guarantee)));
         }
         Ok(())
     }
@@ -205,7 +211,7 @@ impl Device {
             let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
             command.extent = units;
             // A file system says itself what the layer below it need not store any more.
-            if self.checks.is_some_and(|(guarantee, _)| guarantee.durable != Durability::Flushed) {
+            if self.guarantee.durable != Durability::Flushed {
                 let per_subpage = self.subpage_bytes / SECTOR_BYTES;
                 self.io.forget((units.sector / per_subpage) as u32, (units.end() / per_subpage) as u32);
             }
@@ -297,22 +303,41 @@ impl Device {
         self.engine.watch(&mut self.io, gate, id);
         self.io.present.now = self.engine.now();
         self.io.present.gate = gate;
+        let now = self.engine.now();
         let mut data_at = match command.kind {
             RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
-            _ => self.engine.now(),
+            RequestKind::Read => self.arrives(command.extent),
+            _ => now,
         };
-        self.io.present.data_at = data_at;
+        if command.kind == RequestKind::Write {
+            self.io.present.data_at = data_at;
+            if data_at > now {
+                self.arriving.retain(|&(_, at)| at > now);
+                self.arriving.push((command.extent, data_at));
+            }
+        }
         self.serve_verified(command, verifier)?;
         if self.engine.causality.is_some() {
             self.pledge(id, command.kind);
         }
         if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
             // What needs no flash crosses the link all the same.
-            data_at = self.engine.send(self.link_bytes(command.extent));
+            data_at = self.engine.send(data_at, self.link_bytes(command.extent));
         }
-        self.settle(data_at);
+        self.settle();
         self.engine.planned(&mut self.io, gate, data_at);
         Ok(())
+    }
+
+    /// When what the host has written to `extent` has come over its link.
+    #[inline]
+    fn arrives(&mut self, extent: Extent) -> Nanos {
+        let now = self.engine.now();
+        let unit = self.unit_sectors;
+        let begin = extent.sector / unit * unit;
+        let end = extent.end().next_multiple_of(unit);
+        let overlaps = |written: &Extent| written.sector < end && begin < written.end();
+        self.arriving.iter().filter(|(written, _)| overlaps(written)).fold(now, |last, &(_, at)| last.max(at))
     }
 
     /// Bytes of `extent` on the host link: whole units of what the layer transfers.
@@ -324,9 +349,9 @@ impl Device {
 
     /// Hands the plan to the engine.
     #[inline]
-    fn settle(&mut self, data_at: Nanos) {
+    fn settle(&mut self) {
         self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
-        self.engine.accept(&mut self.io, data_at);
+        self.engine.accept(&mut self.io);
         self.engine.check_erases(&self.io);
         self.io.present.gate = Gate::NONE;
     }
@@ -353,7 +378,7 @@ impl Device {
             self.io.present.now = self.engine.now();
             self.ftl.timer(&mut self.io).map_err(explain)?;
             self.close_call();
-            self.settle(0);
+            self.settle();
             return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
@@ -371,7 +396,7 @@ impl Device {
         self.io.present.now = self.engine.now();
         let done = self.ftl.background(&mut self.io).map_err(explain)?;
         self.close_call();
-        self.settle(0);
+        self.settle();
         Ok(done)
     }
 
@@ -430,7 +455,7 @@ impl Device {
         self.io.present.now = self.engine.now();
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.close_call();
-        self.settle(0);
+        self.settle();
         if self.next_time().is_none() {
             return Err(Error::Device(format!(
                 "{} requests and {} flash operations wait for something that never happens: the translation layer follows \

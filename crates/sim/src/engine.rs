@@ -19,6 +19,7 @@ use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_ftl_api::plan::operations::Program;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,6 +42,10 @@ struct Pending {
     next_on_block: u32,
     die: u32,
     plane: u32,
+    /// Place of a program in the plan's list of those that run.
+    running: u32,
+    /// Head of the list of erases that follow it.
+    followers: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -109,6 +114,8 @@ pub struct Engine {
     free_edges: Vec<u32>,
     closing: Vec<u32>,
     completed: Vec<u32>,
+    /// The engine's numbers of the operations of the plan that is taken, where erases follow programs.
+    accepted: Vec<u32>,
     /// Dies to start once a plan was taken or a gate has closed.
     woken: Vec<u32>,
     buffer_freed: u64,
@@ -150,6 +157,7 @@ impl Engine {
             free_edges: Vec::new(),
             closing: Vec::new(),
             completed: Vec::new(),
+            accepted: Vec::new(),
             woken: Vec::new(),
             buffer_freed: 0,
             collections: Vec::new(),
@@ -224,18 +232,19 @@ impl Engine {
         self.link_in.take(self.now, self.link_rate.time_for(bytes))
     }
 
-    /// `bytes` of a read that needed no flash begin to cross the host link now; returns when they have arrived.
+    /// `bytes` of a read that needed no flash, which are there at `from`, cross the host link; returns when they have arrived.
     #[inline]
-    pub fn send(&mut self, bytes: u64) -> Nanos {
+    pub fn send(&mut self, from: Nanos, bytes: u64) -> Nanos {
         if self.link_rate.0 == 0 {
-            return self.now;
+            return from;
         }
-        self.link_out.take(self.now, self.link_rate.time_for(bytes))
+        let time = self.link_rate.time_for(bytes);
+        self.link_out.take(self.now, time).max(from + time)
     }
 
-    /// Takes the plan in `io`; data for its host programs is there at `data_at`.
+    /// Takes the plan in `io`.
     #[inline]
-    pub fn accept(&mut self, io: &mut Io, data_at: Nanos) {
+    pub fn accept(&mut self, io: &mut Io) {
         for index in 0..io.plan.links.len() {
             let (earlier, later) = io.plan.links[index];
             self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
@@ -248,9 +257,11 @@ impl Engine {
         io.plan.delays.clear();
         for index in 0..io.plan.operations.len() {
             let operation = io.plan.operations[index];
-            self.enqueue(io, operation, data_at);
+            self.enqueue(io, operation, index as u32);
         }
         io.plan.operations.clear();
+        io.plan.follows.clear();
+        self.accepted.clear();
         self.kick_woken();
     }
 
@@ -265,7 +276,7 @@ impl Engine {
     }
 
     #[inline]
-    fn enqueue(&mut self, io: &mut Io, operation: Operation, data_at: Nanos) {
+    fn enqueue(&mut self, io: &mut Io, operation: Operation, number: u32) {
         self.order += 1;
         self.live += 1;
         let plane = self.plane_size.divide(operation.block);
@@ -278,11 +289,13 @@ impl Engine {
             order: self.order,
             enqueued: self.now,
             ready_at: self.now,
-            data_at: if operation.cause == Cause::Host { data_at } else { 0 },
+            data_at: if operation.from_host { io.present.data_at } else { 0 },
             waits: 0,
             next_on_block: NONE,
             die,
             plane,
+            running: 0,
+            followers: NONE,
         };
         let tail = self.block_tail[operation.block as usize];
         pending.waits = u32::from(tail != NONE) + u32::from(io.plan.gates.is_open(operation.after));
@@ -297,6 +310,7 @@ impl Engine {
                 self.pending.len() as u32 - 1
             }
         };
+        let waits = waits + self.follow(io, index, number);
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
         }
@@ -308,6 +322,55 @@ impl Engine {
             self.make_ready(index);
             self.woken.push(die);
         }
+    }
+
+    /// Operation `index`, number `number` of the plan, follows the programs that replace what it erases, and is followed as a
+    /// program. Returns how many it waits for.
+    #[inline]
+    fn follow(&mut self, io: &mut Io, index: u32, number: u32) -> u32 {
+        if io.plan.protected {
+            return 0;
+        }
+        let operation = &self.pending[index as usize].operation;
+        if operation.kind == OperationKind::Program {
+            let ppn = operation.block * self.geometry.pages_per_block + u32::from(operation.page);
+            self.pending[index as usize].running = io.plan.running.len() as u32;
+            io.plan.running.push((ppn, index));
+        }
+        if io.plan.follows.is_empty() {
+            return 0;
+        }
+        self.accepted.push(index);
+        let mut waits = 0;
+        for &(_, program) in io.plan.follows.iter().filter(|(erase, _)| *erase == number) {
+            let program = match program {
+                Program::Running(program) => program,
+                Program::Planned(number) => self.accepted[number as usize],
+            };
+            let head = self.pending[program as usize].followers;
+            self.pending[program as usize].followers = self.add_edge(gates::Waiter::Operation(index), head);
+            waits += 1;
+        }
+        self.pending[index as usize].waits += waits;
+        waits
+    }
+
+    /// A program has ended: what follows it may go on.
+    #[inline]
+    fn unfollow(&mut self, io: &mut Io, index: u32) {
+        let Pending { running, followers, .. } = self.pending[index as usize];
+        if io.plan.protected {
+            return;
+        }
+        io.plan.running.swap_remove(running as usize);
+        if let Some(&(_, moved)) = io.plan.running.get(running as usize) {
+            self.pending[moved as usize].running = running;
+        }
+        let mut next = followers;
+        while next != NONE {
+            next = self.pass_edge(next);
+        }
+        self.kick_woken();
     }
 
     /// Class of an operation: class 0 goes first.
@@ -434,6 +497,9 @@ impl Engine {
             self.collections.push(self.now - enqueued);
         }
         self.free.push(index);
+        if operation.kind == OperationKind::Program {
+            self.unfollow(io, index);
+        }
         if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }

@@ -54,6 +54,8 @@ pub struct Program<'a> {
     pub frees: u32,
     /// Why.
     pub cause: Cause,
+    /// Whether it stores what the host may still be sending, though it is not done for the host alone.
+    pub from_host: bool,
     /// Starts after this gate has closed.
     pub after: Gate,
     /// Waits for the end.
@@ -74,6 +76,7 @@ impl<'a> Program<'a> {
             transferred: subpages,
             frees: 0,
             cause,
+            from_host: false,
             after: Gate::NONE,
             signal: Gate::NONE,
         }

@@ -90,6 +90,7 @@ impl Io {
                 after,
                 signal,
                 frees: 0,
+                from_host: false,
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
@@ -152,6 +153,7 @@ impl Io {
                 signal: program.signal,
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
+                from_host: program.from_host || self.is_from_host(program.cause),
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.program(operation, &self.nand, program, again, outcome == Outcome::Done),
@@ -170,6 +172,9 @@ impl Io {
         if let Some(ledger) = &mut self.ledger {
             ledger.before_erase(&self.nand, block);
         }
+        if self.plan.timed && !self.plan.protected {
+            self.plan.follow_replacing(&self.nand, block);
+        }
         let outcome = self.nand.erase(block)?;
         self.counters.erases += 1;
         if self.plan.timed {
@@ -184,9 +189,10 @@ impl Io {
                 after: self.all_of(&[after, self.plan.barrier]),
                 signal,
                 frees: 0,
+                from_host: false,
             };
             let planned = match &mut self.ledger {
-                Some(ledger) => ledger.erase(operation, &self.nand, self.plan.barrier),
+                Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),
                 None => operation,
             };
             self.push(operation, planned);

@@ -86,6 +86,12 @@ impl Io {
         self.present.inner.life
     }
 
+    /// Whether what is done for `cause` now brings data of the host, and not of a layer above.
+    #[inline]
+    pub fn is_from_host(&self, cause: Cause) -> bool {
+        cause == Cause::Host && self.present.inner.cause == Cause::Host
+    }
+
     /// The cause under which what is done for `cause` counts.
     #[inline]
     pub(super) fn counted_as(&self, cause: Cause) -> Cause {

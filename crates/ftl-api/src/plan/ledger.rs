@@ -6,7 +6,7 @@
 //! has a *number*, larger the later the host or the layer made it; copies keep it. Ignored: data that waits in memory while a
 //! quarter of a million other origins come (it counts as arrived).
 
-use super::operations::OperationKind;
+use super::operations::{OperationKind, Plan};
 use super::{Gate, Operation, Program};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
@@ -97,6 +97,12 @@ pub struct Mutation {
     pub drops_after: bool,
 }
 
+impl Mutation {
+    fn fits(self, operation: &Operation) -> bool {
+        self.kind == operation.kind && self.cause == operation.cause
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 enum Waits {
     #[default]
@@ -146,19 +152,21 @@ pub struct Ledger {
     /// Operations of the plan before this one have ended.
     ended_before: u64,
     held: Vec<(u32, u64)>,
+    /// Whether anything is timed yet; before that only what is forgotten counts.
+    active: bool,
     mutation: Option<Mutation>,
     /// Operations that the mutation has changed.
     mutated: u64,
 }
 
 impl Ledger {
-    /// A ledger that begins with operation `next` of the plan.
-    pub fn new(nand: &Nand, next: u64, mutation: Option<Mutation>) -> Self {
+    /// A ledger for `nand`, which is not active before [`Self::restart`].
+    pub fn new(nand: &Nand, mutation: Option<Mutation>) -> Self {
         Ledger {
             origins: vec![Origin::default(); WINDOW],
             made: 0,
             flat: 0,
-            next,
+            next: 0,
             contents: 0,
             content_at: vec![0; nand.geometry().subpages() as usize],
             forgotten: BTreeMap::new(),
@@ -170,8 +178,9 @@ impl Ledger {
             pieces: Vec::new(),
             kept: BTreeSet::new(),
             violation: None,
-            ended_before: next,
+            ended_before: 0,
             held: Vec::new(),
+            active: false,
             mutation,
             mutated: 0,
         }
@@ -211,6 +220,9 @@ impl Ledger {
 
     /// `data` was loaded from physical subpage `psn`.
     pub(super) fn load(&mut self, psn: u32, data: Data) -> Data {
+        if !self.active {
+            return data;
+        }
         let content = self.content_at[psn as usize];
         let origin = match self.reads.get(&psn) {
             Some(&order) => self.make(Waits::One(Source::Read(order)), content),
@@ -228,6 +240,9 @@ impl Ledger {
 
     /// The host wrote `data` to `lsn` over `old`; the link has brought it at `at`.
     pub(super) fn written(&mut self, lsn: u32, old: Data, data: Data, at: Nanos) -> Data {
+        if !self.active {
+            return data;
+        }
         self.contents += 1;
         let content = self.contents;
         let arrival = self.make(Waits::One(Source::Link(at)), content);
@@ -269,6 +284,9 @@ impl Ledger {
 
     /// What `block`, which is about to be erased, holds.
     pub(super) fn before_erase(&mut self, nand: &Nand, block: u32) {
+        if !self.active {
+            return;
+        }
         let geometry = nand.geometry();
         let width = geometry.subpages_per_page;
         let first = block * geometry.pages_per_block;
@@ -294,9 +312,7 @@ impl Ledger {
     fn note(&mut self, operation: Operation, number: u64, fact: Fact) -> Operation {
         self.next += 1;
         self.noted.push(Noted { operation, number, fact });
-        let Some(mutation) = self.mutation.filter(|it| it.kind == operation.kind && it.cause == operation.cause) else {
-            return operation;
-        };
+        let Some(mutation) = self.mutation.filter(|it| it.fits(&operation)) else { return operation };
         let mut mutant = operation;
         let gate = if mutation.drops_after { &mut mutant.after } else { &mut mutant.signal };
         self.mutated += u64::from(!gate.is_none());
@@ -329,6 +345,9 @@ impl Ledger {
     ) -> Operation {
         let (width, mut sources) = (nand.geometry().subpages_per_page, Vec::new());
         let (mut stored, mut origins) = (Vec::new(), Vec::new());
+        let first = program.ppn as usize * width as usize;
+        // What was there before anything was timed may have been read then.
+        let timed = self.content_at[first..first + width as usize].iter().any(|&content| content > 0);
         for index in (0..width as usize).filter(|index| program.written >> index & 1 == 1) {
             let (lsn, data) = (program.logical[index], program.data[index]);
             if data.origin != 0 {
@@ -336,23 +355,32 @@ impl Ledger {
             }
             let content = self.content_of(data.origin);
             self.kept.insert(content);
-            self.content_at[program.ppn as usize * width as usize + index] = content;
+            self.content_at[first + index] = content;
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });
             }
         }
         match self.whole_reads.remove(&program.ppn) {
             Some(order) if again => sources.push(Source::Read(order)),
-            None if again => self.accuse(format!("page {} is programmed again and was not read before", program.ppn)),
+            None if again && timed => {
+                self.accuse(format!("page {} is programmed again and was not read before", program.ppn))
+            }
             _ => {}
         }
         self.unresolved.push((self.noted.len(), origins));
         self.note(operation, nand.operations(), Fact::Program { sources, stored })
     }
 
-    pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, barrier: Gate) -> Operation {
+    pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let held = std::mem::take(&mut self.held);
-        self.note(operation, nand.operations(), Fact::Erase { held, barrier })
+        let planned = self.note(operation, nand.operations(), Fact::Erase { held, barrier: plan.barrier });
+        let index = plan.operations.len() as u32;
+        if self.mutation.is_some_and(|it| it.drops_after && it.fits(&operation)) {
+            let before = plan.follows.len();
+            plan.follows.retain(|&(erase, _)| erase != index);
+            self.mutated += u64::from(plan.follows.len() < before);
+        }
+        planned
     }
 
     fn accuse(&mut self, what: String) {
@@ -434,7 +462,8 @@ impl Ledger {
         }
     }
 
-    /// The power failed: what the present call has planned does not happen, and the next operation of the plan is `next`.
+    /// What is planned from now on is written down; what the present call has planned does not happen. The next operation of
+    /// the plan is `next`.
     pub fn restart(&mut self, next: u64) {
         self.noted.clear();
         self.unresolved.clear();
@@ -443,7 +472,8 @@ impl Ledger {
         self.pieces.clear();
         self.kept.clear();
         self.whole_reads.clear();
+        self.content_at.fill(0);
         self.violation = None;
-        (self.next, self.ended_before) = (next, next);
+        (self.next, self.ended_before, self.active) = (next, next, true);
     }
 }

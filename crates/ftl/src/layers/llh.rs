@@ -218,7 +218,9 @@ impl Llh {
             UNMAPPED => Ok((Data::ZERO, Gate::NONE)),
             entry if entry >= IN_BUFFER => {
                 let (buffer, slot) = self.slot_of(unit, entry);
-                Ok((self.buffers[buffer].slots[slot].data, Gate::NONE))
+                let buffers::Slot { data, arrived, .. } = self.buffers[buffer].slots[slot];
+                io.link(arrived, io.request());
+                Ok((data, arrived))
             }
             psn => {
                 let (ppn, index) = self.per_page.split(psn);
@@ -246,7 +248,9 @@ impl Llh {
             }
             entry if entry >= IN_BUFFER => {
                 let (buffer, slot) = self.slot_of(piece.lsn, entry);
-                self.buffers[buffer].slots[slot].data
+                let buffers::Slot { data, arrived, .. } = self.buffers[buffer].slots[slot];
+                io.link(arrived, io.request());
+                data
             }
             psn => {
                 let (ppn, index) = self.per_page.split(psn);

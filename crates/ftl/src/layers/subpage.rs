@@ -77,7 +77,10 @@ impl Subpage {
     fn fetch_old(&mut self, io: &mut Io, lsn: u32) -> Flash<(Data, Gate)> {
         match self.log.locate(lsn) {
             Location::Unmapped => Ok((Data::ZERO, Gate::NONE)),
-            Location::Open(data) => Ok((data, Gate::NONE)),
+            Location::Open(data, arrived) => {
+                io.link(arrived, io.request());
+                Ok((data, arrived))
+            }
             Location::Flash(psn) => {
                 let (ppn, subpages) = self.log.place(psn);
                 let arrived = io.gate();
@@ -128,7 +131,10 @@ impl Ftl for Subpage {
                     self.wanted.add(ppn, subpages, words);
                     if io.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
                 }
-                Location::Open(data) => data,
+                Location::Open(data, arrived) => {
+                    io.link(arrived, io.request());
+                    data
+                }
                 Location::Unmapped => {
                     io.count_unwritten(1);
                     Data::ZERO

@@ -42,8 +42,8 @@ pub const MAX_UNITS: u32 = u32::MAX - (1 << 17);
 pub enum Location {
     /// Nowhere: it reads as zeros.
     Unmapped,
-    /// In an open page, with this content.
-    Open(Data),
+    /// In an open page, with this content, which has arrived when the gate closes.
+    Open(Data, Gate),
     /// In flash, at this physical unit.
     Flash(u32),
 }
@@ -75,9 +75,14 @@ struct Frontier {
 struct Slot {
     unit: u32,
     data: Data,
+    /// Closes when the content has arrived.
+    arrived: Gate,
     /// Physical unit of the older copy, or [`UNMAPPED`].
     previous: u32,
 }
+
+/// A slot whose unit is not needed any more.
+const EMPTY: Slot = Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, previous: UNMAPPED };
 
 /// A page that is being filled.
 struct OpenPage {
@@ -91,6 +96,8 @@ struct OpenPage {
     /// When the oldest unit came that somebody waits for: the host, or, where open pages are not protected, an erase.
     since: Option<u64>,
     cause: Cause,
+    /// Whether it holds what the host wrote.
+    from_host: bool,
     /// Programs of other open pages, into which units of this one have moved.
     also: Vec<Gate>,
 }
@@ -104,6 +111,7 @@ impl OpenPage {
             held: 0,
             since: None,
             cause: Cause::Host,
+            from_host: false,
             also: Vec::new(),
         }
     }
@@ -261,7 +269,8 @@ impl UnitLog {
             UNMAPPED => Location::Unmapped,
             entry if entry >= IN_OPEN_PAGE => {
                 let (open, slot) = self.slot_of(entry);
-                Location::Open(self.open[open].slots[slot].data)
+                let Slot { data, arrived, .. } = self.open[open].slots[slot];
+                Location::Open(data, arrived)
             }
             physical => Location::Flash(physical),
         }
@@ -367,7 +376,7 @@ impl UnitLog {
         io.pin(what.data);
         let page = &mut self.open[open];
         io.unpin(page.slots[slot].data);
-        page.slots[slot].data = what.data;
+        (page.slots[slot].data, page.slots[slot].arrived) = (what.data, what.after);
         self.attach(io, open as u32, what);
         true
     }
@@ -376,11 +385,12 @@ impl UnitLog {
     #[inline]
     fn attach(&mut self, io: &mut Io, open: u32, what: Append) {
         let page = &mut self.open[open as usize];
+        page.from_host |= io.is_from_host(what.cause);
         if what.cause == Cause::Host || !self.protected {
             page.since.get_or_insert(io.now());
             self.oldest.get_or_insert(io.now());
         }
-        if !what.after.is_none() {
+        if io.is_open(what.after) {
             if !io.is_open(page.ready) {
                 page.ready = io.gate();
             }
@@ -403,7 +413,7 @@ impl UnitLog {
             page.cause = what.cause;
         }
         let previous = std::mem::replace(entry, IN_OPEN_PAGE + open * self.units_per_page + page.slots.len() as u32);
-        page.slots.push(Slot { unit: what.unit, data: what.data, previous });
+        page.slots.push(Slot { unit: what.unit, data: what.data, arrived: what.after, previous });
         page.held += what.holds;
         io.pin(what.data);
     }
@@ -481,6 +491,7 @@ impl UnitLog {
             let program = Program {
                 padding: per_page - count + holes,
                 frees: page.held,
+                from_host: page.from_host,
                 after: page.ready,
                 signal: page.done,
                 ..Program::new(ppn, &self.logical, &self.image, page.cause)
@@ -568,7 +579,7 @@ impl UnitLog {
                 let slot = &mut self.open[open].slots[index];
                 let previous = slot.previous;
                 io.unpin(slot.data);
-                *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED };
+                *slot = EMPTY;
                 if previous != UNMAPPED {
                     self.invalidate(previous);
                 }

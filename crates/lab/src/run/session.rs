@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
             drive,
             options,
             watcher,
-            device: Device::new(io, layer, engine, buffer),
+            device: Device::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs)),
             verifier: ShadowVerifier { shadow, returned: None },
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),

@@ -24,9 +24,15 @@ pub(super) struct Edge {
 impl Engine {
     #[inline]
     pub(super) fn add_waiter(&mut self, io: &mut Io, gate: Gate, waiter: Waiter) {
-        let slot = &mut io.plan.gates.slots[gate.slot as usize];
-        let edge = Edge { waiter, next: slot.waiters };
-        slot.waiters = match self.free_edges.pop() {
+        let head = io.plan.gates.slots[gate.slot as usize].waiters;
+        io.plan.gates.slots[gate.slot as usize].waiters = self.add_edge(waiter, head);
+    }
+
+    /// A list with `waiter` before those from `next` on; returns its head.
+    #[inline]
+    pub(super) fn add_edge(&mut self, waiter: Waiter, next: u32) -> u32 {
+        let edge = Edge { waiter, next };
+        match self.free_edges.pop() {
             Some(index) => {
                 self.edges[index as usize] = edge;
                 index
@@ -35,7 +41,16 @@ impl Engine {
                 self.edges.push(edge);
                 self.edges.len() as u32 - 1
             }
-        };
+        }
+    }
+
+    /// What waits at `edge` goes on; returns the next of its list.
+    #[inline]
+    pub(super) fn pass_edge(&mut self, edge: u32) -> u32 {
+        let Edge { waiter, next } = self.edges[edge as usize];
+        self.free_edges.push(edge);
+        self.pass(waiter);
+        next
     }
 
     /// One thing that the gate in `slot` waits for has ended.
@@ -51,10 +66,7 @@ impl Engine {
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
             while next != NO_WAITER {
-                let Edge { waiter, next: following } = self.edges[next as usize];
-                self.free_edges.push(next);
-                next = following;
-                self.pass(waiter);
+                next = self.pass_edge(next);
             }
         }
         // What waits for a gate is listed from the last on.

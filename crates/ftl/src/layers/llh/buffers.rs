@@ -18,6 +18,8 @@ pub(super) const NOBODY: Nanos = Nanos::MAX;
 pub(super) struct Slot {
     pub unit: u32,
     pub data: Data,
+    /// Closes when the content has arrived.
+    pub arrived: Gate,
     /// Physical unit of the older copy, or [`UNMAPPED`].
     pub previous: u32,
     /// Subpages of the host's write buffer that it holds.
@@ -25,6 +27,10 @@ pub(super) struct Slot {
     /// A copy of what a newer one in another buffer replaces.
     pub shadow: bool,
 }
+
+/// A slot whose unit is not needed any more.
+pub(super) const EMPTY: Slot =
+    Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, previous: UNMAPPED, holds: 0, shadow: false };
 
 /// A page that is being filled.
 #[derive(Default)]
@@ -34,6 +40,8 @@ pub(super) struct Buffer {
     pub ready: Option<Gate>,
     /// Closes when the page is programmed.
     pub done: Option<Gate>,
+    /// Whether it holds what the host wrote.
+    pub from_host: bool,
 }
 
 /// What comes with a unit.
@@ -73,7 +81,7 @@ impl Llh {
         io.pin(what.data);
         let slot = &mut self.buffers[buffer].slots[slot];
         io.unpin(slot.data);
-        slot.data = what.data;
+        (slot.data, slot.arrived) = (what.data, what.after);
         self.attach(io, buffer, what);
         true
     }
@@ -87,7 +95,8 @@ impl Llh {
             self.oldest = self.oldest.min(*since);
         }
         let page = &mut self.buffers[buffer];
-        if !what.after.is_none() {
+        page.from_host |= io.is_from_host(what.cause);
+        if io.is_open(what.after) {
             let ready = match page.ready {
                 Some(ready) if io.is_open(ready) => ready,
                 _ => io.gate(),
@@ -112,7 +121,8 @@ impl Llh {
         self.attach(io, buffer, what);
         let slots = &mut self.buffers[buffer].slots;
         self.map[what.unit as usize] = IN_BUFFER + kind * SLOTS + slots.len() as u32;
-        slots.push(Slot { unit: what.unit, data: what.data, previous, holds: what.holds, shadow: false });
+        let Append { unit, data, after: arrived, holds, .. } = what;
+        slots.push(Slot { unit, data, arrived, previous, holds, shadow: false });
         io.pin(what.data);
     }
 
@@ -120,7 +130,8 @@ impl Llh {
     pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
-        self.buffers[buffer].slots.push(Slot { unit: what.unit, data: what.data, previous, holds: 0, shadow: true });
+        let Append { unit, data, after: arrived, .. } = what;
+        self.buffers[buffer].slots.push(Slot { unit, data, arrived, previous, holds: 0, shadow: true });
         io.pin(what.data);
     }
 
@@ -133,7 +144,7 @@ impl Llh {
         let buffer = Self::buffer_of(self.bank_of(unit), MOVED);
         for slot in self.buffers[buffer].slots.iter_mut().filter(|slot| slot.shadow && slot.unit == unit) {
             io.unpin(slot.data);
-            *slot = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, holds: 0, shadow: false };
+            *slot = EMPTY;
         }
     }
 
@@ -145,8 +156,7 @@ impl Llh {
                 let (buffer, index) = self.slot_of(unit, entry);
                 let slot = self.buffers[buffer].slots[index];
                 io.unpin(slot.data);
-                let hole = Slot { unit: HOLE, data: Data::ZERO, previous: UNMAPPED, shadow: false, ..slot };
-                self.buffers[buffer].slots[index] = hole;
+                self.buffers[buffer].slots[index] = Slot { holds: slot.holds, ..EMPTY };
                 if slot.previous != UNMAPPED {
                     self.invalidate(slot.previous);
                 }
@@ -167,7 +177,7 @@ impl Llh {
             }
         }
         if page.slots.is_empty() {
-            (page.ready, page.done) = (None, None);
+            (page.ready, page.done, page.from_host) = (None, None, false);
             let since = std::mem::replace(&mut self.since[buffer], NOBODY);
             // Without time all are equally old, and nobody asks.
             if io.plan.timed && since == self.oldest && since != NOBODY {
@@ -196,6 +206,7 @@ impl Llh {
             moved.shadow = false;
             self.buffers[to].slots.push(moved);
         }
+        self.buffers[to].from_host |= self.buffers[from].from_host;
         self.remove_slots(io, from, count);
         self.since[to] = self.since[to].min(since);
         self.oldest = self.oldest.min(since);

@@ -91,6 +91,7 @@ impl Llh {
         let program = Program {
             padding: self.subpages - units,
             frees: held,
+            from_host: self.buffers[buffer].from_host,
             after: ready,
             signal: done,
             ..Program::new(ppn, &self.logical, &self.image, cause)

@@ -488,7 +488,7 @@ impl Mga {
         self.collector.pages_taken += u32::from(page.is_none());
         self.counters.gc_moved += self.image.parts.len() as u64;
         let (stream, signal) = (self.space.moved(), self.collector.safe);
-        self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, after, signal })
+        self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, from_host: false, after, signal })
     }
 
     /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later.

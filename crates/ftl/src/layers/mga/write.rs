@@ -84,6 +84,8 @@ pub(super) struct Job {
     /// Who owns a fresh page.
     pub owner: u32,
     pub cause: Cause,
+    /// Whether it stores what the host wrote, though that is not all.
+    pub from_host: bool,
     pub after: Gate,
     pub signal: Gate,
 }
@@ -109,7 +111,10 @@ impl Mga {
             self.counters.page_writes += 1;
             let cause = Cause::Host;
             let signal = io.request();
-            self.program(io, Job { page: None, plane, stream: HOST, owner: UNMAPPED, cause, after, signal })?;
+            self.program(
+                io,
+                Job { page: None, plane, stream: HOST, owner: UNMAPPED, cause, from_host: false, after, signal },
+            )?;
         } else {
             let fresh = ((1 << (end - begin)) - 1) << begin;
             let place = self.place(io, lpn, fresh)?;
@@ -218,10 +223,12 @@ impl Mga {
             stream: HOST,
             owner: if place.exclusive { lpn } else { UNMAPPED },
             cause: Cause::Host,
+            from_host: false,
             after,
             signal,
         };
         if place.moved != 0 {
+            job.from_host = !self.image.parts.is_empty() && io.is_from_host(Cause::Host);
             job.after = self.bring_moved(io, lpn, place.moved, after)?;
             job.cause = Cause::Merge;
         }
@@ -240,6 +247,7 @@ impl Mga {
             let program = Program {
                 written,
                 transferred: written.count_ones(),
+                from_host: job.from_host,
                 after: job.after,
                 signal: job.signal,
                 ..Program::new(ppn, &self.image.logical, &self.image.data, job.cause)

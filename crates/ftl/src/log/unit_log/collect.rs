@@ -4,7 +4,7 @@
 //! last free block of a plane. With one stream, moved units go to the frontier that the host writes to: the model of the
 //! closed forms (Desnoyers 2014).
 
-use super::{Append, Frontier, HOLE, Slot, UnitLog};
+use super::{Append, EMPTY, Frontier, UnitLog};
 use crate::log::blocks::{BlockState, NO_BLOCK};
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::data::Data;
@@ -281,8 +281,7 @@ impl UnitLog {
 
     /// Moves the content of `slot` of open page `from` into the open page of moved data. Who waits for the page waits for both.
     fn move_newer(&mut self, io: &mut Io, page: u32, from: usize, slot: usize, what: Append) {
-        let hole = Slot { unit: HOLE, data: Data::ZERO, previous: super::UNMAPPED };
-        let newer = std::mem::replace(&mut self.open[from].slots[slot], hole);
+        let newer = std::mem::replace(&mut self.open[from].slots[slot], EMPTY);
         let mut after = Gate::NONE;
         if io.is_open(self.open[from].ready) {
             // What is read for the other page from now on is none of this page's: it might come behind it in a block.
@@ -296,6 +295,7 @@ impl UnitLog {
         let waits = &mut self.open[page as usize].since;
         *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
         let done = self.open[page as usize].done;
+        self.open[page as usize].from_host |= self.open[from].from_host;
         self.open[from].also.push(done);
     }
 
