@@ -113,7 +113,7 @@ impl Causality {
     /// A call of the layer is over: takes what it planned. Returns its promise.
     pub fn accept(&mut self, call: Call, ledger: &mut Ledger, now: Nanos) -> Promise {
         if let Some(what) = call.violation {
-            let last = call.noted.last().map_or_else(|| "the request".into(), |noted| name(noted));
+            let last = call.noted.last().map_or_else(|| "the request".into(), name);
             self.accuse(format!("{what}, in the call that planned {last} at {now} ns"));
         }
         for noted in call.noted {
@@ -175,11 +175,11 @@ impl Causality {
 
     /// Operation `order` starts at `now`; the transfer of a program ends at `loaded`.
     pub fn started(&mut self, order: u64, now: Nanos, loaded: Nanos) {
-        if self.violation.is_none() {
-            if let Some(why) = self.too_early(order, loaded) {
-                let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
-                self.accuse(format!("{what} starts at {now} ns, {why}"));
-            }
+        if self.violation.is_none()
+            && let Some(why) = self.too_early(order, loaded)
+        {
+            let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
+            self.accuse(format!("{what} starts at {now} ns, {why}"));
         }
         self.advance(order, State::Runs, now);
     }
