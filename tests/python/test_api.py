@@ -54,7 +54,7 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
-def test_errors_are_ours(fake: Any) -> None:
+def test_errors_have_the_documented_classes(fake: Any) -> None:
     assert fake
     with pytest.raises(ps.InputError, match="did you mean"):
         ps.Ssd("defualt")
