@@ -1,7 +1,7 @@
-"""Which native module is the simulator: ours, or one with more layers that `PALIMPSEST_CORE` names.
+"""The native module that simulates: the package's own, or one with more layers that `PALIMPSEST_CORE` names.
 
-A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"). It takes
-the place of `palimpsest._core` before anything imports that.
+A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"). It
+replaces `palimpsest._core` before anything imports that.
 """
 
 import importlib
@@ -19,9 +19,9 @@ _NAME = "palimpsest._core"
 
 
 def _choose() -> str | None:
-    """Puts the module that the environment names in place of ours; says what is wrong where it cannot be had.
+    """Replaces the package's module by the one that the environment names; gives the reason where it cannot.
 
-    The mistake is not raised here: importing a package must not fail by it, and a command shows it as one line.
+    The reason is not raised here: the import of a package must not fail by it, and a command prints it in one line.
     """
     named = os.environ.get(VARIABLE, "")
     if not named or _NAME in sys.modules:
@@ -62,4 +62,4 @@ def _reason(error: Exception) -> str:
 
 
 PROBLEM = _choose()
-"""Why the module that the environment names could not be had; None where all is well."""
+"""Why the module that the environment names cannot be loaded; None where it can, or where none is named."""

@@ -10,7 +10,7 @@ FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
 REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "schemes", "codes")
 COMPARED_FTLS = ("page", "subpage")
-"""What `compare` sets side by side when it is not told."""
+"""Layers that `compare` runs by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class RunOptions:
         payload: `none`, `tag` (every read is checked against what was written) or `bytes`.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
-        series: whether the time series and histograms are wanted.
+        series: whether time series and histograms are kept.
     """
 
     ssd: str = "default"
@@ -50,7 +50,7 @@ class RunOptions:
         return replace(self, ftl=ftl)
 
     def described(self) -> str:
-        """What is run, as TOML comments to stand above the configuration that it is run on."""
+        """What is run, as TOML comments for the head of its configuration file."""
         lines = ["The resolved configuration of this run; `--ssd config.toml` runs it again.", ""]
         lines += [
             f"workload = {self.workload}",

@@ -1,4 +1,4 @@
-"""The order of the modules of the Python package: each imports what lies below it, wherever in it the import stands.
+"""The order of the modules of the Python package: each imports what lies below it, imports inside functions included.
 
 Imports are read from the sources. Those inside functions and for types alone count, and so do the modules that a
 registry names as text for `import_module`. That Python runs `__init__` of a package before its modules does not.
@@ -38,7 +38,7 @@ FILES = {
 
 
 def imported(path: Sequence[str]) -> str | None:
-    """The module that is imported with `palimpsest.a.b`: itself, its package, or that which `b` stands in."""
+    """The module that is imported with `palimpsest.a.b`: itself, its package, or the module that has `b`."""
     top, *parts = path
     names = (".".join(each) for each in (parts, [*parts, "__init__"], parts[:-1], [*parts[:-1], "__init__"]))
     return next((name for name in names if name in FILES), None) if top == "palimpsest" else None

@@ -36,7 +36,7 @@ def library() -> Path:
 
 
 def command(library: Path | str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """What the command says whose native module is `library`."""
+    """Output of the command whose native module is `library`."""
     environment = {**os.environ, "PALIMPSEST_CORE": str(library), "COLUMNS": "200"}
     line = [sys.executable, "-m", "palimpsest", *arguments]
     return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
