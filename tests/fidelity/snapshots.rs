@@ -9,6 +9,7 @@ const SETS: &str = "ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.over_pro
 
 fn ssd(layer: &str) -> Resolved {
     let part = match layer {
+        "bast" | "fast" => "ftl.log_blocks=4",
         "mga" => "part.nop=4 part.order=ascending",
         "hotcold" | "llh" => "part.nop=2 part.cell=mlc part.order=low-low-high part.spare_size=1664B buffer.size=8MiB",
         _ => "",
