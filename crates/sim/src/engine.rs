@@ -10,9 +10,11 @@
 
 mod dies;
 mod gates;
+mod record;
 
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
+use super::timeline::Timeline;
 use dies::Die;
 use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
@@ -112,6 +114,8 @@ pub struct Engine {
     woken: Vec<u32>,
     buffer_freed: u64,
     collections: Vec<Nanos>,
+    /// Notes what operations do, where somebody asked for it.
+    pub(super) timeline: Option<Box<Timeline>>,
 }
 
 impl Engine {
@@ -150,6 +154,7 @@ impl Engine {
             woken: Vec::new(),
             buffer_freed: 0,
             collections: Vec::new(),
+            timeline: None,
         }
     }
 
@@ -291,6 +296,7 @@ impl Engine {
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
         }
+        self.record_plan(index, tail);
         self.block_tail[operation.block as usize] = index;
         if io.plan.gates.is_open(operation.after) {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
@@ -410,6 +416,7 @@ impl Engine {
             self.collections.push(self.now - enqueued);
         }
         self.free.push(index);
+        self.record_end(io, index);
         if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }
