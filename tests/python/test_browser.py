@@ -160,7 +160,7 @@ def test_axes_have_titles_with_units_and_charts_have_descriptions(
         ("cdf", "response time (us)"), ("cdf", "requests (%)"), ("time", "simulated time (s)"),
         ("time", "throughput (MB/s)"), ("flash", "flash operations (pages)"), ("utilization", "busy (%)"),
         ("wear", "erases of a block"), ("map", "block of the plane"),
-        ("timeline", "time since the start of the measurement (ms)"), ("timeline", "channel 7"),
+        ("timeline", "time since the start of the measurement (us)"), ("timeline", "channel 7"),
     ):  # fmt: skip
         assert axis in browser.find_element(By.ID, chart).text, chart
     charts = browser.find_elements(By.CSS_SELECTOR, ".chart")
