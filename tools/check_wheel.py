@@ -1,7 +1,7 @@
 """Installs the wheel in dist/ as a user would, and uses it: `python tools/check_wheel.py [WHEEL]`.
 
 The environment is a new one without site packages of others; its PATH has no Rust toolchain. Packages are those that
-requirements/runtime.lock pins, with their hashes. What is run stands in a folder outside the project.
+requirements/runtime.lock pins, with their hashes. Its programs run in a folder outside the project.
 """
 
 import json

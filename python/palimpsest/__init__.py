@@ -10,6 +10,7 @@ Times are integers in nanoseconds and amounts of data are integers in bytes, eve
 workload and seed give the same figures on every machine.
 """
 
+from . import native as _native  # noqa: F401  # chooses the native module before anything imports it
 from . import views as _views
 from ._core import version as _version
 from .api import Ssd, compare, fio, load, run

@@ -58,7 +58,7 @@ def _assignments(overrides: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def fio(**keys: object) -> str:
-    """A synthetic workload in fio's words.
+    """A synthetic workload in fio's language.
 
     Args:
         **keys: fio's keys, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
@@ -166,7 +166,7 @@ def run(
 
     Raises:
         InputError: an option or the workload is wrong.
-        DeviceError: the simulated drive could not go on, such as at the end of its life.
+        DeviceError: the simulated drive failed, such as at the end of its life.
         RuleError: the translation layer broke a rule of flash.
         WorkloadIoError: the workload could not be read.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from . import _core, completion, engine, errors, trace_commands
+from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
 from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
@@ -106,7 +106,7 @@ def run_options(command: _Command) -> _Command:
 
 
 class _Help(click.HelpFormatter):
-    """Help that stays readable on narrow terminals: descriptions stand below the names there."""
+    """Help that stays readable on narrow terminals: descriptions are below the names there."""
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Names and descriptions."""
@@ -122,14 +122,14 @@ class _SingleCommand(click.Command):
 
 
 class Commands(click.Group):
-    """The commands in the order in which one meets them, not in that of the alphabet."""
+    """The commands in the order of their use, not in that of the alphabet."""
 
     context_class = _Context
     command_class = _SingleCommand
     group_class = type
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in order; what one needs once is last."""
+        """Names, in order; what is needed once is last."""
         return sorted(self.commands, key=lambda name: name == "completion")
 
 
@@ -152,8 +152,10 @@ def cli(ctx: click.Context) -> None:
     \b
     palimpsest run                               a full present-day drive under an OLTP load
     palimpsest compare --ftl page,subpage        two translation layers side by side
-    palimpsest list                              what there is to choose from
+    palimpsest list                              names of drives, layers, workloads, ...
     """
+    if native.PROBLEM:
+        raise errors.InputError(native.PROBLEM)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -167,7 +169,7 @@ def cli(ctx: click.Context) -> None:
 )
 @run_options
 def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    """Run a workload on a drive, and say what it did.
+    """Run a workload on a drive, and print its figures.
 
     \b
     Examples:
@@ -313,7 +315,7 @@ def report(folder: Path) -> None:
 @click.argument("kind", required=False, type=Choice(REGISTRIES), metavar="[KIND]")
 @click.option("--json", "as_json", is_flag=True, help='Print {"KIND": {"NAME": "DESCRIPTION"}}.')
 def list_(kind: str | None, as_json: bool) -> None:
-    """List what there is to choose from.
+    """List the names of drives, layers, workloads, ...
 
     KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; all of them where it is left out.
 
@@ -363,7 +365,7 @@ def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
     click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
 
 
-@cli.command("completion", short_help="Print what completes commands in a shell.")
+@cli.command("completion", short_help="Print the script that completes commands in a shell.")
 @click.argument("shell", type=Choice(completion.SHELLS))
 def completion_(shell: str) -> None:
     """Print the script that completes commands, options, names and configuration keys in a shell.
@@ -406,7 +408,7 @@ def _names(ftls: str) -> list[str]:
 
 
 def _check(runs: Sequence[RunOptions]) -> None:
-    """Finds mistakes in the configurations before anything runs; says which keys none of the layers uses."""
+    """Finds mistakes in the configurations before anything runs; warns of keys that none of the layers uses."""
     engine.check(runs)
     for line in engine.warnings(runs):
         click.echo(f"warning: {line}", err=True)
@@ -418,7 +420,7 @@ def _print_result(result: "str | RenderableType") -> None:
         return
     from rich.console import Console
 
-    # Whoever sets NO_COLOR wants no escape codes at all; FORCE_COLOR wants them in a pipe, too.
+    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
     with console.capture() as captured:
@@ -431,7 +433,7 @@ trace_commands.add_to(cli, _print_result)
 
 
 def _fail(error: BaseException) -> NoReturn:
-    """Says what ended the command in one line, and ends it with the status that belongs to it."""
+    """Prints what ended the command in one line, and ends it with the status of that."""
     if os.environ.get("PALIMPSEST_DEBUG"):
         raise error
     if isinstance(error, KeyboardInterrupt | errors.Interrupted | click.Abort):
@@ -467,7 +469,7 @@ def _usage_text(error: click.UsageError) -> str:
 
 
 def _quiet_end() -> NoReturn:
-    """The reader of standard output is gone: end without a word, as programs in a pipe do."""
+    """The reader of standard output is gone: end without a message, as programs in a pipe do."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(128 + signal.SIGPIPE)
 
@@ -480,7 +482,7 @@ def main() -> NoReturn:
         _say("standard output is closed; expected a terminal, a pipe or a file")
         sys.exit(errors.EXIT_FAILURE)
     try:
-        # Not cli.main(): it has its own words and statuses for what ends a command.
+        # Not cli.main(): it has messages and statuses of its own for what ends a command.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
             cli.invoke(ctx)
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Several runs side by side, for a terminal: a column for each layer, ratios to the first, the best marked.
 
-The best of a row is marked by `*`, so that it shows without colour; rows in which everybody is equal have no best.
-Where the columns do not fit, the table is split and the first layer, which the ratios refer to, is not repeated.
+The best of a row is marked by `*`, so that it shows without colour; rows of equal values have no best.
+Where the columns do not fit, the table is split; the first layer, to which the ratios refer, is not repeated.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: boo
 
 
 def _column_groups(total: int, width: int) -> list[list[int]]:
-    """Which results stand in which table: as many a table as fit."""
+    """The results of each table: as many a table as fit."""
     fitting = max(1, (width - _LABEL_WIDTH) // _COLUMN_WIDTH)
     return [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
 
 
 class _SideBySide:
-    """The table; built when the width is known."""
+    """The table, built for the width of the console."""
 
     def __init__(self, results: Sequence[Result]) -> None:
         self.results = results
@@ -70,7 +70,7 @@ class _SideBySide:
         return table
 
     def _shown(self, metric: Metric) -> bool:
-        """Rows that nobody measured or in which everybody has nothing are left out."""
+        """Rows without a measured, non-zero value are omitted."""
         return any(metric.of(result) for result in self.results)
 
 
@@ -82,7 +82,7 @@ def render(results: Sequence[Result]) -> RenderableType:
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     parts: list[RenderableType] = [head, Text(), _SideBySide(results), Text()]
     if len(results) > 1:
-        parts.append(Text(f"ratio: to {first['ftl']}; * the best of its row", style="dim"))
+        parts.append(Text(f"ratio: to {first['ftl']}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]
     notes = dict.fromkeys(f"{result['ftl']}: {note}" for result in results for note in result.get("notes", []))
     parts += [Text(f"note: {note}", style="yellow") for note in notes]

@@ -1,7 +1,7 @@
-"""Shell completion: the scripts of `palimpsest completion`, and the answers that they ask this program for.
+"""Shell completion: the scripts of `palimpsest completion`, and the completions that they request.
 
-zsh and fish are click's own. bash splits words at `=` and `:`, which stand within our values (`--set ftl.victim=fifo`,
-`fill:90%`): its script hands over the whole line, and gets back what follows the last of them.
+zsh and fish are click's own. bash splits words at `=` and `:`, which occur in values (`--set ftl.victim=fifo`,
+`fill:90%`): its script passes the whole line, and receives what follows the last of them.
 """
 
 import os
@@ -22,11 +22,11 @@ from . import _core
 __all__ = ["SHELLS", "VARIABLE", "answer", "files_and", "formats", "layers", "preconditions", "script", "settings"]
 
 VARIABLE = "_PALIMPSEST_COMPLETE"
-"""The environment variable by which a script asks."""
+"""The environment variable that holds a script's request."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _OPEN = "open"
-"""Type of a value that goes on: no space follows it."""
+"""Type of an incomplete value: no space follows it."""
 
 _BASH = """\
 %(complete_func)s() {
@@ -67,18 +67,18 @@ class _Bash(BashComplete):
 
     @staticmethod
     def _check_version() -> None:
-        """Nothing to check: the script says from which version on it works."""
+        """Nothing to check: `palimpsest completion` states the version that it needs."""
 
 
 class _Zsh(ZshComplete):
     def format_completion(self, item: CompletionItem) -> str:
-        """As click's, which knows no values that go on."""
+        """As click's, which has no incomplete values."""
         return super().format_completion(_plain(item))
 
 
 class _Fish(FishComplete):
     def format_completion(self, item: CompletionItem) -> str:
-        """As click's, which knows no values that go on."""
+        """As click's, which has no incomplete values."""
         return super().format_completion(_plain(item))
 
 
@@ -91,12 +91,12 @@ SHELLS = tuple(_CLASSES)
 
 
 def script(shell: str, command: click.Command) -> str:
-    """What the shell is to read at its start."""
+    """The script that the shell reads at its start."""
     return _CLASSES[shell](command, {}, "palimpsest", VARIABLE).source()
 
 
 def answer(command: click.Command, question: str) -> int:
-    """Prints what a script asks for, such as `bash_complete`; gives the exit status."""
+    """Prints the response to a request, such as `bash_complete`; gives the exit status."""
     shell, _, what = question.partition("_")
     if shell not in _CLASSES or what != "complete":
         return 1

@@ -11,8 +11,8 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from . import _core
-from .errors import Interrupted
+from . import _core, native
+from .errors import InputError, Interrupted
 from .options import RunOptions
 from .result import Result
 
@@ -27,7 +27,7 @@ _LOOK_EVERY_S = 0.1
 
 
 def peak_rss_bytes() -> int | None:
-    """The most memory this process ever held, in bytes; None where the operating system does not tell."""
+    """Peak memory of this process in bytes; None where the operating system does not report it."""
     try:
         import resource
     except ImportError:
@@ -40,8 +40,10 @@ def check(runs: Sequence[RunOptions]) -> None:
     """Resolves the configuration of each run, so that a mistake in one is found before any has started.
 
     Raises:
-        InputError: a drive, layer or configuration key is wrong.
+        InputError: a drive, layer or configuration key is wrong, or the native module that the environment names.
     """
+    if native.PROBLEM:
+        raise InputError(native.PROBLEM)
     for options in runs:
         _core.show(options.ssd, options.ftl, list(options.overrides))
 
@@ -68,13 +70,13 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
 
     Args:
         options: what to run.
-        progress: told how far it has come.
+        progress: receives the progress.
         keep_interrupted: return what was measured before Ctrl-C (the result's `interrupted` is then true) instead of
             raising KeyboardInterrupt.
 
     Raises:
         InputError: the options or the workload are wrong.
-        DeviceError: the simulated drive could not go on.
+        DeviceError: the simulated drive failed.
         RuleError: the layer broke a rule of flash.
         WorkloadIoError: the workload could not be read.
         KeyboardInterrupt: the user ended it.
@@ -171,5 +173,5 @@ def _gather(
 
 
 def _is_stop(error: BaseException) -> bool:
-    # The native module may hand the callback's exception on as it is, or as the cause of an interrupt.
+    # The native module raises the callback's exception as it is, or as the cause of an interrupt.
     return isinstance(error, _Stopped | KeyboardInterrupt | Interrupted)

@@ -1,4 +1,4 @@
-"""The figures that runs are compared by: where each stands in a result, how it is shown, and which side is better.
+"""The figures that runs are compared by: the path of each in a result, its format, and which side is better.
 
 Tables, pages and charts show these; nothing here draws.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from . import units
 from .result import Result
 
-__all__ = ["LATENCIES", "METRICS", "SECTIONS", "Metric", "best", "factor", "relative", "verdicts"]
+__all__ = ["LATENCIES", "METRICS", "SECTIONS", "Metric", "best", "change", "factor", "relative", "verdicts"]
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
@@ -23,7 +23,7 @@ class Metric:
 
     Attributes:
         label: what it is.
-        path: where it stands in the result.
+        path: its path in the result.
         show: how a value is printed.
         better: `low`, `high`, or empty where neither is.
     """
@@ -112,35 +112,42 @@ def relative(value: float | None, base: float | None) -> float | None:
 
 def factor(ratio: float | None) -> str:
     """A ratio as it is printed: `1.61x`."""
-    if ratio is None:
-        return ""
+    if not ratio:
+        return "" if ratio is None else "0"
     return f"{ratio:.2f}x" if 0.1 <= ratio < 99.95 else f"{units.number(ratio)}x"
+
+
+def change(ratio: float) -> str:
+    """A ratio as a signed change: `-33 %`, `-5.5 %`; from ten times on as a multiple: `12x`."""
+    if ratio >= 10:
+        return f"{ratio:,.0f}x"
+    percent = 100 * (ratio - 1)
+    decimals = 1 if abs(percent) < 9.95 or -100 < percent <= -90 else 0
+    return f"{percent:+.{decimals}f} %"
 
 
 _VERDICTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("flash bytes programmed", ("write_amplification",)),
     ("erases", ("flash", "erases")),
-    ("mean write time", ("latency_ns", "write", "mean")),
-    ("p99 write time", ("latency_ns", "write", "p99")),
-    ("mean read time", ("latency_ns", "read", "mean")),
-    ("map DRAM", ("mapping", "bytes_peak")),
+    ("mean write latency", ("latency_ns", "write", "mean")),
+    ("p99 write latency", ("latency_ns", "write", "p99")),
+    ("mean read latency", ("latency_ns", "read", "mean")),
+    ("DRAM", ("mapping", "bytes_peak")),
     ("energy", ("energy_uj", "total")),
 )
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each layer after the first: what it gains and what it pays, as multiples of the first."""
+    """A sentence for each layer after the first: what is lower and what is higher than in the first, in per cent."""
     sentences = []
     for result in results[1:]:
-        gains: list[str] = []
-        costs: list[str] = []
+        lower: list[str] = []
+        higher: list[str] = []
         for label, path in _VERDICTS:
             metric = Metric(label, path, units.ratio, "low")
             ratio = relative(metric.of(result), metric.of(results[0]))
             if ratio is not None and abs(ratio - 1) >= 0.05:
-                (gains if ratio < 1 else costs).append(f"{label} {factor(ratio)}")
-        said = [f"{verb} {', '.join(items)}" for verb, items in (("gains", gains), ("pays", costs)) if items]
-        sentences.append(
-            f"{result['ftl']} against {results[0]['ftl']}: {'; '.join(said) or 'within 5 % in every figure above'}."
-        )
+                (lower if ratio < 1 else higher).append(f"{label} {change(ratio)}")
+        changes = "; ".join(", ".join(items) for items in (lower, higher) if items)
+        sentences.append(f"{result['ftl']} vs {results[0]['ftl']}: {changes or 'within 5 % in every figure above'}.")
     return sentences

@@ -10,7 +10,7 @@ FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
 REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "schemes", "codes")
 COMPARED_FTLS = ("page", "subpage")
-"""What `compare` sets side by side when it is not told."""
+"""Layers that `compare` runs by default."""
 FIRST_OPERATIONS = "1..1000"
 """The window of a timeline of operations where none is given: the first measured requests."""
 
@@ -31,7 +31,7 @@ class RunOptions:
         payload: `none`, `tag` (every read is checked against what was written) or `bytes`.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
-        series: whether the time series and histograms are wanted.
+        series: whether time series and histograms are kept.
         operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
             such as `10ms..12ms`; none where None.
     """
@@ -55,7 +55,7 @@ class RunOptions:
         return replace(self, ftl=ftl)
 
     def described(self) -> str:
-        """What is run, as TOML comments to stand above the configuration that it is run on."""
+        """What is run, as TOML comments for the head of its configuration file."""
         lines = ["The resolved configuration of this run; `--ssd config.toml` runs it again.", ""]
         lines += [
             f"workload = {self.workload}",

@@ -22,7 +22,7 @@ __all__ = ["load", "rewrite_report", "save", "save_operations"]
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Failures of what is written inside name this file."""
+    """Errors of writes inside name this file."""
     try:
         yield
     except OSError as error:
@@ -37,7 +37,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_page(results: Sequence[Result], folder: Path) -> Path:
-    # Not at the top: who reads a folder needs no pages.
+    # Not at the top: reading a folder needs no pages.
     from . import report
 
     path = folder / "report.html"

@@ -20,13 +20,13 @@ __all__ = ["Section", "chart", "fill", "plotly_source"]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page that one can go to.
+    """A section of a page, with an entry in the navigation.
 
     Attributes:
         id: its anchor.
-        title: its heading; also what the navigation calls it.
+        title: its heading, and its name in the navigation.
         body: HTML.
-        short: what the navigation calls it, if not that.
+        short: its name in the navigation, if another.
     """
 
     id: str
@@ -69,7 +69,7 @@ def fill(
 
     Args:
         title: its heading, as text.
-        under: what stands below it, as text.
+        under: the line below it, as text.
         head: HTML before the first section.
         sections: in their order.
         drawn: charts by the names that `chart` gave their places.

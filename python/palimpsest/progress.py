@@ -64,7 +64,7 @@ class ProgressBoard:
             self._bars.start()
         task, shown_phase = self._tasks.get(label, (None, ""))
         if task is None or shown_phase != phase:
-            # Phases differ in speed: a new task keeps the rate and the time left honest.
+            # Phases differ in speed: a new task keeps the rate and the time left correct.
             if task is not None:
                 self._bars.remove_task(task)
             task = self._bars.add_task(f"{label} {phase}", completed=done, total=expected or None, simulated="")
@@ -74,7 +74,7 @@ class ProgressBoard:
 
 
 def at_terminal() -> bool:
-    """Whether somebody sees standard error."""
+    """Whether standard error is a terminal that shows a bar."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

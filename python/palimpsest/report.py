@@ -71,7 +71,7 @@ def _facts(results: Sequence[Result]) -> str:
 
 
 def _tiles(result: Result) -> str:
-    """The few figures that one looks at first."""
+    """The key figures of a run."""
     latency = result["latency_ns"] or {}
     throughput = result["throughput"] or {}
     tiles = [
@@ -160,7 +160,7 @@ def _own_table(results: Sequence[Result]) -> str:
 
 
 def _player(results: Sequence[Result]) -> str:
-    """The map of blocks with what plays it; `assets/report.js` brings it to life."""
+    """The map of blocks with its controls; `assets/report.js` draws and plays it."""
     names = "".join(f"<option>{_escape(result['ftl'])}</option>" for result in results)
     layer = f'<select data-layer aria-label="layer">{names}</select>' if len(results) > 1 else ""
     shown = "".join(

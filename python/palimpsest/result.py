@@ -38,7 +38,7 @@ _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
 def _need(extra: str, *packages: str) -> None:
-    """Says which extra of this package has the ones that are missing."""
+    """Names the extra of this package that installs the missing ones."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -82,7 +82,7 @@ class Table:
         return self.to_polars(table).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The summary for any library that speaks Arrow's PyCapsule interface, such as DuckDB: `pa.table(result)`."""
+        """The summary for any library that reads Arrow's PyCapsule interface, such as DuckDB: `pa.table(result)`."""
         return self.to_polars().__arrow_c_stream__(requested_schema)
 
 
@@ -130,7 +130,7 @@ class Plots:
 
 
 class Views(Protocol):
-    """What shows results and saves them. It lies above them, and this is all that they know of it."""
+    """What shows and saves results, as far as they use it. Its module is above this one."""
 
     def text(self, results: Sequence["Result"], *, together: bool) -> "RenderableType":
         """For a terminal; `together` as a comparison."""
@@ -249,7 +249,7 @@ class Result(Shown):
 
     @property
     def series(self) -> dict[str, Any] | None:
-        """Time series, histograms, wear and utilisation as lists; None where they were not asked for."""
+        """Time series, histograms, wear and utilisation as lists; None where they were not kept."""
         return self._series
 
     @property
@@ -292,7 +292,7 @@ class Result(Shown):
 
 
 class Comparison(Shown, Sequence[Result]):
-    """The same workload on several translation layers, in the order asked for. Ratios are to the first.
+    """The same workload on several translation layers, in the order of the call. Ratios are to the first.
 
     Equal to another whose results are, in the same order; can be copied, pickled and saved as they can.
 

@@ -1,4 +1,4 @@
-"""The summary of one run, for a terminal: what ran, how fast it was, and what it did to the flash."""
+"""The summary of one run, for a terminal: configuration, latency, operations of the flash, and costs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -77,12 +77,12 @@ def mean_sizes(result: Result) -> dict[str, float | None]:
 
 
 def precondition_line(result: Result) -> str | None:
-    """What happened to the drive before the run; None where the result does not say."""
+    """The precondition in one line; None where the result has none."""
     before = result.get("precondition")
     if not before:
         return None
     if not before["bytes_written"]:
-        return f"{before['spec']}: the drive was as new"
+        return f"{before['spec']}: new drive"
     text = f"{before['spec']}: {units.size(before['bytes_written'])} written"
     if before.get("last_write_amplification"):
         text += f", write amplification {units.ratio(before['last_write_amplification'])} at its end"
@@ -105,7 +105,7 @@ def workload_line(result: Result) -> str:
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:
-    """A label and what is said about it, a row each."""
+    """Rows of a label and a text."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="bold", width=_LABEL_WIDTH)
     table.add_column(overflow="fold")
@@ -115,10 +115,10 @@ def facts(rows: list[tuple[str, str]]) -> Table:
 
 
 class Figures:
-    """Figures in rows and columns; turned round where the terminal is too narrow, so that no number is cut.
+    """Figures in rows and columns; transposed where the terminal is too narrow, so that no number is cut.
 
     Args:
-        title: what stands above the names of the rows.
+        title: heading of the column of row names.
         columns: their headings.
         rows: the name of each, and a figure for each column.
     """
@@ -134,8 +134,8 @@ class Figures:
         if _LABEL_WIDTH + 1 + column * len(self._columns) <= options.max_width + 1:
             yield self._table(self._columns, self._rows, _LABEL_WIDTH, _COLUMN_WIDTH)
             return
-        turned = [(name, [row[at] for _, row in self._rows]) for at, name in enumerate(self._columns)]
-        yield self._table([name for name, _ in self._rows], turned, None, None)
+        transposed = [(name, [row[at] for _, row in self._rows]) for at, name in enumerate(self._columns)]
+        yield self._table([name for name, _ in self._rows], transposed, None, None)
 
     def _table(
         self,
@@ -166,7 +166,7 @@ def _latencies(result: Result) -> Figures | None:
 
 
 def _causes(result: Result) -> Figures:
-    """Flash reads and programs by cause, causes that did nothing left out."""
+    """Flash reads and programs by cause; causes without either are omitted."""
     causes = result["flash"]["by_cause"]
     order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
     active = [cause for cause in order if any(causes.get(cause, {}).values())]
@@ -226,11 +226,11 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield (
             "gc",
             f"{units.count(gc['runs'])} runs erased {units.count(gc['erased_blocks'])} blocks and moved "
-            f"{units.count(gc['moved_subpages'])} subpages ({units.ratio(moved)} a block); a run takes "
-            f"{units.nanoseconds(gc['mean_ns'])} in the mean, {units.nanoseconds(gc['p99_ns'])} at p99",
+            f"{units.count(gc['moved_subpages'])} subpages ({units.ratio(moved)} a block); "
+            f"{units.nanoseconds(gc['mean_ns'])} a run, mean; {units.nanoseconds(gc['p99_ns'])}, p99",
         )
     else:
-        yield "gc", "none ran: the drive never ran short of free blocks"
+        yield "gc", "none: free blocks stayed above ftl.gc_start"
     if merge["count"]:
         yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
 
@@ -254,18 +254,18 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         projected = life.get("projected_host_bytes")
         yield (
             "wear",
-            f"{units.ratio(life['mean_erases'])} erases a block in the mean, {units.count(life['max_erases'])} at most"
+            f"mean {units.ratio(life['mean_erases'])} erases a block, max {units.count(life['max_erases'])}"
             + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
-            + (f"; {units.size(projected)} of host writes until the end of life" if projected else ""),
+            + (f"; {units.size(projected)} of host writes over the lifetime" if projected else ""),
         )
 
 
 def speed_line(result: Result) -> str:
-    """How fast the simulator was: the whole run with its precondition, and the rate of requests after that."""
+    """Speed of the simulator: wall time with the precondition, the rate of requests without it, and memory."""
     sim = result["sim"]
     return (
-        f"{units.number(sim['wall_s'])} s in all, "
-        f"{units.count(round(sim['requests_per_s'] or 0))} requests/s measured, "
+        f"{units.number(sim['wall_s'])} s, "
+        f"{units.count(round(sim['requests_per_s'] or 0))} requests/s, "
         f"{units.size(sim.get('peak_rss_bytes'))} of memory"
     )
 

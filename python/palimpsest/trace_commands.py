@@ -71,20 +71,20 @@ _output_format = click.option(
 def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
     """Adds the commands to the command line; `show` prints a result."""
 
-    @group.group("trace", short_help="Look at traces, convert and generate them.")
+    @group.group("trace", short_help="Describe traces, convert and generate them.")
     def trace() -> None:
-        """Look at traces, convert them, and generate new ones.
+        """Describe traces, convert them, and generate new ones.
 
         `palimpsest list traces` has the formats. Traces are recognised by their content, plain, .gz or .zst.
         """
 
-    @trace.command(short_help="Say what a workload is like.")
+    @trace.command(short_help="Describe a workload.")
     @click.argument("workload", metavar="FILE|SPEC", shell_complete=completion.files_and("workloads"))
     @_options(trace=True, generated=True)
     @click.option("--out", type=Folder(), metavar="DIR", help="Also write trace.html and trace.json to DIR.")
     @click.option("--json", "as_json", is_flag=True, help="Print the description as one JSON object.")
     def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-        """Say what a workload is like: sizes, read ratio, footprint, overwrites, sequentiality, hot share, arrivals.
+        """Describe a workload: sizes, read ratio, footprint, overwrites, sequentiality, hot share, arrivals.
 
         \b
         Examples:
@@ -116,7 +116,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
         """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
 
-        What the format cannot hold is said on standard error.
+        What the format cannot hold is reported on standard error.
 
         \b
         Examples:

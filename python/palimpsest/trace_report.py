@@ -1,4 +1,4 @@
-"""What a workload is like, as a table at the terminal and as one self-contained HTML page."""
+"""The description of a workload, as a table for the terminal and as one self-contained HTML page."""
 
 import html
 import json

@@ -1,7 +1,7 @@
-"""`palimpsest trace`: what a workload is like, and workloads written as traces in any format.
+"""`palimpsest trace`: descriptions of workloads, and workloads written as traces in any format.
 
 Both stream: memory does not grow with the trace, but for the names of files where it has them (see `palimpsest._core`
-and, for what the description keeps of pages, the core's `metrics::profile`).
+and, for what the description keeps of pages, `metrics::profile` of the crate `lab`).
 """
 
 import json
@@ -23,13 +23,13 @@ _LOSSES = {
     "sizes": "sizes rounded up",
     "streams": "streams (devices, volumes) dropped",
     "names": "file names dropped",
-    "changed_names": "file names changed, as blanks cannot stand in them",
+    "changed_names": "file names changed: the format allows no blanks",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """A workload to look at or to write.
+    """A workload to describe or to write.
 
     Attributes:
         workload: trace file, job file, preset or specification.
@@ -64,7 +64,7 @@ and `losses`, in requests."""
 
 
 def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a workload is like.
+    """The description of a workload.
 
     Returns:
         The description (ratios as shares of one, sizes in bytes, times in nanoseconds; null where there is nothing to

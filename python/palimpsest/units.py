@@ -28,7 +28,7 @@ _BYTES_FACTOR |= {f"{letter}i": 1024 ** (power + 1) for power, letter in enumera
 _LARGEST_COUNT = 2**63
 
 ABSENT = "-"
-"""What stands where there is nothing to measure."""
+"""Printed where nothing was measured."""
 
 
 def parse_count(text: str) -> int:

@@ -1,7 +1,7 @@
-"""What results look like: as text, HTML and plots, and as files in a folder. `palimpsest` gives it to them on import.
+"""Views of results: text, HTML, plots, and files in a folder. `palimpsest` gives them to results on import.
 
-It is the `Views` of `result`. Each view is imported when it is asked for: who only reads figures waits for neither rich
-nor plotly.
+The module is the `Views` of `result`. Each view is imported when it is used: a program that only reads figures loads
+neither rich nor plotly.
 """
 
 from collections.abc import Sequence

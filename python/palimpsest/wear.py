@@ -1,6 +1,6 @@
-"""How the raw bit error rate of a flash block grows with its cycles, and how long a block lives.
+"""How the raw bit error rate of a flash block grows with its cycles, and the lifetime of a block.
 
-The model is that of `crates/core/src/nand/wear.rs`, after the LLH paper (Margaglia et al., FAST 2016), Sec. 3.3 and
+The model is that of `crates/flash/src/nand/wear.rs`, after the LLH paper (Margaglia et al., FAST 2016), Sec. 3.3 and
 3.4, Tables 2 to 4.
 """
 
@@ -17,13 +17,13 @@ BIASES = ("none", "reprogram", "voltage")
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How long a block lives.
+    """The lifetime of a block.
 
     Attributes:
         endurance: cycles that the part is rated for, at which a block that is never biased reaches the limit.
         cycles: cycles until the raw bit error rate of this block reaches the limit.
         ends_biased: whether it is a biased cycle that reaches it; usual ones would still be below it.
-        lasting_loss: share of the endurance that the biased cycles cost for good.
+        lasting_loss: share of the endurance that the biased cycles cost permanently.
     """
 
     endurance: int
@@ -60,7 +60,7 @@ def bit_error_rates(
 def life(
     part: str = "a16", bias: str = "reprogram", window: float = 0.0, biased: float = 1.0, overrides: Sequence[str] = ()
 ) -> Life:
-    """How long a block lives.
+    """The lifetime of a block.
 
     Args:
         part: preset or path of a part file.

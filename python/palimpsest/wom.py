@@ -31,7 +31,7 @@ __all__ = ["Code", "Encoded", "EncodingFailed", "codes", "spare_needed"]
 Bytes = npt.NDArray[np.uint8]
 
 _BLOCK = 256
-"""Trials a thread between two looks for Ctrl-C."""
+"""Trials a thread between two checks for Ctrl-C."""
 
 
 class EncodingFailed(Error):
@@ -66,7 +66,7 @@ def spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What became of a batch.
+    """The outcome of a batch.
 
     Attributes:
         cells: the pages, those of failed encodings as they were; shape as given.

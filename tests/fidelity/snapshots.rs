@@ -28,10 +28,12 @@ fn blocks_at_the_end(series: &BlockSeries, values: &[f64]) -> f64 {
 
 #[test]
 fn snapshots_agree_with_the_result_on_every_layer() {
-    for layer in ["page", "block", "subpage", "sector-log", "mga", "hotcold", "llh", "codesign", "fs-page"] {
+    let layers =
+        ["page", "block", "bast", "fast", "subpage", "sector-log", "mga", "hotcold", "llh", "codesign", "fs-page"];
+    for layer in layers {
         for fidelity in [Fidelity::Timed, Fidelity::Count] {
             let ssd = ssd(layer);
-            let requests = if layer == "block" { 300 } else { 20_000 };
+            let requests = if ["block", "bast", "fast"].contains(&layer) { 300 } else { 20_000 };
             let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=8k,n={requests},iodepth=8"));
             (run.precondition, run.fidelity) = ("fill:100%", fidelity);
             let outcome = run.outcome(true);

@@ -75,7 +75,7 @@ def figures(completed: Completed) -> Any:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says how much of the documents was run, where they were."""
+    """Reports how much of the documents was run, where they were."""
     from documents import COUNTS
 
     if COUNTS:

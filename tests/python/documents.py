@@ -1,7 +1,7 @@
 """The documents of the project as what a reader would type: fenced blocks, commands with the output that is shown.
 
 A block that is not to be run says why in a comment above it: `<!-- not run: needs root -->`. `console` blocks have
-commands after `$ ` and may show their output; `...` alone in a line stands for any lines there.
+commands after `$ ` and may show their output; `...` alone in a line matches any lines there.
 """
 
 import re
@@ -33,7 +33,7 @@ class Block:
         page: the document.
         line: the line of its first line.
         language: what the fence says.
-        text: what stands in it.
+        text: its content.
         reason: why it is not run; empty if it is.
     """
 
@@ -72,7 +72,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a `console` block; a backslash at the end of a line goes on in the next."""
+    """The commands of a `console` block; a backslash at the end of a line continues it in the next."""
     found: list[Command] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -82,12 +82,12 @@ def commands(block: Block) -> list[Command]:
         elif found:
             found[-1] = Command(found[-1].text, f"{found[-1].shown or ''}{line}\n")
         else:
-            raise ValueError(f"{block.place}: output stands before the first command")
+            raise ValueError(f"{block.place}: output precedes the first command")
     return found
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether what was printed is what a page shows; a line `...` stands for any lines."""
+    """Whether what was printed is what a page shows; a line `...` matches any lines."""
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", shown, flags=re.M)]
     return re.fullmatch("(?:.*\n)*?".join(parts), printed) is not None
 

@@ -272,7 +272,7 @@ def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
     if ftl == "block":
         raise DeviceError("plane 3 has no good blocks left after 1,234 requests")
     if log := os.environ.get("FAKE_STARTED"):
-        with Path(log).open("a", encoding="utf-8") as started:  # whoever waits for runs to begin counts these lines
+        with Path(log).open("a", encoding="utf-8") as started:  # a test that waits for runs to begin counts these lines
             started.write(f"{ftl}\n")
     deadline = time.monotonic() + DELAY_S
     total = options["requests"] or 100_000

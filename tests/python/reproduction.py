@@ -55,7 +55,7 @@ class Reproduced:
         for figure in made["figures"]:
             assert Path(figure["data"]).is_file()
             assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
-        # Every figure from a synthetic look-alike of a trace says so.
+        # The note of every figure from a synthetic workload states that.
         page = (tmp_path / "index.html").read_text(encoding="utf-8")
         assert page.lower().count("synthetic") > len(self.figures) / 2
         self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)

@@ -54,7 +54,7 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
-def test_errors_are_ours(fake: Any) -> None:
+def test_errors_have_the_documented_classes(fake: Any) -> None:
     assert fake
     with pytest.raises(ps.InputError, match="did you mean"):
         ps.Ssd("defualt")
@@ -78,6 +78,36 @@ def test_comparison_is_a_sequence_by_name(fake: Any) -> None:
     assert compared["mga"].ftl == compared[1].ftl == "mga"
     assert compared.to_polars()["ftl"].to_list() == ["page", "mga"]
     assert "<strong>" in compared._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "printed", "multiple"),
+    [
+        (0, "-100 %", "0"),
+        (0.002, "-99.8 %", "0.00200x"),
+        (0.67, "-33 %", "0.67x"),
+        (0.945, "-5.5 %", "0.94x"),
+        (1.0997, "+10 %", "1.10x"),
+        (4, "+300 %", "4.00x"),
+        (12.3, "12x", "12.30x"),
+        (1234.5, "1,234x", "1,234x"),
+    ],
+)
+def test_changes_are_signed_per_cent(ratio: float, printed: str, multiple: str) -> None:
+    assert metrics.change(ratio) == printed
+    assert metrics.factor(ratio) == multiple
+
+
+def test_verdicts_list_what_is_lower_then_what_is_higher(fake: Any) -> None:
+    page, mga, buffered = ps.compare(["page", "mga", "page"], ssd="mga-16k", workload="trade")
+    buffered.latency_ns["write"]["mean"] = 0
+    assert fake
+    assert metrics.verdicts([page, mga, buffered]) == [
+        "mga vs page: flash bytes programmed -38 %, erases -38 %, mean write latency -38 %, p99 write latency -38 %, "
+        "mean read latency -38 %, energy -31 %; DRAM +61 %.",
+        "page vs page: mean write latency -100 %.",
+    ]
+    assert metrics.verdicts([page, page]) == ["page vs page: within 5 % in every figure above."]
 
 
 def test_tables(result: ps.Result) -> None:

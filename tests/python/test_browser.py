@@ -101,7 +101,7 @@ def prefer(browser: webdriver.Chrome, scheme: str) -> None:
 
 
 def visit(browser: webdriver.Chrome, page: Path) -> None:
-    """Opens a page; it must write nothing to the console and ask the network for nothing."""
+    """Opens a page; it must write nothing to the console and request nothing from the network."""
     browser.get(page.as_uri())
     said = browser.get_log("browser")  # type: ignore[no-untyped-call]
     assert said == [], f"the console of {page.name}"
@@ -109,7 +109,7 @@ def visit(browser: webdriver.Chrome, page: Path) -> None:
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:
-    """What was asked for since the last look, data inside the page left out."""
+    """What was requested since the last call, data inside the page left out."""
     events = [
         json.loads(entry["message"])["message"]
         for entry in browser.get_log("performance")  # type: ignore[no-untyped-call]

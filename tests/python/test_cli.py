@@ -88,7 +88,7 @@ def test_saved_configuration_runs_again(palimpsest: Command, tmp_path: Path) -> 
     assert first["flash"] == again["flash"]
 
 
-def test_summary_says_what_matters(palimpsest: Command) -> None:
+def test_summary_has_the_key_figures(palimpsest: Command) -> None:
     done = palimpsest("run", *SMALL)
     assert done.returncode == 0, done.stderr
     for word in ("IOPS", "p99.9", "amplified", "erases", "map DRAM"):
@@ -145,7 +145,7 @@ def test_show_is_toml_that_names_sources(palimpsest: Command) -> None:
     assert tomllib.loads(done.stdout)["ftl"]["victim"] == "fifo"
 
 
-def test_list_knows_the_names_of_the_contract(palimpsest: Command) -> None:
+def test_list_has_the_names_of_the_contract(palimpsest: Command) -> None:
     names = figures(palimpsest("list", "--json"))
     assert {"page", "subpage"} <= names["ftls"].keys()
     assert {"default"} <= names["ssds"].keys()

@@ -132,3 +132,4 @@ def test_comparison_fits_the_terminal(fake_command: Command, width: str) -> None
     assert max(map(len, done.stdout.splitlines())) <= int(width)
     assert "\x1b" not in done.stdout
     assert "84,201* 2.00x" in " ".join(done.stdout.split())
+    assert "subpage vs page: flash bytes programmed -50 %, " in " ".join(done.stdout.split())

@@ -18,7 +18,7 @@ _PRESS_TAB = """
 eval "$(palimpsest completion bash)"
 COMP_LINE=$1 COMP_POINT=${#1}
 compopt() { local IFS=" "; echo "option $*"; }
-# The words as readline would split them: blanks separate, and of COMP_WORDBREAKS those that stand in our values.
+# The words as readline would split them: blanks separate, and of COMP_WORDBREAKS those that occur in values.
 read -ra COMP_WORDS <<< "$(sed 's/[=:]/ & /g' <<< "$1")"
 [[ $1 == *' ' ]] && COMP_WORDS+=("")
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))

@@ -1,4 +1,4 @@
-"""Every command and snippet of the documents, run as it stands in a folder that has the files it names."""
+"""Every command and snippet of the documents, run as it is in a folder that has the files it names."""
 
 import os
 import re
@@ -139,7 +139,7 @@ def test_all_commands_are_here(palimpsest: Command) -> None:
 
 
 def test_no_block_escapes() -> None:
-    """Fences that the parser does not see would be blocks that nobody runs."""
+    """Fences that the parser does not see would be blocks that are not run."""
     for page in documents.pages():
         fences = len(re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.M))
         assert fences == 2 * len(list(documents.blocks(page))), page.name

@@ -58,7 +58,7 @@ def test_command_ends_at_once_while_it_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     command = [str(COMMAND), "run", "--precondition", "none", "--workload", str(pipe)]
     status, said, took_s = interrupted(command, 1.5)
-    assert (status, said) == (130, "interrupted\n"), "nobody writes"
+    assert (status, said) == (130, "interrupted\n"), "one line, no traceback"
     assert took_s < PROMPT_S
     writer = os.open(pipe, os.O_RDWR)
     try:
@@ -85,7 +85,7 @@ def test_python_raises_keyboard_interrupt(call: str) -> None:
     assert took_s < PROMPT_S
 
 
-def test_threads_go_on_beside_a_run() -> None:
+def test_threads_run_beside_a_run() -> None:
     """A run that held the interpreter's lock would let no other thread count."""
     ticks: list[float] = []
     done = threading.Event()
@@ -104,6 +104,6 @@ def test_threads_go_on_beside_a_run() -> None:
     done.set()
     thread.join()
     during = [moment for moment in ticks if begin < moment < end]
-    assert end - begin > 0.05, "too short a run to tell"
+    assert end - begin > 0.05, "too short a run to measure"
     assert len(during) >= 5
     assert max(after - before for before, after in itertools.pairwise(during)) < (end - begin) / 2

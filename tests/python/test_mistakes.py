@@ -81,7 +81,7 @@ def test_unreadable_file(palimpsest: Command, tmp_path: Path) -> None:
     assert "readable" in done.stderr
 
 
-def test_key_without_effect_is_told(palimpsest: Command) -> None:
+def test_key_without_effect_is_reported(palimpsest: Command) -> None:
     key = ("--set", "ftl.log_fraction=4%")
     done = palimpsest("run", "--ftl", "page", "--json", *key, *SHORT)
     assert done.stderr == "warning: ftl.log_fraction has no effect on page; it is for sector-log\n"
@@ -124,7 +124,7 @@ def test_full_disk_under_out(palimpsest: Command, tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("arguments", ["list", "show", "--help", "run --help", "compare --json"])
-def test_reader_that_leaves_hears_nothing(arguments: str) -> None:
+def test_reader_that_closes_the_pipe_gets_no_message(arguments: str) -> None:
     command = [str(COMMAND), *arguments.split(), *(SHORT if "json" in arguments else ())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

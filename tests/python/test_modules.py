@@ -1,4 +1,4 @@
-"""The order of the modules of the Python package: each imports what lies below it, wherever in it the import stands.
+"""The order of the modules of the Python package: each imports what lies below it, imports inside functions included.
 
 Imports are read from the sources. Those inside functions and for types alone count, and so do the modules that a
 registry names as text for `import_module`. That Python runs `__init__` of a package before its modules does not.
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-_core errors units options tables result engine metrics summary comparison
+native _core errors units options tables result engine metrics summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.__init__
 page report outputs views listing progress parameters completion wear wom traces trace_report trace_commands
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
@@ -38,7 +38,7 @@ FILES = {
 
 
 def imported(path: Sequence[str]) -> str | None:
-    """The module that is imported with `palimpsest.a.b`: itself, its package, or that which `b` stands in."""
+    """The module that is imported with `palimpsest.a.b`: itself, its package, or the module that has `b`."""
     top, *parts = path
     names = (".".join(each) for each in (parts, [*parts, "__init__"], parts[:-1], [*parts[:-1], "__init__"]))
     return next((name for name in names if name in FILES), None) if top == "palimpsest" else None

@@ -50,7 +50,7 @@ class TestCodesign(Reproduced):
         )
         in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
         assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
-        # The scheme that is ours is faster than the paper's best on every workload.
+        # The scheme that is not in the paper is faster than the paper's best on every workload.
         schemes = rows.pivot("scheme", index="workload", values="response_us")
         assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
 

@@ -196,7 +196,7 @@ def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
         assert completed.stderr.count("\n") == 1
 
 
-def test_workloads_of_the_llh_paper_stand_as_in_its_figure() -> None:
+def test_workloads_of_the_llh_paper_are_in_the_order_of_its_figure() -> None:
     names = list(llh_runs.WORKLOADS)
     groups = [llh_runs.WORKLOADS[name].group for name in names]
     assert groups == ["msr"] * 11 + ["fiu"] * 5 + ["zipf"] * 3

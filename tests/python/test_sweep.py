@@ -194,7 +194,7 @@ def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch)
             ps.sweep(str(file), engine=engine, address="a:1", out=file.parent / "s")
 
 
-def test_failed_points_are_rows_and_the_others_go_on(palimpsest: Command, tmp_path: Path) -> None:
+def test_failed_points_are_rows_and_the_others_run(palimpsest: Command, tmp_path: Path) -> None:
     trace = tmp_path / "bad.csv"
     trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n10,W,x,4096\n")
     file = tmp_path / "f.toml"
@@ -212,7 +212,7 @@ def test_failed_points_are_rows_and_the_others_go_on(palimpsest: Command, tmp_pa
     frame = measured(tmp_path / "s")
     assert frame["error"].null_count() == 2
     assert f"{trace}:3:" in frame["error"][0]
-    # The same would come again: it is not tried, and still not passed over in silence.
+    # It would fail the same way: it is not tried again, and still reported.
     again = palimpsest("sweep", str(file), "--out", str(tmp_path / "s"), "--json")
     assert (again.returncode, json.loads(again.stdout)["reused"]) == (1, 4)
 
@@ -256,7 +256,7 @@ def test_interrupt_keeps_what_is_finished(begun: subprocess.Popen[str], tmp_path
     output, said = begun.communicate(timeout=60)
     assert (begun.returncode, output) == (130, "")
     assert said.splitlines() == [
-        f"2 of 6 points are kept in {tmp_path}/s; the same command goes on from there", "interrupted",
+        f"2 of 6 points are kept in {tmp_path}/s; the same command resumes", "interrupted",
     ]  # fmt: skip
     assert len(workers) >= 4
     wait_for(lambda: not any(running(worker) for worker in workers))
@@ -269,7 +269,7 @@ def test_interrupt_keeps_what_is_finished(begun: subprocess.Popen[str], tmp_path
     assert (again["done"], again["reused"]) == (4, 2)
 
 
-def test_a_killed_sweep_leaves_no_workers_and_goes_on(
+def test_a_killed_sweep_leaves_no_workers_and_resumes(
     begun: subprocess.Popen[str], tmp_path: Path, palimpsest: Command
 ) -> None:
     wait_for(lambda: len(list((tmp_path / "s" / "points").glob("*.json"))) == 2)

@@ -159,10 +159,10 @@ def test_keys_have_lines(path: tuple[str | int, ...], line: int) -> None:
         ("[base]\n\nprecond = 1\n", "a.toml:3: base.precond: unknown option; did you mean precondition?"),
         ("[base]\nseed = [1, 2]\n", "a.toml:2: base.seed: expected one value"),
         ("[grid]\nseed = []\n", "a.toml:2: grid.seed: the axis is empty"),
-        ("[grid]\nseed = [1, 1]\n", "a.toml:2: grid.seed: 1 stands twice"),
+        ("[grid]\nseed = [1, 1]\n", "a.toml:2: grid.seed: 1 occurs twice"),
         ("[grid]\nseed = [1, [2]]\n", "a.toml:2: grid.seed: expected text, a number"),
         ("[grid]\nseed = {from = 1}\n", "a.toml:2: grid.seed: expected a range such as"),
-        ("[grid]\nseed = [1]\n[[zip]]\nseed = [2]\n", "a.toml:4: zip[0].seed: this axis stands in the grid already"),
+        ("[grid]\nseed = [1]\n[[zip]]\nseed = [2]\n", "a.toml:4: zip[0].seed: this axis is in the grid already"),
         (
             "[[zip]]\nseed = [1]\nftl = ['a', 'b']\n",
             "a.toml:1: zip[0]: expected axes of the same length; seed has 1, ftl",

@@ -109,7 +109,7 @@ def test_latencies_that_were_not_measured_keep_their_columns(fake: Any, run: ps.
     assert ps.Comparison([run, reads])._repr_html_()
 
 
-def test_keys_without_effect_are_told(fake: Any) -> None:
+def test_keys_without_effect_are_reported(fake: Any) -> None:
     assert fake
     keys: dict[str, object] = {"ftl.allocation_threshold": "20%"}
     with pytest.warns(UserWarning, match=r"^ftl\.allocation_threshold has no effect on page; it is for mga$"):

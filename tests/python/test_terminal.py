@@ -1,4 +1,4 @@
-"""What terminals show: no table broken or number cut on narrow ones, colours only where they are wanted."""
+"""What terminals show: no table broken or number cut on narrow ones, colours only where they are turned on."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def test_lines_fit_and_nothing_is_cut(name: str, width: int) -> None:
     text = plain(seen)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    assert not re.search(r"\d[.,]\n\s*\d", text), "a number goes on in the next line"
+    assert not re.search(r"\d[.,]\n\s*\d", text), "a number is continued in the next line"
 
 
 @pytest.mark.parametrize("command", ["", "run", "compare", "list", "show", "trace", "trace info", "completion"])

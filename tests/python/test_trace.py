@@ -71,7 +71,7 @@ def test_convert_there_and_back(palimpsest: Command, trace: Path, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([there.name, "c.csv"])
 
 
-def test_convert_says_what_is_lost(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
+def test_convert_reports_what_is_lost(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "b.tencent"
     done = palimpsest("trace", "convert", str(trace), str(out))
     assert done.returncode == 0

@@ -58,7 +58,7 @@ def test_spare_needed_grows_as_failures_shrink() -> None:
         assert wom.Code(name).spare_bytes == spares[1]
 
 
-def test_mistakes_are_told() -> None:
+def test_mistakes_are_reported() -> None:
     code = wom.Code("polar", 32, 64, 8)
     page = np.full(72, 255, np.uint8)
     for wrong in (page[:-1], page.astype(np.int64), page.astype(np.bool_), page.reshape(1, 1, 72)):

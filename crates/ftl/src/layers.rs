@@ -1,8 +1,11 @@
 //! The layers, one file or folder each.
 
+pub mod bast;
 pub mod block;
+pub mod fast;
 mod gather;
 pub mod hotcold;
+pub mod hybrid;
 pub mod llh;
 pub mod mga;
 pub mod page;

@@ -3,7 +3,7 @@
 pub mod layers;
 pub mod log;
 
-use layers::{block, hotcold, llh, mga, page, sector_log, spread, subpage};
+use layers::{bast, block, fast, hotcold, llh, mga, page, sector_log, spread, subpage};
 use palimpsest_ftl_api::Entry;
 
 /// Every layer.
@@ -14,6 +14,8 @@ pub const REGISTRY: &[Entry] = &[
     spread::PAGE_FGM,
     spread::DMA_FGM,
     spread::SPFTL,
+    bast::ENTRY,
+    fast::ENTRY,
     sector_log::ENTRY,
     mga::ENTRY,
     hotcold::ENTRY,

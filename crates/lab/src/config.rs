@@ -121,18 +121,6 @@ impl Resolved {
         set.filter(|entry| !used(entry.key)).map(|entry| (entry.key.name, entry.key.layers.clone())).collect()
     }
 
-    /// The same drive on a layer called `name`, which need not be in the registry.
-    pub(crate) fn with_layer(&self, name: &str) -> Resolved {
-        let mut other = self.clone();
-        if name != self.drive.ftl.name {
-            let key = schema::position("ftl.name").expect("the schema has ftl.name");
-            let entry = &mut other.entries[key];
-            (entry.value, entry.source) = (Value::Text(name.into()), "the caller's own layer".into());
-            other.drive.ftl = other.drive.ftl.for_layer(name);
-        }
-        other
-    }
-
     /// The value and source of `key`, or `None` if there is no such key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         schema::position(key).map(|position| &self.entries[position])

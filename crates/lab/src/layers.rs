@@ -1,10 +1,30 @@
-//! Everything that can stand between a host's requests and flash: the translation layers, and the file systems above some.
+//! Everything that can stand between a host's requests and flash: the translation layers, the file systems above some, and
+//! the layers that a program adds.
 
 use palimpsest_ftl_api::Entry;
+use std::sync::OnceLock;
+
+static ADDED: OnceLock<&'static [Entry]> = OnceLock::new();
+
+/// Adds layers to the registry, for the whole program: before the first configuration is read, and once.
+///
+/// # Panics
+/// A name is taken, or layers were added before. Both are mistakes of the program.
+pub fn add(entries: &'static [Entry]) {
+    for (index, entry) in entries.iter().enumerate() {
+        let taken = built_in().chain(&entries[..index]).any(|other| other.name == entry.name);
+        assert!(!taken, "a layer called {} is in the registry already", entry.name);
+    }
+    assert!(ADDED.set(entries).is_ok(), "layers are added once");
+}
+
+fn built_in() -> impl Iterator<Item = &'static Entry> {
+    palimpsest_ftl::REGISTRY.iter().chain(palimpsest_fs::layers::ENTRIES)
+}
 
 /// Every one of them.
 pub fn layers() -> impl Iterator<Item = &'static Entry> {
-    palimpsest_ftl::REGISTRY.iter().chain(palimpsest_fs::layers::ENTRIES)
+    built_in().chain(ADDED.get().copied().unwrap_or_default())
 }
 
 /// The one called `name`.

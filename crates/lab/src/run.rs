@@ -191,24 +191,7 @@ pub struct Utilization {
 /// # Errors
 /// [`Error`]: the user's mistakes, the end of the simulated drive, a broken rule, an interruption.
 pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watcher: Watcher<'_>) -> Result<Outcome> {
-    run_layer(registered(&resolved.drive), resolved, source, options, watcher)
-}
-
-/// As [`run`], on the layer of `entry` instead of the one that `resolved` names: for a layer that is not in the registry,
-/// in a crate of its own, say. The result bears the name of `entry`. That the drive has room for blocks that it keeps apart
-/// was not checked.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_layer(
-    entry: &Entry,
-    resolved: &Resolved,
-    source: &mut dyn Source,
-    options: &Options,
-    watcher: Watcher<'_>,
-) -> Result<Outcome> {
-    let resolved = &resolved.with_layer(entry.name);
-    let mut session = Session::with_layer(entry, &resolved.drive, options, watcher)?;
+    let mut session = Session::new(&resolved.drive, options, watcher)?;
     let precondition = precondition::precondition(&mut session, source, &options.precondition)?;
     session.begin(source)?;
     session.drive_all(source)?;

@@ -12,6 +12,7 @@ mod workload;
 use palimpsest_lab::config::schema::{Known, keys};
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::Error as CoreError;
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::ftl::keys::Kind;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
@@ -304,9 +305,19 @@ fn build() -> &'static str {
     env!("PALIMPSEST_SOURCES")
 }
 
-/// The module.
-#[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Fills `module` with the simulator, whose registry has `layers` beside its own. A crate with layers of its own calls this
+/// from its `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and
+/// reports then know them.
+///
+/// # Errors
+/// What Python says.
+///
+/// # Panics
+/// A name of `layers` is taken, or the module is filled twice.
+pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResult<()> {
+    if !layers.is_empty() {
+        palimpsest_lab::layers::add(layers);
+    }
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
     module.add("InputError", py.get_type::<InputError>())?;
@@ -329,4 +340,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wear::life, module)?)?;
     module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
+}
+
+/// The module `palimpsest._core`.
+#[pymodule]
+fn _core(bound: &Bound<'_, PyModule>) -> PyResult<()> {
+    module(bound, &[])
 }

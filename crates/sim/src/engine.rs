@@ -114,7 +114,7 @@ pub struct Engine {
     woken: Vec<u32>,
     buffer_freed: u64,
     collections: Vec<Nanos>,
-    /// Notes what operations do, where somebody asked for it.
+    /// Notes the times of operations; `None` where no timeline is kept.
     pub(super) timeline: Option<Box<Timeline>>,
 }
 

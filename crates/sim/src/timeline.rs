@@ -163,7 +163,7 @@ impl Timeline {
     }
 }
 
-/// What the device tells. `id` is its entry for the request.
+/// Calls of the device. `id` is its entry for the request.
 impl Timeline {
     /// A measured request is submitted.
     pub fn submitted(&mut self, id: u32, kind: RequestKind, extent: Extent, arrival: Nanos, now: Nanos) {
@@ -201,7 +201,7 @@ impl Timeline {
     }
 }
 
-/// What the engine tells. `index` is its entry for the operation, `order` the operation's place in the order of planning.
+/// Calls of the engine. `index` is its entry for the operation, `order` the operation's place in the order of planning.
 impl Timeline {
     /// An operation is planned, behind the operation of the order `behind` on its block.
     pub fn planned(

@@ -84,6 +84,8 @@ pub struct Format {
     pub aliases: &'static [&'static str],
     /// One line for listings.
     pub about: &'static str,
+    /// Whether its files are text, to be compressed as a whole.
+    pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
     open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
@@ -100,6 +102,7 @@ impl Format {
             name: F::NAME,
             aliases: F::ALIASES,
             about: F::ABOUT,
+            is_text: true,
             recognise: head::vote::<F>,
             open: line_source::open::<F>,
             holds: F::HOLDS,
@@ -119,11 +122,6 @@ impl Format {
             "load" => Format::named("blkreplay"),
             _ => Format::named(ending),
         }
-    }
-
-    /// Whether its files are text, to be compressed as a whole.
-    pub fn is_text(&self) -> bool {
-        self.name != "parquet"
     }
 
     /// What its records can say, and what it is written through.

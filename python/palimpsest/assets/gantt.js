@@ -1,6 +1,6 @@
 "use strict";
 /* The timeline of flash operations: a lane for the bus of each channel and for the array of each plane, gates as arrows.
-   Draws what is in sight; marks too narrow to be told apart are joined, so that a page stays quick with any number of them. */
+   Draws what is in sight; marks too narrow to distinguish are joined, so that a page stays quick with any number of them. */
 const CAUSE_SLOTS = {host: 0, gc: 1, merge: 2, rmw: 3, prefetch: 4, metadata: 6};
 const OPERATION_KINDS = ["read", "program", "erase"];
 const FIRST_SHOWN = 120, MOST_ARROWS = 60, MOST_BARS = 4000;

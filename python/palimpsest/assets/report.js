@@ -144,7 +144,7 @@ class Player {
       const z = [], text = [];
       for (let cell = row * columns; cell < (row + 1) * columns; cell++) {
         const at = begin + cell, share = valid ? valid[at] / 255 : null, mean = erases[at] / 65535 * most;
-        // The bands of the scale are one wide: within its band a block stands by what is valid of it.
+        // The bands of the scale are one wide: the position of a block within its band is its valid share.
         z.push(this.quantity === "state" ? state[at] + 0.02 + 0.96 * (share ?? 1) : this.quantity === "valid" ? 100 * share : mean);
         text.push(`${blocks[cell] > 1 ? `${blocks[cell]} blocks, most ` : ""}${names[state[at]]}` +
           `${share === null ? "" : `<br>${(100 * share).toFixed(0)} % valid`}<br>${mean.toFixed(1)} erases`);

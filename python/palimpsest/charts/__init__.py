@@ -1,7 +1,7 @@
 """Charts as plain plotly specifications: what is drawn, from which series. `report` and `Result.plot` show them.
 
 A trace names its colour by a slot (`meta.slot`) or a state of a block (`meta.state`), which a theme turns into a
-colour: what a slot stands for never depends on what else is drawn. Heat maps bring their scale with them.
+colour: the meaning of a slot never depends on what else is drawn. Heat maps bring their scale with them.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class Chart:
     """One chart.
 
     Attributes:
-        title: what stands above it.
+        title: its heading.
         draw: makes it of results; None where they have no data for it.
         says: how to read it, in a sentence.
     """
@@ -55,7 +55,7 @@ CHARTS: dict[str, Chart] = {
         "Over bytes written", series.progress,
         "Write amplification, collection and erases between snapshots: a counted run has no time.",
     ),
-    "flash": Chart("Flash operations by cause", operations.flash, "Page reads and page programs, by who needed them."),
+    "flash": Chart("Flash operations by cause", operations.flash, "Page reads and page programs by cause."),
     "utilization": Chart(
         "Utilisation", operations.utilization, "Share of the simulated time that each bus and each die was busy."
     ),

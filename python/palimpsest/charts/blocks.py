@@ -18,7 +18,7 @@ STATES = {
     "reused": ("#d55e00", "#d55e00"),
     "bad": ("#000000", "#ffffff"),
 }
-"""Colours of the states of a block on a light and a dark page (Okabe and Ito's, told apart by all readers)."""
+"""Colours of the states of a block on a light and a dark page (Okabe and Ito's, distinct for all readers)."""
 
 _MOST_CELLS = 2048
 _FEW_ERASES = 12
@@ -94,7 +94,7 @@ def wear_map(results: Sequence[Result]) -> Specification | None:
 
 
 def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
-    """Where the snapshots stand: in simulated seconds, or in thousands of requests where there is no time."""
+    """The times of the snapshots: in simulated seconds, or in thousands of requests where there is no time."""
     if any(series["time_ns"]):
         return "simulated time (s)", [time / 1e9 for time in series["time_ns"]]
     return "requests (thousands)", [requests / 1e3 for requests in series["requests"]]

@@ -1,4 +1,4 @@
-"""What flash did, for whom, and how busy it was."""
+"""Flash operations by cause, and utilisation."""
 
 from collections.abc import Sequence
 

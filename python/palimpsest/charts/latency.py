@@ -65,7 +65,7 @@ def _lines(
                 continue
             times, shares = points(histogram["lower_ns"], histogram["count"])
             if not any(times):
-                # Acknowledged at once: no place on a logarithmic axis. The table says it.
+                # Acknowledged in 0 ns: not on a logarithmic axis. The table has it.
                 continue
             p99 = ((result["latency_ns"] or {}).get(kind) or {}).get("p99")
             base = ((results[0]["latency_ns"] or {}).get(kind) or {}).get("p99")

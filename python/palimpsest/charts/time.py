@@ -1,4 +1,4 @@
-"""What a run did while it went on: over simulated time, or over bytes written where there is no time."""
+"""What a run did over its simulated time, or over bytes written where there is no time."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,6 +1,6 @@
-"""Reproductions of published results: the runs of a paper, its figures, and its claims against ours.
+"""Reproductions of published results: the runs of a paper, its figures, and its claims beside measured numbers.
 
-A paper is one module with a function that gives a `Reproduction`, and one line in `PAPERS`. What papers share stands in
+A paper is one module with a function that gives a `Reproduction`, and one line in `PAPERS`. What papers share is in
 `claims` (claims and the rule of agreement), `figures` (data and pictures), `measures` (figures of a result), `sweeps`
 (what papers leave open), `batch` (runs side by side) and `outputs`.
 """
@@ -20,11 +20,11 @@ PAPERS = {"mga": "mga", "llh": "llh", "spread": "spread", "codesign": "codesign"
 """Papers whose reproduction exists, and the module of each."""
 
 NAMES = ("mga", "llh", "spread", "codesign", "all")
-"""What may be asked for."""
+"""Names that `reproduce` takes."""
 
 
 def chosen(name: str) -> list[str]:
-    """The papers that a name stands for.
+    """The papers of a name.
 
     Raises:
         InputError: the paper's reproduction does not exist yet.

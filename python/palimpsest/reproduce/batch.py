@@ -1,4 +1,4 @@
-"""The runs of a reproduction: collected, run side by side once each, and asked for again by what they are."""
+"""The runs of a reproduction: collected, run side by side once each, and found again by their options."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ __all__ = ["Batch"]
 
 
 class Batch:
-    """Runs simulations and remembers their results, so that several figures can share a run.
+    """Runs simulations and keeps their results, so that several figures can share a run.
 
     Args:
         jobs: how many run at a time. Results do not depend on it.

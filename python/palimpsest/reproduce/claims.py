@@ -1,4 +1,4 @@
-"""Claims of a paper beside what we measured, and the rule that says whether they agree."""
+"""Claims of a paper beside measured numbers, and the rule by which they agree."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["TOLERANCE", "Claim", "at_most", "effect", "within"]
 
 TOLERANCE = 0.25
-"""Ours agrees when it lies within this share of the paper's effect."""
+"""A measured effect agrees when it lies within this share of the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,10 @@ class Claim:
         id: name that does not change.
         claim: what the paper says, and of what.
         paper: its number, as text where it is a range.
-        ours: our number.
+        ours: the number measured here.
         unit: of both.
         agrees: by the rule of the function that made the claim.
-        note: where ours differs, the measured reason; else what there is to know.
+        note: where they differ, the measured reason; else remarks.
     """
 
     id: str
@@ -45,7 +45,7 @@ def _rounded(ours: float | None) -> float | None:
 
 
 def effect(name: str, claim: str, paper: float, ours: float | None, unit: str = "%") -> Claim:
-    """A claim of an effect such as -53 %: ours agrees within a quarter of it. Without a measurement it does not."""
+    """A claim of an effect such as -53 %: agrees if the measured one is within a quarter of it."""
     agrees = ours is not None and abs(ours - paper) <= TOLERANCE * abs(paper) + 1e-9
     return Claim(name, claim, paper, _rounded(ours), unit, agrees)
 

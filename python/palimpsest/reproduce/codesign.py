@@ -1,7 +1,7 @@
 """The co-design paper: Qiu et al., on building flash storage by co-designing file system and FTL.
 
 Map bytes, Fig. 2 and Fig. 6 to 8 and the numbers of Sec. IV, on synthetic workloads with the read ratios and request
-sizes of its traces. What goes beyond the paper stands in `codesign_beyond`.
+sizes of its traces. What goes beyond the paper is in `codesign_beyond`.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from .measures import change, iops, response_ns
 
 __all__ = ["PAPER", "PAPER_THROUGHPUT", "judged", "reproduce", "statistics"]
 
-SYNTHETIC = "Synthetic look-alikes of the paper's traces."
+SYNTHETIC = "Synthetic workloads with the statistics of the paper's."
 BASELINES = ("page", "fs-page")
 LONG = 4
 """How many times as long the runs are in which metadata is counted."""
@@ -89,12 +89,12 @@ def _long_run(scale: Scale, workload: str) -> RunOptions:
 
 
 def _free_run(scale: Scale, workload: str) -> RunOptions:
-    """Without hand-overs."""
+    """Without DRAM permission exchanges."""
     return scale.scheme(SCHEMES[0], workload, "", "fs.dispatch_overhead=0us")
 
 
 def statistics(batch: Batch) -> Figure:
-    """Read ratio and mean request of our workloads beside the paper's."""
+    """Read ratio and mean request of the synthetic workloads beside the paper's."""
     rows: _Rows = []
     for name, paper in STATISTICS.items():
         result = batch[statistics_run(name)]
@@ -108,7 +108,7 @@ def statistics(batch: Batch) -> Figure:
     draw = figures.bars("workload", "what", "ours", "% or KiB")
     note = f"{SYNTHETIC} Measured over the 200,000 requests of each preset; a test holds them within 2 % of the paper."
     svg = figures.panels(data, [("Share of reads, and mean request", draw)])
-    return Figure("statistics", "Sec. IV: statistics of our workloads against the paper's", note, data, svg)
+    return Figure("statistics", "Sec. IV: statistics of the synthetic workloads and the paper's", note, data, svg)
 
 
 def _measured(batch: Batch, scale: Scale) -> pl.DataFrame:
@@ -180,7 +180,7 @@ def _responses(measured: pl.DataFrame, note: str) -> list[Figure]:
     fig_6 = of((*BASELINES, SCHEMES[0]), "response_us", "read_us", "write_us")
     fig_7 = of((*SCHEMES, OWN), "response_us", "read_us", "write_us", "response_change_percent")
     fig_8 = of((*SCHEMES, OWN), "iops", "throughput_change_percent")
-    own = f" {OWN} is not in the paper; it is ours."
+    own = f" {OWN} is not in the paper."
     made = [
         ("fig6", "Fig. 6: page map and co-design, mean response time", fig_6, "response_us", "us", ""),
         ("fig7", "Fig. 7: mean response time by scheme", fig_7, "response_change_percent", "%, rr = 0", own),
@@ -219,7 +219,7 @@ def _round_robins(measured: pl.DataFrame) -> Figure:
         "offset at which they start on the disk, it cites work in which round robin is a static allocation, and it "
         "holds its schemes against static allocation: all of that means page n of the disk on channel n mod 8. Where "
         "the address names the channel only, and a channel's planes take turns, the drive is about as fast as with "
-        "pages in turn. Where it names the plane too, the pages of two planes that wait together seldom stand at the "
+        "pages in turn. Where it names the plane too, the pages of two planes that wait together are seldom at the "
         "same place of their blocks, so that there are few plane commands: that, not channels, is what the third panel "
         "shows; the sweep has it without plane commands."
     )
@@ -240,24 +240,24 @@ def _maps(measured: pl.DataFrame, note: str) -> Figure:
 
 
 def judged(name: str, ours: float | None) -> Claim:
-    """The claim on response time of this name, with the paper's number and the rule that goes with it, of ours."""
+    """The claim on response time of this name, with the paper's number, the measured one, and the rule for both."""
     return effect(name, f"{EFFECTS[name].removesuffix(' (%)')}", PAPER[name], ours)
 
 
 _BECAUSE = {
     "fairness": "Where a page is overwritten, its file lacks one page in one channel, and there the next write of the "
-    "file goes: channels are chosen as if by address, whatever waits there, while pages in turn keep them "
+    "file goes: channels are chosen as if by address, whatever their queues, while pages in turn keep them "
     "equally busy. With requests of one page it stays within 4 % of a page map whose channels go by address "
     "(see the sweep). Its gain is in reads of whole files that were written in pieces, while channels have time "
     "to wait for each other: one in flight. ",
-    "read-busy": "It sees whether a channel reads, not what waits there: programs, which take five times as long as "
+    "read-busy": "It uses whether a channel reads, not its queue: programs, which take five times as long as "
     "reads. Leaving out channels that read makes the others uneven, which pages in turn are not. With one in "
     "flight there is nothing to leave out. ",
     "depth": "A write of 128 KiB that waits for nothing takes 1.23 ms instead of 1.83, as its pages are there "
     "together and planes program them at once. But only requests of more than 16 pages gain, in these "
     "workloads those of 128 KiB; with many in flight queues bring pages together under round robin too; and "
-    "later reads of consecutive pages share a channel (every eighth page instead: see the sweep). Hand-overs "
-    "that are saved cost little at 3 us; what they take is not said. ",
+    "later reads of consecutive pages share a channel (every eighth page instead: see the sweep). The "
+    "DRAM permission exchanges that it saves cost little at 3 us; the paper does not state their time. ",
     "hybrid": "It adds up what its three parts gain and cost. ",
 }
 
@@ -346,7 +346,7 @@ def _orders(measured: pl.DataFrame) -> Iterator[Claim]:
         own = {name: _value(measured, scheme, name, "response_change_percent") for name in WORKLOADS}
         best = min(own, key=lambda name: own[name])
         text = f"mean response time, {scheme} over rr, {workload}: the largest gain of four workloads"
-        note = "" if best == workload else f"Ours gains most on {best} ({own[best]:+.1f} %). {_BECAUSE[scheme]}"
+        note = "" if best == workload else f"Measured here, {best} gains most ({own[best]:+.1f} %). {_BECAUSE[scheme]}"
         ours = round(own[workload], 4)
         yield Claim(f"{scheme}_workload", text, "largest gain", ours, "%", best == workload, note.strip())
     short = [
@@ -355,7 +355,7 @@ def _orders(measured: pl.DataFrame) -> Iterator[Claim]:
         for name in WORKLOADS
     ]
     text = "mean response time, hybrid over the best of its parts, worst of four workloads, percentage points"
-    note = "" if max(short) <= 0 else "The parts stand in each other's way: one choice of a channel serves one of them."
+    note = "" if max(short) <= 0 else "The parts conflict: one choice of a channel serves one of them."
     yield Claim("hybrid_best", text, "at most 0", round(max(short), 4), "points", max(short) <= 0, note)
 
 
@@ -389,8 +389,8 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
     text = "mean response time, co-design with rr over the page map, furthest from 1 of four workloads"
     layered = _value(measured, "rr", worst, "response_us") / _value(measured, "fs-page", worst, "response_us")
     note = (
-        f"{worst}; similar is read as within 10 %. The same file system above the page map, which pays for metadata "
-        f"and hand-overs too, is the other comparison: {layered:.3f}."
+        f"{worst}; similar is read as within 10 %. The same file system above the page map, which has metadata "
+        f"and permission exchanges too, is the other comparison: {layered:.3f}."
     )
     yield within("page_map", text, 0.9, 1.1, ratios[worst], "times", "similar").with_note(note)
     shares = {row["workload"]: row["percent"] for row in _metadata(batch, scale).data.iter_rows(named=True)}
@@ -407,12 +407,12 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
         name: change(response_ns(batch[scale.scheme("rr", name)]), response_ns(batch[_free_run(scale, name)])) or 0.0
         for name in WORKLOADS
     }
-    text = "mean response time, hand-overs of 3 us over none, rr, largest of four workloads"
+    text = "mean response time, DRAM permission exchange of 3 us over none, rr, largest of four workloads"
     each = ", ".join(f"{name} {more:+.2f}" for name, more in slower.items())
     note = (
-        f"The paper: transmission of commands is negligible, read as 1 %. By workload: {each}. The time is ours, and "
-        "swept. In --full, msnstorage pays 1.7 % for any hand-over at all, 10 ns as well: pages come one after the "
-        "other, and an idle die takes the first without the plane command. Without plane commands it pays 0.1 % for "
+        f"The paper: transmission of commands is negligible, read as 1 %. By workload: {each}. The time is assumed, "
+        "and swept. In --full, msnstorage loses 1.7 % to any exchange, even of 10 ns: pages come one after the "
+        "other, and an idle die takes the first without the plane command. Without plane commands it loses 0.1 % to "
         "3 us, and with them 0.1 % for each microsecond."
     )
     yield at_most("hand_over", text, 1.0, max(slower.values())).with_note(note)
@@ -433,15 +433,15 @@ def _metadata(batch: Batch, scale: Scale) -> Figure:
     )
     note = (
         f"{SYNTHETIC} rr, {LONG * scale.requests:,} requests, so that commits come: every 5 s, after 65,536 pages, or "
-        "when collection needs the blocks that it emptied. They are in all totals and in write amplification."
+        "when collection needs the blocks that it cleaned. They are in all totals and in write amplification."
     )
     return Figure("metadata", "Sec. IV: pages of metadata", note, data, svg)
 
 
 def _about(scale: Scale) -> tuple[str, ...]:
     return (
-        "The paper's traces are not in public hands in the form that it used: the workloads are synthetic look-alikes "
-        "with the read ratios and mean request sizes of its Sec. IV. Files, locality and queue depth are our choices.",
+        "The paper's traces are not public in the form that it used: the workloads are synthetic, "
+        "with the read ratios and mean request sizes of its Sec. IV. Files, locality and queue depth are assumed.",
         f"Drive codesign-8ch with {scale.blocks} blocks a plane and 28 % of over-provisioning, {scale.requests:,} "
         "requests, 16 in flight, of which the first tenth is not measured. Files fill 70 % of the drive and were "
         "written in order, 64 at a time, in pieces of the sizes of the workload's writes.",

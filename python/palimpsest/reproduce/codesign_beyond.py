@@ -1,4 +1,4 @@
-"""Beyond the co-design paper: a scheme of ours, the price of hand-overs, other layers below, hints, real traces."""
+"""Beyond the co-design paper: one more scheme, the cost of DRAM permission exchanges, layers, hints, real traces."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,7 +46,7 @@ def _depth_runs(scale: Scale) -> _Keyed:
     }
 
 
-def _hand_over_runs(scale: Scale) -> _Keyed:
+def _exchange_runs(scale: Scale) -> _Keyed:
     return {
         (name, time, scheme): scale.scheme(scheme, name, "", f"fs.dispatch_overhead={time}us")
         for name in WORKLOADS[:1]
@@ -66,7 +66,7 @@ def _mode_runs(scale: Scale) -> _Keyed:
 
 
 def _layer_runs(scale: Scale) -> _Keyed:
-    """The file system above layers, on flash that can do what each of them wants: programs again, reads of words."""
+    """The file system above layers, on flash that allows several programs of a page and reads of words."""
     room = (f"ssd.blocks_per_plane={scale.blocks}", "ssd.over_provisioning=60%", "fs.dispatch_overhead=0us")
     flash = ("part.nop=4", "part.order=ascending")
     longer = replace(scale, requests=STACKED_TIMES * scale.requests)
@@ -82,7 +82,7 @@ def _layer_runs(scale: Scale) -> _Keyed:
 
 
 def _hint_runs(scale: Scale) -> _Keyed:
-    """Hot and cold by the size of requests and by what the file system knows, with files that differ more and more."""
+    """Hot and cold by the size of requests and by hints of the file system, with files that differ more and more."""
     room = (f"ssd.blocks_per_plane={scale.blocks // 2}", "ssd.over_provisioning=60%")
     longer = replace(scale, requests=STACKED_TIMES * scale.requests)
     return {
@@ -111,9 +111,9 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
 
 
 def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
-    """The runs that `figures_of` asks for."""
+    """The runs that `figures_of` needs."""
     yield from _depth_runs(swept).values()
-    yield from _hand_over_runs(swept).values()
+    yield from _exchange_runs(swept).values()
     yield from _mode_runs(swept).values()
     yield from _layer_runs(swept).values()
     yield from _hint_runs(swept).values()
@@ -141,7 +141,7 @@ def _own(batch: Batch, scale: Scale) -> Figure:
         (f"{name}, by requests in flight", _only(draw, shown & (pl.col("workload") == name))) for name in WORKLOADS
     ]
     note = (
-        f"{OWN} counts what waits in each channel, reads and programs alike, where read-busy asks only whether there "
+        f"{OWN} uses the queue of each channel, reads and programs alike, where read-busy checks only whether there "
         "is a read, and fairness only for pages of the file."
     )
     title = f"Beyond: {OWN} against hybrid, mean response time"
@@ -152,19 +152,18 @@ def _only(draw: figures.Draw, rows: pl.Expr) -> figures.Draw:
     return lambda axes, data: draw(axes, data.filter(rows))
 
 
-def _hand_over(batch: Batch, scale: Scale) -> Figure:
-    keyed = _hand_over_runs(scale)
+def _exchange(batch: Batch, scale: Scale) -> Figure:
+    keyed = _exchange_runs(scale)
     rows: _Rows = []
     for (workload, time, scheme), options in keyed.items():
         result = batch[options]
         row = {"workload": workload, "hand_over_us": time, "scheme": scheme, "response_us": response_ns(result) / 1000}
         rows.append(row | {"groups": result["ftl_stats"]["fs_command_groups"]})
     data = pl.DataFrame(rows)
-    draw = figures.lines("hand_over_us", "scheme", "response_us", "us a hand-over", "us")
-    note = (
-        "The FTL's memory is one for all channels: hand-overs come one after the other. livemaps, mean response time."
-    )
-    return Figure("hand_over", "Price of a hand-over", note, data, figures.panels(data, [("Mean response time", draw)]))
+    draw = figures.lines("hand_over_us", "scheme", "response_us", "us an exchange", "us")
+    note = "All channels share the FTL's DRAM: exchanges are serial. livemaps, mean response time."
+    svg = figures.panels(data, [("Mean response time", draw)])
+    return Figure("hand_over", "Cost of a DRAM permission exchange", note, data, svg)
 
 
 def _read_modes(batch: Batch, scale: Scale) -> Figure:
@@ -179,7 +178,7 @@ def _read_modes(batch: Batch, scale: Scale) -> Figure:
     draws = [("Mean latency of reads", figures.bars("workload", "read", "read_us", "us"))]
     note = (
         "Drive spread-16g, pages of 16 KiB on 4 channels. Above the block map the file system writes whole pages, so "
-        "that a write of less reads the rest first; reads ask for parts."
+        "that a write of less reads the rest first; reads transfer parts."
     )
     return Figure(
         "read_modes", "Beyond: the file system above reads of parts of a page", note, data, figures.panels(data, draws)
@@ -206,9 +205,9 @@ def _layers(batch: Batch, scale: Scale) -> Figure:
         )
     ]
     note = (
-        "Flash of spread-16g, pages of 16 KiB, that is allowed four programs of a page in any order; hand-overs cost "
-        "nothing. codesign and fs-page have pages of 16 KiB, the others of 4 KiB. Writes of fs-subpage and fs-spftl "
-        "are acknowledged in the drive's buffer, those of the others when they are programmed."
+        "Flash of spread-16g, pages of 16 KiB, that allows four programs of a page in any order; DRAM permission "
+        "exchanges take no time. codesign and fs-page have pages of 16 KiB, the others of 4 KiB. Writes of fs-subpage "
+        "and fs-spftl are acknowledged in the drive's buffer, those of the others when they are programmed."
     )
     return Figure(
         "layers", "Beyond: the file system above other layers", note, data, figures.panels(data, draws, height=2.6)
@@ -233,8 +232,8 @@ def _hints(batch: Batch, scale: Scale) -> Figure:
         ("Second writes", figures.bars("locality", "layer", "reprograms", "pages")),
     ]
     note = (
-        "Writes of exchange on a small llh-16g, counted. hint: hot is what the file system expects to be overwritten "
-        "sooner than most; size: requests below 64 KiB, the paper's rule."
+        "Writes of exchange on a small llh-16g, counted. hint: hot writes are those that the file system expects to be "
+        "overwritten sooner than most; size: requests below 64 KiB, the paper's rule."
     )
     return Figure("hints", "Beyond: hints of the file system", note, data, figures.panels(data, draws, height=2.6))
 
@@ -266,7 +265,7 @@ def figures_of(batch: Batch, scale: Scale, swept: Scale) -> list[Figure]:
     """All figures beyond the paper's."""
     return [
         _own(batch, swept),
-        _hand_over(batch, swept),
+        _exchange(batch, swept),
         _read_modes(batch, swept),
         _layers(batch, swept),
         _hints(batch, swept),

@@ -2,7 +2,8 @@
 
 The paper fixes 8 channels, the times of flash (its Table I), and read ratio and mean request size of four traces (Sec.
 IV). It is silent about how many requests are in flight, the files and their sizes, how full the drive is, dies and
-planes, and the hand-over of the FTL's memory. Each of these is an `Unknown` here: a default, and values to run instead.
+planes, and the time of a DRAM permission exchange. Each of these is an `Unknown` here: a default, and values to
+run instead.
 """
 
 from collections.abc import Iterator
@@ -102,7 +103,7 @@ FULL_SWEEP = Scale(blocks=64, requests=24_000, trace_requests=0, everything=True
 
 @dataclass(frozen=True, slots=True)
 class Unknown(sweeps.Unknown):
-    """One thing that the paper does not say, at another value than our default.
+    """One thing that the paper does not say, at another value than the default.
 
     Attributes:
         changes: keys of the workloads' specifications.
@@ -118,7 +119,7 @@ class Unknown(sweeps.Unknown):
 
 
 TOGETHER = "two at once"
-DEFAULT = Unknown("default", "16 in flight, hand-over of 3 us", quick=True)
+DEFAULT = Unknown("default", "16 in flight, DRAM exchange of 3 us", quick=True)
 _NO_PLANES = ("sim.multi_plane=false",)
 _WHOLE = "filesize=128k,size=70%,bssplit=128k/100,4k/50:16k/30:64k/20"
 _BY_PAGE = "bssplit=4k/25:16k/50:64k/25,4k/100"
@@ -130,7 +131,7 @@ UNKNOWNS = (
         for depth in (1, 2, 4, 8, 64)
     ),
     *(
-        Unknown("hand-over", f"{time} us", overrides=(f"fs.dispatch_overhead={time}us",), quick=time in (0, 40))
+        Unknown("DRAM exchange", f"{time} us", overrides=(f"fs.dispatch_overhead={time}us",), quick=time in (0, 40))
         for time in (0, 10, 20, 40, 100)
     ),
     *(
@@ -182,7 +183,7 @@ def options_at(scale: Scale, unknown: Unknown, scheme: str, workload: str) -> Ru
 
 
 def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
-    """The runs that `effects` asks for."""
+    """The runs that `effects` needs."""
     for workload in WORKLOADS:
         for scheme in dict.fromkeys((unknown.base, *SCHEMES[1:])):
             yield options_at(scale, unknown, scheme, workload)

@@ -1,7 +1,7 @@
 """The LLH paper: Margaglia et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes" (2016).
 
 Tables 2 to 6, Figs. 3 to 5, 7 and 8, the estimate of Sec. 4 and the five lessons, on synthetic workloads with the
-statistics of Table 6; and what page reuse would be worth with codes and chips that the paper did not have.
+statistics of Table 6; and what page reuse would save with codes and chips that the paper did not have.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from .llh_runs import (
 __all__ = ["reproduce", "sweep"]
 
 _SWEPT = {"msr": "hm_0", "fiu": "online", "zipf": "zipf-0.95"}
-"""The workload of each group that stands for it where something is changed."""
+"""The workload that represents each group where something is changed."""
 _BEYOND = ("hm_0", "prxy_0", "online", "zipf-0.95")
 _CHIPS = ("a16", "a27", "b16", "b29")
 _Rows = list[dict[str, Any]]
@@ -417,7 +417,7 @@ def _explained(claim: Claim, measured: pl.DataFrame, points: pl.DataFrame) -> Cl
                 f"{row['workload']} {row['moved']:.2f} times, {100 * row['moved_share']:.1f} % of the host's writes"
                 for row in rows.filter(pl.col("workload").is_in(TIMED)).drop_nulls("moved").iter_rows(named=True)
             ]
-            note = f"Copied data is little here, so that its ratio says little: {'; '.join(text)}."
+            note = f"Little is copied here, so that the ratio means little: {'; '.join(text)}."
         case _:
             note = (
                 "A low page is reused when none of its logical pages is valid, two of them or eight. Share of "
@@ -459,9 +459,9 @@ def _group_reason(measured: pl.DataFrame, points: pl.DataFrame, group: str) -> s
 def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
     found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
     return (
-        "The paper's MSR and FIU traces are not in public hands as it used them: those workloads are synthetic "
-        "look-alikes with the requests, rate, write ratio, hot write ratio and writes of its Table 6. Locality is our "
-        "choice, and is swept. The Zipf workloads are the paper's own; its 1/alpha^n is read as n^-alpha.",
+        "The paper's MSR and FIU traces are not public as it used them: those workloads are synthetic, "
+        "with the requests, rate, write ratio, hot write ratio and writes of its Table 6. Locality is "
+        "assumed, and swept. The Zipf workloads are the paper's own; its 1/alpha^n is read as n^-alpha.",
         f"Drives of the paper with {scale.banks} of its 16 banks and 1/{scale.smaller} of the blocks of a bank in the "
         f"runs that count, all banks and 1/{scale.timed_smaller} of the blocks in those that take time; requests "
         "shrink with the drive. Banks do not depend on each other.",

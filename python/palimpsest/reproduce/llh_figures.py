@@ -33,7 +33,7 @@ __all__ = [
     "table_6",
 ]
 
-SYNTHETIC = "MSR and FIU: synthetic look-alikes of the paper's traces."
+SYNTHETIC = "MSR and FIU: synthetic workloads with the statistics of the paper's."
 _Rows = list[dict[str, Any]]
 
 CHIPS = {
@@ -63,7 +63,7 @@ TABLE_5 = {
     "reprogram L2": (None, "e_reprogram", None, 63.04),
     "program H": ("e_program_high", "e_program_high_second", 195.65, 180.85),
 }
-"""Operation: our keys and the paper's microjoules, baseline and LLH."""
+"""Operation: keys of the part and the paper's microjoules, baseline and LLH."""
 AVERAGES = {"average logical read": (50.81, 60.79), "average logical write": (132.64, 145.71)}
 
 
@@ -126,7 +126,7 @@ def table_3_and_4() -> list[Figure]:
         for name, losses in LOSSES[bias].items():
             for share, paper in zip(SHARES, losses, strict=True):
                 life = wear.life(name, bias, share)
-                # At T the block is never programmed otherwise; else what counts is what lasts.
+                # At T the block is never programmed otherwise; else only lasting loss counts.
                 own = 1 - life.cycles / life.endurance if share == 1 else life.lasting_loss
                 sooner = life.ends_biased and share < 1
                 row = {"chip": name.upper(), "share": share, "group": f"{name.upper()}\n{share:g} T"}
@@ -225,7 +225,7 @@ def table_5() -> Figure:
 
 
 def table_6(batch: Batch, scale: Scale) -> Figure:
-    """What our workloads are, measured, beside the paper's table."""
+    """Statistics of the workloads, measured, beside the paper's table."""
     rows: _Rows = []
     for name, row in WORKLOADS.items():
         result = batch[scale.options(name, Variant("hotcold"))]
@@ -241,15 +241,13 @@ def table_6(batch: Batch, scale: Scale) -> Figure:
             off = 100 * (ours / paper - 1)
             rows.append({"workload": name, "what": what, "paper": float(paper), "ours": ours, "off_percent": off})
     data = pl.DataFrame(rows)
-    title = "Ours less Table 6"
+    title = "Measured less Table 6"
     draw = figures.slanted(figures.bars("workload", "what", "off_percent", "%"))
     note = (
         f"{SYNTHETIC} Hot by the classifier of each source. Requests of 4 KiB (FIU, Zipf) make writes that the table, "
         "rounded, does not quite have; runs are shorter, and counts are scaled up."
     )
-    return Figure(
-        "table6", "Table 6: our workloads against the paper's", note, data, figures.panels(data, [(title, draw)])
-    )
+    return Figure("table6", "Table 6: the workloads and the paper's", note, data, figures.panels(data, [(title, draw)]))
 
 
 def expected(hot: float) -> float:
@@ -261,7 +259,7 @@ def normalized_erases(batch: Batch, scale: Scale) -> pl.DataFrame:
     """Erases of llh over those of hotcold: a row for each workload, page, over-provisioning and threshold.
 
     Columns beside those: `normalized`; `expected` by the paper's formula from Table 6; `by_reuse` by the same from what
-    the run reused, X of all pages programmed: (1 - X) + X / (1 + y (1 - p) / 4); `moved` and `energy`, ours over the
+    the run reused, X of all pages programmed: (1 - X) + X / (1 + y (1 - p) / 4); `moved` and `energy` over the
     baseline's; `life_percent`, the change of what the host can write in a life.
     """
     rows: _Rows = []
@@ -388,7 +386,7 @@ def fig_8(measured: pl.DataFrame, shrunk: str) -> list[Figure]:
 
 
 def life_figure(measured: pl.DataFrame) -> Figure:
-    """What the reduction of erases is worth in bytes that the host can write."""
+    """The reduction of erases in bytes that the host can write."""
     rows = measured.filter((pl.col("page_kib") == 8) & (pl.col("threshold") == THRESHOLDS[0]))
     data = rows.select(
         "workload",

@@ -1,7 +1,7 @@
 """The runs behind the reproduction of the LLH paper: workloads, drives, and what the paper leaves open.
 
 The paper fixes 16 banks, pages of 8 and 32 KiB, blocks of 128 of them, drives of 16, 32 and 64 GB, 7 % and 28 % of
-over-provisioning and initial thresholds of OP/2 and OP/4. Its MSR and FIU traces are not at hand; the workload presets
+over-provisioning and initial thresholds of OP/2 and OP/4. Its MSR and FIU traces are not public; the workload presets
 have the statistics of its Table 6 and are synthetic, the Zipf ones are the paper's own. Everything happens within a
 bank, and pages are striped over the banks, so that fewer banks with the paper's blocks, and as many fewer requests, do
 in a bank what the whole drive does.
@@ -92,7 +92,7 @@ TIMED = ("wdev_0", "hm_0", "stg_0", "src1_2")
 PUBLISHED = {"ftl.threshold_steps": "7", "ftl.reuse_empty": "true"}
 _FLOOR = 5
 
-# Requests of 64 KiB, so that a layer which tells hot writes by their size takes the fill for cold.
+# Requests of 64 KiB, so that a layer that classifies writes by size takes the fill as cold.
 PRECONDITION = "fill:100%,bs:64KiB"
 
 
@@ -216,7 +216,7 @@ def normalized(batch: Batch, scale: Scale, name: str, variant: Variant, changes:
 
 @dataclass(frozen=True, slots=True)
 class Unknown(sweeps.Unknown):
-    """One thing that the paper does not say, at another value than our default.
+    """One thing that the paper does not say, at another value than the default.
 
     Attributes:
         changes: keys of the workload, by its group.

@@ -35,7 +35,7 @@ __all__ = ["PAPER", "judged", "reason", "reproduce", "statistics_run", "table_ii
 
 LAYERS = ("page", "sector-log", "mga")
 THRESHOLDS = ("25%", "30%", "35%")
-SYNTHETIC = "Synthetic look-alikes of the paper's workloads."
+SYNTHETIC = "Synthetic workloads with the statistics of the paper's."
 _TABLE_DRIVE = "ssd.blocks_per_plane=512"
 _Rows = list[dict[str, Any]]
 
@@ -60,7 +60,7 @@ def _threshold_run(scale: Scale, workload: str, threshold: str) -> RunOptions:
 
 
 def _prefixes(scale: Scale, ftl: str, page: int) -> list[RunOptions]:
-    """The first requests of trade, one more each time: differences tell what each one transfers."""
+    """The first requests of trade, one more each time: differences are what each one transfers."""
     whole = QUICK.options(ftl, "trade", page)
     return [replace(whole, requests=count, fidelity="count") for count in range(1, scale.first + 1)]
 
@@ -87,7 +87,7 @@ def _all_runs(batch: Batch, scale: Scale) -> Iterator[RunOptions]:
 
 
 def table_ii(batch: Batch) -> Figure:
-    """Mean sizes and mix of our workloads beside the paper's."""
+    """Mean sizes and mix of the synthetic workloads beside the paper's."""
     rows: _Rows = []
     for name, (read, write, reads) in TABLE_II.items():
         result = batch[statistics_run(name)]
@@ -104,9 +104,9 @@ def table_ii(batch: Batch) -> Figure:
             off = 100 * (own / paper - 1)
             rows.append({"workload": name, "what": what, "unit": unit, "paper": paper, "ours": own, "off_percent": off})
     data = pl.DataFrame(rows)
-    svg = figures.panels(data, [("Ours less Table II", figures.bars("workload", "what", "off_percent", "%"))])
+    svg = figures.panels(data, [("Measured less Table II", figures.bars("workload", "what", "off_percent", "%"))])
     note = f"{SYNTHETIC} Measured over the 200,000 requests of each preset; a test holds them within 2 % of the table."
-    return Figure("table2", "Table II: statistics of our workloads against the paper's", note, data, svg)
+    return Figure("table2", "Table II: statistics of the synthetic workloads and the paper's", note, data, svg)
 
 
 def _measured(results: dict[tuple[str, str, int], Result]) -> pl.DataFrame:
@@ -232,7 +232,7 @@ def _sweep_figure(sweep: pl.DataFrame, note: str) -> Figure:
 
 
 def judged(name: str, ours: float | None) -> Claim:
-    """The claim of this name, with the paper's number and the rule that goes with it, of ours."""
+    """The claim of this name, with the paper's number, the measured one, and the rule for both."""
     if name == "map_growth":
         return at_most(name, "map bytes, mga against page, largest of all workloads", 16.5, ours)
     if name == "map_ratio":
@@ -288,8 +288,8 @@ def _explained(claim: Claim, sweep: pl.DataFrame, measured: pl.DataFrame) -> Cla
 def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
     found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
     return (
-        "The paper's traces are not in public hands: the workloads are synthetic look-alikes with the mean sizes and "
-        "the mix of its Table II. Sizes around the mean, locality and arrivals are our choices, and are swept.",
+        "The paper's traces are not public: the workloads are synthetic, with the mean sizes and "
+        "the mix of its Table II. Sizes around the mean, locality and arrivals are assumed, and swept.",
         f"Drives mga-8k and mga-16k with {scale.blocks * 2} and {scale.blocks} blocks a plane (the paper: 512) and "
         f"{scale.requests:,} requests: the drive is shrunk, its pages and blocks are not.",
         "Before each run 90 % of the host's space is written once in order. Collection starts at 20 % free blocks and "

@@ -1,7 +1,7 @@
 """The runs behind the reproduction of the MGA paper: workloads, drives, and what the paper leaves open.
 
 The paper fixes blocks of 128 pages, planes of 512 blocks, pages of 8 and 16 KiB and subpages of 4 KiB. Its traces are
-not in public hands; the workload presets have the statistics of its Table II and are synthetic. Everything else that it
+not public; the workload presets have the statistics of its Table II and are synthetic. Everything else that it
 is silent about is an `Unknown` here: a default, and other values to run in its place.
 """
 
@@ -81,7 +81,7 @@ FULL = Scale(blocks=512, requests=640_000, first=48, trace_requests=100_000)
 
 @dataclass(frozen=True, slots=True)
 class Unknown(sweeps.Unknown):
-    """One thing that the paper does not say, at another value than our default.
+    """One thing that the paper does not say, at another value than the default.
 
     Attributes:
         changes: keys of the workload's specification; "{trade}" alone where only `trade` changes.
@@ -148,7 +148,7 @@ def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, page: int)
 
 
 def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
-    """The runs that `effects` asks for."""
+    """The runs that `effects` needs."""
     for workload in ("trade", "synth-a"):
         for page in PAGES:
             for ftl in ("page", "mga"):

@@ -1,7 +1,7 @@
 """The SPREAD paper: Park et al., on flash with large pages that reads parts of them ("subpage-parallel reads").
 
 Table I, Table II, Fig. 1, 2 and 6 and the numbers of Sec. V, on synthetic workloads with the statistics of Table II and
-Fig. 1; beside each the closed-form bound. What goes beyond the paper stands in `spread_beyond`.
+Fig. 1; beside each the closed-form bound. What goes beyond the paper is in `spread_beyond`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ from .spread_runs import (
 
 __all__ = ["PAPER", "fig_1", "judged", "reproduce", "table_i", "table_ii"]
 
-SYNTHETIC = "Synthetic look-alikes of the paper's workloads."
+SYNTHETIC = "Synthetic workloads with the statistics of the paper's."
 _Rows = list[dict[str, Any]]
 
 _COMMAND_NS = 1000
@@ -88,7 +88,7 @@ def table_i(batch: Batch) -> Figure:
 
 
 def fig_1() -> Figure:
-    """Cumulated shares of the sizes that the presets ask for."""
+    """Cumulated shares of the sizes of the presets' reads."""
     rows: _Rows = []
     for name in MOTIVATION[:3]:
         total = 0.0
@@ -115,7 +115,7 @@ _TABLE_II = {
 
 
 def table_ii(batch: Batch) -> Figure:
-    """Mix and mean sizes of our workloads beside what the table says."""
+    """Mix and mean sizes of the synthetic workloads beside the table's."""
     rows: _Rows = []
     for name, facts in _TABLE_II.items():
         result = batch[statistics_run(name)]
@@ -133,7 +133,7 @@ def table_ii(batch: Batch) -> Figure:
     reads = data.filter(pl.col("what") == "reads")
     svg = figures.panels(reads, [("Share of reads", figures.bars("workload", "what", "ours", "%"))])
     note = f"{SYNTHETIC} Measured over the 200,000 requests of each preset; a test holds them within 2 % of the table."
-    return Figure("table2", "Table II: statistics of our workloads against the paper's", note, data, svg)
+    return Figure("table2", "Table II: statistics of the synthetic workloads and the paper's", note, data, svg)
 
 
 def _fig_2_runs(scale: Scale) -> Iterator[RunOptions]:
@@ -143,7 +143,7 @@ def _fig_2_runs(scale: Scale) -> Iterator[RunOptions]:
 
 
 def _fig_2(batch: Batch, scale: Scale) -> Figure:
-    """Bandwidth against what the same drive gives to whole pages, and bytes read over bytes asked for."""
+    """Bandwidth against what the same drive gives to whole pages, and bytes sensed over bytes requested."""
     rows: _Rows = []
     for layer in ("page-fgm", "spftl"):
         ideal = batch[scale.options(layer, "su", precondition=IN_ORDER)]["throughput"]["bytes_per_s"]
@@ -156,7 +156,7 @@ def _fig_2(batch: Batch, scale: Scale) -> Figure:
     data = pl.DataFrame(rows)
     draws = [
         ("Read bandwidth, ideal = 100 %", figures.bars("workload", "layer", "percent_of_ideal", "%")),
-        ("Bytes sensed over bytes asked for", figures.bars("workload", "layer", "raf", "", log=True)),
+        ("Bytes sensed over bytes requested", figures.bars("workload", "layer", "raf", "", log=True)),
     ]
     note = (
         f"{SYNTHETIC} The paper shows page-fgm alone. Ideal: reads of whole pages from a drive that was written in "
@@ -278,7 +278,7 @@ _CLAIMS = {
 
 
 def judged(name: str, ours: float | None) -> Claim:
-    """The claim of this name, with the paper's number and the rule that goes with it, of ours."""
+    """The claim of this name, with the paper's number, the measured one, and the rule for both."""
     if name == "dma_page":
         return at_most(name, _CLAIMS[name], PAPER[name], ours)
     return effect(name, _CLAIMS[name], PAPER[name], ours)
@@ -320,14 +320,14 @@ def _bounds_note(measured: pl.DataFrame, name: str) -> str:
     kind = "closed form of its sizes" if workload == "kv" else "counted operations"
     return (
         f"Bound of {workload} ({kind}): {base['bound_iops']:,.0f} and {own['bound_iops']:,.0f} IOPS, "
-        f"{change(own['bound_iops'], base['bound_iops']):+.0f} %; ours reaches {base['iops']:,.0f} and "
+        f"{change(own['bound_iops'], base['bound_iops']):+.0f} %; measured: {base['iops']:,.0f} and "
         f"{own['iops']:,.0f}. "
     )
 
 
 _BECAUSE = {
-    "iops_page": "The paper's ratio is below that of the bounds: something that it does not state takes part. ",
-    "iops_dma": "The paper's ratio is below that of the bounds: something that it does not state takes part. ",
+    "iops_page": "The paper's ratio is below that of the bounds: something that it does not state contributes. ",
+    "iops_dma": "The paper's ratio is below that of the bounds: something that it does not state contributes. ",
     "latency_page": "With as many requests in flight, latency is the inverse of IOPS. ",
     "latency_dma": "With as many requests in flight, latency is the inverse of IOPS. ",
     "dma_page": "",
@@ -372,7 +372,7 @@ def _claims(
     made.append(within("raf_fragmented", text, 1.0001, float("inf"), ratio, "times", "more than 1"))
     raf = _row(measured, "page-fgm", "usr")["raf_gc"]
     used = None if raf is None else 100 / raf
-    note = "Decides, with us, how full the drive is: the paper's only number about that."
+    note = "It sets how full the drive is here: the paper's only number about that."
     text = "read bandwidth of collection, usr, page-fgm, share that is used"
     made.append(effect("gc_bandwidth", text, 50.0, used).with_note(note))
     return made
@@ -389,7 +389,7 @@ def _su_note(fig_2: Figure) -> str:
     # A page has 4 units; each was overwritten with probability 1 - exp(-1/4), and is then in a page of its own.
     gone = 1 - pow(2.718281828459045, -0.25)
     expected = 4 * gone + 1 - gone**4
-    return f" Pages read for each page asked for: {raf:.2f}; without collection it would be {expected:.2f}."
+    return f" Pages read for each page requested: {raf:.2f}; without collection it would be {expected:.2f}."
 
 
 def _sweep(batch: Batch, scale: Scale) -> pl.DataFrame:
@@ -427,8 +427,8 @@ def _overhead(sweep: pl.DataFrame) -> Figure:
 def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
     found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
     return (
-        "The paper's traces are not in public hands: the workloads are synthetic look-alikes with the mixes of its "
-        "Table II and Fig. 1. Locality, history of the drive and queue depth are our choices, and are swept.",
+        "The paper's traces are not public: the workloads are synthetic, with the mixes of its "
+        "Table II and Fig. 1. Locality, history of the drive and queue depth are assumed, and swept.",
         f"Drive spread-16g with {scale.blocks} blocks a chip (the paper: 512) and {scale.requests:,} requests, 32 in "
         "flight. kv, grp and Fig. 1's workloads read a drive that was written whole and in order; prj uses 70 % of "
         "it, written in order; usr and stg 70 %, written in order and then overwritten once at random in units of "

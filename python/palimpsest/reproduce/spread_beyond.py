@@ -1,7 +1,7 @@
 """Beyond the SPREAD paper: what its result depends on, its read command under other layers, and real traces.
 
-Times for other words and slopes are computed from the paper's Table I and are ours: linear between its entries, and for
-one KiB the continuation of its first two.
+Times for other words and slopes are computed from the paper's Table I and are assumed: linear between its entries, and
+for one KiB the continuation of its first two.
 """
 
 from collections.abc import Callable, Iterator
@@ -132,7 +132,7 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
 
 
 def runs(batch: Batch, scale: Scale, swept: Scale) -> Iterator[RunOptions]:
-    """The runs that `figures_of` asks for."""
+    """The runs that `figures_of` needs."""
     for part in (_depth_runs, _slope_runs, _bus_runs, _word_runs, _mode_runs, _gap_runs):
         yield from (run for options in part(swept).values() for run in swept.repeated(options))
     yield from _trace_runs(batch, scale).values()
@@ -147,7 +147,7 @@ def _us(value: float | None) -> float | None:
 
 
 def _raf(result: Result) -> float | None:
-    """Of the host's reads; over the bytes asked for, where all that was read was read for the host."""
+    """Of the host's reads; over the bytes requested, where every read is the host's."""
     if result["requests"]["write"]:
         found: float | None = result["read_amplification"]["host"]
         return found
@@ -215,11 +215,11 @@ def _word_size(batch: Batch, scale: Scale) -> Figure:
     data = pl.DataFrame(rows)
     draws = [
         ("IOPS of spftl", figures.bars("workload", "word", "iops", "IOPS")),
-        ("Bytes sensed over bytes asked for", figures.bars("workload", "word", "raf", "")),
+        ("Bytes sensed over bytes requested", figures.bars("workload", "word", "raf", "")),
     ]
     note = (
         "Sensing times of words of 1 and 4 KiB are linear between the entries of Table I, transfers 1.25 us a KiB. "
-        "What shorter words cost in correction is not modelled; energies are not looked at."
+        "What shorter words cost in correction is not modelled; energies are not measured."
     )
     return Figure("word_size", "Beyond: size of a code word", note, data, figures.panels(data, draws, height=3.0))
 
@@ -235,7 +235,7 @@ def _read_modes(batch: Batch, scale: Scale) -> Figure:
     draws = [(f"Mean latency of reads, {each}", _only(draw, "workload", each)) for each in ("usr", "kv")]
     note = (
         "Every layer with a map of subpages, with each read command. For mga and sector-log the part allows four "
-        "programs a page in ascending order, and the drive has 28 % of over-provisioning; both are ours."
+        "programs a page in ascending order, and the drive has 28 % of over-provisioning; both are assumed."
     )
     svg = figures.panels(data, draws, height=3.0)
     return Figure("read_modes", "Beyond: the read command under other layers", note, data, svg)

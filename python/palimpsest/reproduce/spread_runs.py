@@ -180,7 +180,7 @@ def counted_bound(result: Result) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Unknown(sweeps.Unknown):
-    """One thing that the paper does not say, at another value than our default.
+    """One thing that the paper does not say, at another value than the default.
 
     Attributes:
         changes: keys of the workloads' specifications.
@@ -241,7 +241,7 @@ EFFECTS = {
 def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, precondition: str | None = None) -> RunOptions:
     changes = unknown.changes
     if precondition is not None:
-        # Ideal: whole pages are asked for, wherever other reads start.
+        # Ideal: reads of whole pages, wherever other reads start.
         changes = "" if "blockalign" in changes else changes
     if workload in COLLECTED and unknown.share != SHARE:
         changes = f"size={unknown.share}%"
@@ -251,7 +251,7 @@ def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, preconditi
 
 
 def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
-    """The runs that `effects` asks for."""
+    """The runs that `effects` needs."""
     for ftl in LAYERS:
         yield _options(scale, unknown, ftl, "kv")
     for workload in COLLECTED:

@@ -11,7 +11,7 @@ __all__ = ["Unknown", "points", "reason"]
 
 @dataclass(frozen=True)
 class Unknown:
-    """One thing that a paper does not say, at another value than our default; each paper adds what it changes.
+    """One thing that a paper does not say, at another value than the default; each paper adds what it changes.
 
     Attributes:
         what: the unknown.
@@ -56,7 +56,7 @@ def reason(
         sweep: a row for each point, with columns `unknown`, `value`, `label` and `name`; the first is the default.
         name: column of the effect.
         paper: the paper's number.
-        agrees: whether a number of ours agrees with the paper's.
+        agrees: whether a measured number agrees with the paper's.
         number: format of the numbers.
         together: name under `unknown` of points that change several things, none of which moves the effect alone.
     """
@@ -68,7 +68,7 @@ def reason(
     moved = "; ".join(f"{row['value']}: {row[name]:{number}}" for row in others if row["unknown"] == most["unknown"])
     nearest = min(others, key=lambda row: (not agrees(row[name]), abs(row[name] - paper)))
     end = (
-        "which agrees" if agrees(nearest[name]) else "which is still apart: no unknown that we swept explains it alone"
+        "which agrees" if agrees(nearest[name]) else "which still differs: no unknown that was swept explains it alone"
     )
     return (
         f"Swept one at a time from {first[name]:{number}}: {most['unknown']} moves it most ({moved}); nearest to the "

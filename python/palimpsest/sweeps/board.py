@@ -19,7 +19,7 @@ __all__ = ["SweepBoard"]
 
 _LONGEST_LABEL = 60
 _PRECONDITION = 0.5
-"""What preconditioning is counted as, of a point that has some: nobody knows how its time compares."""
+"""Share of the progress of a point that its preconditioning counts as, an assumption: its time is not known before."""
 
 
 class SweepBoard:
@@ -52,12 +52,12 @@ class SweepBoard:
             self._bars.stop()
 
     def begin(self, total: int, before: int) -> None:
-        """So many points are to be run, and so many were finished before."""
+        """Receives the number of points to run, and of those finished before."""
         self._total, self._before = total, before
         self._begin = time.monotonic()
 
     def watch(self, identity: str, phase: str, done: int, expected: int, simulated_ns: int) -> None:  # noqa: ARG002
-        """A point has come so far."""
+        """Receives the progress of a point."""
         if not self._enabled:
             return
         of_phase = min(1.0, done / expected) if expected else 0.0

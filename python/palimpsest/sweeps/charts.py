@@ -1,4 +1,4 @@
-"""What there is to draw of a sweep: axes with their numbers, figures with their units, and which to show first."""
+"""What can be drawn of a sweep: axes with their numbers, figures with their units, and which to show first."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ def label(name: str) -> str:
 
 
 def first_shown(sweep: FinishedPoints) -> dict[str, str]:
-    """Figure, x, colour and facet that are shown first: what the sweep file says, or else what tells most."""
+    """Figure, x, colour and facet that are shown first: those of the sweep file, or else those with most values."""
     drawn = figures(sweep)
     axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
     several = [name for name in axes if name not in _REPEATED] or axes

@@ -10,7 +10,7 @@ PATIENCE_S = 10
 
 
 def answers(address: str) -> bool:
-    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True of addresses of another form, which only clients know.
+    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True of other forms, which only the clients parse.
 
     The clients themselves take up to a minute to find out that none does.
     """

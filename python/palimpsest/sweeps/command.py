@@ -33,7 +33,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         help="Folder that keeps the results.  [default: results/FILE]",
     )
     @click.option("--jobs", type=Count(), help="Points at a time.  [default: as many as there are cores]")
-    @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Who runs the points.")
+    @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
     @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
     @click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
     @click.option("--fresh", is_flag=True, help="Run finished points again.")
@@ -45,7 +45,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
         All points are checked before the first one runs. Each is kept when it is done: after Ctrl-C or a crash the
-        same command goes on where it was, and of a changed file it runs only the points that are new. DIR gets
+        same command resumes, and of a changed file it runs only the points that are new. DIR gets
         sweep.parquet, a row for each point, and report.html.
 
         \b
@@ -100,14 +100,14 @@ def _print_plan(planned: driver.Plan, as_json: bool, show: "Callable[[str | Rend
 
 
 def _say_kept(planned: driver.Plan) -> None:
-    """After an interrupt or a failure: what is there, and how to go on."""
+    """After an interrupt or a failure: what is kept, and how to resume."""
     folder = planned.folder
     if folder is None or not is_sweep(folder):
         return
     kept = len(load(folder))
     if kept:
         click.echo(
-            f"{kept:,} of {len(planned.points):,} points are kept in {folder}; the same command goes on from there",
+            f"{kept:,} of {len(planned.points):,} points are kept in {folder}; the same command resumes",
             err=True,
         )
 

@@ -2,8 +2,8 @@
 
 Dask gives the points of a worker that is lost to others, and gives a point up when it has lost four workers
 (`distributed.scheduler.allowed-failures`). A point has no effect but its outcome, so that it does not matter if it is
-run twice; each outcome is taken once. When the sweep ends early, or is no more, running points see within a second
-that nobody waits for them.
+run twice; each outcome is taken once. When the sweep ends early, or is no more, running points end within a
+second.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ __all__ = ["outcomes"]
 
 
 class _Unwanted(BaseException):
-    """Nobody waits for this point any more."""
+    """The point was cancelled."""
 
 
 def _run(task: Task) -> Outcome:
@@ -34,7 +34,7 @@ def _run(task: Task) -> Outcome:
     key = worker.get_current_task()
 
     def progress(*_: object) -> None:
-        # A state machine of the worker knows first; asking the scheduler ten times a second would load it.
+        # The worker's own state has it first; ten requests a second would load the scheduler.
         state = worker.state.tasks.get(key)
         if state is None or state.state in ("cancelled", "released"):
             raise _Unwanted
@@ -52,7 +52,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         tasks: the points.
         address: of the scheduler, as `tcp://host:8786`.
         jobs: points at a time; as many as the workers have threads where None.
-        watch: not told anything: points are too far away.
+        watch: not called: remote points report no progress.
 
     Raises:
         InputError: there is no scheduler at the address.
@@ -64,7 +64,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
 @contextlib.contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Keeps Dask from writing tracebacks of what is told in one line."""
+    """Keeps Dask from writing tracebacks of what is reported in one line."""
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm", "utils")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -77,7 +77,7 @@ def _without_tracebacks() -> Iterator[None]:
 
 
 def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
-    name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for ours
+    name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for this one's
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
 
@@ -125,5 +125,5 @@ def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of 
     if isinstance(error, ModuleNotFoundError):
         raise Error(f"a worker cannot run points: {error}; expected palimpsest installed on every worker")
     if isinstance(error, KilledWorker):
-        return lost(task, f"{error.allowed_failures + 1} workers died with it, perhaps for want of memory")
+        return lost(task, f"{error.allowed_failures + 1} workers died with it, perhaps for lack of memory")
     return lost(task, f"the worker failed: {type(error).__name__}: {error}")

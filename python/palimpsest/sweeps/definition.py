@@ -1,4 +1,4 @@
-"""What a sweep file says: a base, a grid of axes, axes that go together, points by themselves, and what is left out.
+"""A sweep file: a base, a grid of axes, axes that go together, points by themselves, and what is left out.
 
     [base]                                  options of `palimpsest run` and configuration keys, for every point
     [grid]                                  axes: each key with a list or a range; every combination is a point
@@ -28,7 +28,7 @@ __all__ = ["OPTIONS", "Definition", "Settings", "from_mapping", "from_text", "to
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
 )  # fmt: skip
-"""Options of a run that may stand in a sweep; beside them, configuration keys, which have a dot."""
+"""Options of a run that a sweep may set; beside them, configuration keys, which have a dot."""
 
 LARGEST_SWEEP = 100_000
 """Points that a sweep may have."""
@@ -56,7 +56,7 @@ class Definition:
         explicit: settings of points by themselves.
         excluded: settings of points of the grid that are left out.
         report: what the report shows first.
-        paths: where in the file a setting of the base, an axis or an explicit point stands, by `(table, key)`.
+        paths: place in the file of a setting of the base, an axis or an explicit point, by `(table, key)`.
     """
 
     title: str
@@ -79,7 +79,7 @@ class Definition:
     def points(self) -> list[tuple[str, Settings]]:
         """The settings of each point over the base, and the table they come from; the last axis changes fastest.
 
-        Points that are the same in every axis stand once.
+        Points that are the same in every axis occur once.
         """
         found: dict[tuple[tuple[str, Value], ...], tuple[str, Settings]] = {}
         for table, settings in self._all():
@@ -145,7 +145,7 @@ def from_mapping(data: Mapping[str, Any], folder: Path) -> Definition:
 
 
 class _Reader:
-    """Reads the tables, and says where a mistake stands."""
+    """Reads the tables, and names the line of a mistake."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -207,13 +207,13 @@ class _Reader:
             axes: dict[str, list[Value]] = {}
             for key, value, path in self.flat(table, ("zip", index)):
                 if any(key in group[0] for group in groups):
-                    raise self.wrong(path, "this axis stands in the grid already; expected it once")
+                    raise self.wrong(path, "this axis is in the grid already; expected it once")
                 self.paths["grid", key] = path
                 axes[key] = self.axis(value, path)
             lengths = {key: len(values) for key, values in axes.items()}
             if len(set(lengths.values())) > 1:
-                told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-                raise self.wrong(("zip", index), f"expected axes of the same length; {told}")
+                found = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+                raise self.wrong(("zip", index), f"expected axes of the same length; {found}")
             steps = zip(*axes.values(), strict=True)
             groups.append(tuple(dict(zip(axes, values, strict=True)) for values in steps))
         return groups
@@ -232,7 +232,7 @@ class _Reader:
         found = [self.value(each, path) for each in values]
         for index, each in enumerate(found):
             if each in found[:index] and type(each) is type(found[found.index(each)]):
-                raise self.wrong(path, f"{each!r} stands twice; expected different values")
+                raise self.wrong(path, f"{each!r} occurs twice; expected different values")
         return found
 
     def settings(self, table: str, data: object, path: Path_) -> Settings:
@@ -240,7 +240,7 @@ class _Reader:
         for key, value, where in self.flat(data, path):
             self.paths[table, key] = where
             if isinstance(value, list) or is_range(value):
-                raise self.wrong(where, "expected one value; axes stand in [grid] or [[zip]]")
+                raise self.wrong(where, "expected one value; axes belong in [grid] or [[zip]]")
             found[key] = self.value(value, where)
         return found
 

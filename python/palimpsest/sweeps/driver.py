@@ -1,4 +1,4 @@
-"""Carries a sweep out: checks every point, runs those that are not finished, keeps each at once.
+"""Runs a sweep: checks every point, runs those that are not finished, keeps each at once.
 
 The only one that writes; engines only compute. Whatever ends a sweep early, what was finished is kept, and table and
 page are written over it.
@@ -84,9 +84,9 @@ def run(
         address: of the cluster.
         jobs: points at a time; all cores where None.
         fresh: run finished points again.
-        watch: told how far running points have come, where the engine knows.
-        begin: told how many points there are to run, and how many were finished before.
-        finished: told each outcome, when it is kept.
+        watch: receives the progress of running points, where the engine reports it.
+        begin: receives the number of points to run, and of those finished before.
+        finished: receives each outcome, when it is kept.
 
     Raises:
         InputError: the folder or the cluster cannot be used.
@@ -191,7 +191,7 @@ def sweep(
 
     Args:
         source: sweep file, or a mapping with its tables: `base`, `grid`, `zip`, `points`, `exclude`, `report`, `title`.
-        out: folder that keeps the results, where a second call goes on; of a file, results/NAME where None. A mapping
+        out: folder that keeps the results, where a second call resumes; of a file, results/NAME where None. A mapping
             without it keeps nothing but what is returned.
         jobs: points at a time; as many as there are cores where None.
         engine: `local`, `dask` or `ray`.

@@ -1,7 +1,7 @@
-"""The engines: who runs the points of a sweep. One file each, and one line here.
+"""The engines, which run the points of a sweep. One file each, and one line here.
 
 An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the outcome of every point once, in the
-order in which they come, and ends all work when it is closed. It writes no file; whoever drives it does.
+order in which they come, and ends all work when it is closed. It writes no file; the driver does.
 """
 
 import importlib

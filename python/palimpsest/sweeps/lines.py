@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file: tomllib keeps no positions, and a message without a line is half a message.
+"""The line of a key in a TOML file, for messages: tomllib keeps no positions.
 
 Lines are read one by one, headers of tables and keys as TOML itself reads them. A key inside an inline table has the
 line of that table.
@@ -35,7 +35,7 @@ def _dotted(path: Path) -> tuple[str, ...]:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line (from 1) on which a key stands, or else the innermost of its tables that is found.
+    """The line (from 1) of a key, or else of the innermost of its tables that is found.
 
     Args:
         text: the file.

@@ -45,7 +45,7 @@ class _Worker:
         return self._process.pid
 
     def start(self, task: Task) -> None:
-        """Hands it a point. That it has died meanwhile shows when its output is read."""
+        """Sends it a point. Where it has ended meanwhile, reading its output shows that."""
         self.task = task
         assert self._process.stdin is not None
         try:
@@ -55,7 +55,7 @@ class _Worker:
             pass
 
     def messages(self) -> list[dict[str, object]] | None:
-        """What it said since; None where it is gone."""
+        """Its messages since; None where it has ended."""
         read = os.read(self.output.fileno(), 1 << 20)
         if not read:
             return None
@@ -63,7 +63,7 @@ class _Worker:
         return [json.loads(line) for line in lines]
 
     def end(self) -> str:
-        """Ends it, and says how it ended."""
+        """Ends it, and gives the reason in words."""
         self._process.kill() if self.task is None else self._process.terminate()
         with self._process:
             for pipe in (self._process.stdin, self._process.stdout):
@@ -84,7 +84,7 @@ class _Worker:
     def _ending(self) -> str:
         code = self._process.returncode
         if code is not None and code < 0:
-            memory = ", perhaps for want of memory; try fewer --jobs" if code == -9 else ""
+            memory = ", perhaps for lack of memory; try fewer --jobs" if code == -9 else ""
             return f"the worker process was killed by signal {-code}{memory}"
         return f"the worker process ended with status {code}"
 
@@ -96,7 +96,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         tasks: the points.
         address: none; this engine has no cluster.
         jobs: processes; as many as this process may use cores where None.
-        watch: told how far running points have come.
+        watch: receives the progress of running points.
     """
     assert address is None
     waiting = collections.deque((task, 1) for task in tasks)

@@ -160,7 +160,7 @@ def _key_and_rest(settings: Settings, text: str) -> tuple[str | None, str]:
 
 
 class _Wrong(ValueError):
-    """A value that cannot stand where it does."""
+    """A value that its key does not take."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(what)

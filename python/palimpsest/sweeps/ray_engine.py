@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import Error, InputError
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported; a simulator reports to nobody
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported; no usage is reported
 
 import ray
 import ray.exceptions
@@ -35,7 +35,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         tasks: the points.
         address: of the cluster: `auto`, `host:6379`, or `ray://host:10001`.
         jobs: points at a time; twice as many as the cluster has cores where None.
-        watch: not told anything: points are too far away.
+        watch: not called: remote points report no progress.
 
     Raises:
         InputError: there is no cluster at the address.

@@ -103,7 +103,7 @@ def _notes(sweep: FinishedPoints) -> str:
         notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
     figure = sweep.shown.get("figure")
     if figure is not None and figure not in charts.figures(sweep):
-        notes.append(f"The sweep file asks for the figure {figure}, which no point has.")
+        notes.append(f"No point has the figure {figure} of the sweep file.")
     found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
     if found:
         notes.append(f"Notes of the runs ({len(found):,} different), such as: {next(iter(found))}")

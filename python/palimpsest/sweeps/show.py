@@ -1,4 +1,4 @@
-"""A sweep for a terminal: a row for each point, its axes and the figures that one looks at first."""
+"""A sweep for a terminal: a row for each point, its axes and the key figures."""
 
 from collections.abc import Sequence
 
@@ -82,13 +82,13 @@ def render(sweep: FinishedPoints) -> RenderableType:
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
     if len(sweep.failed) > 10:
         parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
-    parts += [Text(), Text(summary_line(sweep, told=True))]
+    parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)
 
 
-def summary_line(sweep: FinishedPoints, *, told: bool = False) -> str:
-    """How many points there are, and how they ended; `told` also how many of them were finished before."""
-    reused = sum(point.reused for point in sweep) if told else 0
+def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:
+    """How many points there are, and how they ended; `with_reused` also how many of them were finished before."""
+    reused = sum(point.reused for point in sweep) if with_reused else 0
     done = len(sweep) - len(sweep.failed)
     parts = [f"{done:,} of {sweep.total:,} points done"]
     parts += [f"{reused:,} of them before"] if reused else []

@@ -1,8 +1,8 @@
-"""One point as it travels to whoever runs it, and what comes back: plain JSON both ways.
+"""One point as it is sent to a worker, and the outcome: plain JSON both ways.
 
-A worker checks first that it would compute what was asked for: the simulator was built from the same sources, and the
-file of the workload is there, with the same content. What a point depends on beside that travels with it. What comes
-back says what happened, the user's mistakes included; only what is wrong with the worker itself raises.
+A worker checks first that it would compute the same: the simulator was built from the same sources, and the
+file of the workload is there, with the same content. All else that a point depends on is sent with it. The
+outcome includes the user's mistakes; only what is wrong with the worker itself raises.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ Outcome = dict[str, Any]
 """`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`."""
 
 LASTING = ("DeviceError", "RuleError", "InputError")
-"""Errors that come again whenever the same point is run: there is no use in trying."""
+"""Errors that recur whenever the same point is run: it is not tried again."""
 
 OTHER_SIMULATOR = "OtherSimulator"
 """Kind of the error of a worker that has another simulator: no point can be run on it."""
@@ -73,7 +73,7 @@ def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
 
     Args:
         task: the point.
-        progress: told how far it has come; what it raises ends the run and is raised again.
+        progress: receives the progress; what it raises ends the run and is raised again.
     """
     begin = time.monotonic()
     outcome: Outcome = {"identity": task["identity"], "status": "failed", "result": None, "error": None}
@@ -137,7 +137,7 @@ def _here() -> str:
 
 
 def lost(task: Task, what: str) -> Outcome:
-    """The outcome of a point whose worker did not live to tell."""
+    """The outcome of a point whose worker ended without one."""
     error = {"kind": "WorkerLost", "text": one_line(what)}
     return {
         "identity": task["identity"],
@@ -150,7 +150,7 @@ def lost(task: Task, what: str) -> Outcome:
 
 
 Watch = Callable[[str, str, int, int, int], None]
-"""Told how far a running point has come: its identity, then as `engine.Progress`."""
+"""Receives the progress of a running point: its identity, then as `engine.Progress`."""
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -1,7 +1,7 @@
 """A worker process of the engine `local`: points come in as lines of JSON, progress and outcomes go out as such.
 
-It ends when its input does. While it runs a point it tells how far it is ten times a second, so that one whose sweep
-was killed notices at once and does not go on for nobody.
+It ends when its input does. While it runs a point it reports progress ten times a second, so that it notices at
+once when its sweep was killed, and ends.
 """
 
 import json

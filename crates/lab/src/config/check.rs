@@ -15,6 +15,7 @@ use palimpsest_flash::units::parse::{format_bytes, format_ratio, format_time};
 use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
+use palimpsest_ftl_api::keys::Kind;
 use palimpsest_workload::request::SECTOR_BYTES;
 
 /// Physical subpages of the largest drive: their numbers, and some that mark special cases, fit 32 bits.
@@ -251,9 +252,14 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
     if kept > 1 && has > open && !apart_key.is_empty() {
-        // Rounded down to the next hundredth of a percent.
-        let hundredths = (has - open) * 10_000 / blocks;
-        cures.push(format!("{apart_key} = \"{}\"", format_ratio(hundredths as f64 / 10_000.0)));
+        cures.push(match values.entry(apart_key).key.kind {
+            Kind::Count { .. } => format!("{apart_key} = {}", has - open),
+            _ => {
+                // Rounded down to the next hundredth of a percent.
+                let hundredths = (has - open) * 10_000 / blocks;
+                format!("{apart_key} = \"{}\"", format_ratio(hundredths as f64 / 10_000.0))
+            }
+        });
     }
     if blocks > needs {
         // Rounded up to the next hundredth of a percent.

@@ -1,6 +1,6 @@
 //! The timeline of a run as columns: one table of flash operations, one of requests.
 //!
-//! Times are nanoseconds since the start of the measurement. Signed, so that differences of columns are what one expects.
+//! Times are nanoseconds since the start of the measurement. Signed, so that a difference of two columns may be negative.
 
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};

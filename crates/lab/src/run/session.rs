@@ -17,7 +17,7 @@ use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
-use palimpsest_ftl_api::{Blueprint, Entry, Report};
+use palimpsest_ftl_api::{Blueprint, Report};
 use palimpsest_sim::device::{Command, Device, Verifier};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::shadow::Shadow;
@@ -120,15 +120,8 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::Input`] for options that do not go together.
     pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
-        Self::with_layer(registered(drive), drive, options, watcher)
-    }
-
-    /// A new drive on the layer of `entry`, whatever layer `drive` names.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn with_layer(entry: &Entry, drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
+        let entry = registered(drive);
         let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
         let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
         let io = Io::new(nand, false);

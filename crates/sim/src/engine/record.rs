@@ -1,4 +1,4 @@
-//! What the engine tells the timeline, where there is one. Without one, each of these is a test of an option.
+//! The notes of the engine in its timeline. Without a timeline, each of these is one test of an option.
 
 use super::gates::Waiter;
 use super::{Engine, NONE, Pending};

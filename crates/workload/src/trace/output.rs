@@ -95,7 +95,7 @@ impl Target {
                 })?
             }
         };
-        if compression != Compression::Plain && !format.is_text() {
+        if compression != Compression::Plain && !format.is_text {
             let what = format!("{} files are compressed within; expected a name without .gz and .zst", format.name);
             return Err(Error::input(name, what));
         }

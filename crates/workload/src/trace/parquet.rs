@@ -39,6 +39,7 @@ pub const FORMAT: Format = Format {
     name: "parquet",
     aliases: &[],
     about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream]",
+    is_text: false,
     recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
     open: |opened| {
         let what = "a Parquet file is read from its end; expected a file rather than a pipe, not compressed as a whole";

@@ -100,7 +100,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 proptest! {
     #[test]
     fn what_is_written_is_read_again(requests in requests()) {
-        for format in FORMATS.iter().filter(|format| format.is_text()) {
+        for format in FORMATS.iter().filter(|format| format.is_text) {
             let (holds, _) = format.output();
             let expected = said(&requests, holds);
             let target = Target { format, compression: Compression::Plain };

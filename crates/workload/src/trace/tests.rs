@@ -51,7 +51,7 @@ fn sample_requests(size_unit: u64) -> Vec<(u64, RequestKind, u64, u32)> {
 
 #[test]
 fn every_format_has_a_sample_that_is_recognised_and_read() {
-    let formats = || FORMATS.iter().filter(|format| format.is_text());
+    let formats = || FORMATS.iter().filter(|format| format.is_text);
     assert_eq!(SAMPLES.len(), formats().count());
     for format in formats() {
         let (_, sample) = SAMPLES.iter().find(|(name, _)| *name == format.name).expect(format.name);

@@ -179,6 +179,19 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
     ),
     (
+        "default",
+        &["ftl.name=bast", "ftl.log_blocks=20"],
+        "--set ftl.log_blocks=20: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
+             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_blocks = 20: a full drive \
+             has 17 spare blocks in a plane, and 23 are needed, of which bast keeps 20 apart; expected ftl.log_blocks = 14 or \
+             ssd.over_provisioning = \"9.47%\" or ssd.blocks_per_plane = 353",
+    ),
+    (
+        "default",
+        &["ftl.name=fast", "ftl.log_blocks=1"],
+        "--set ftl.log_blocks=1: ftl.log_blocks = 1: one log block takes sequential writes alone; expected 2 at least",
+    ),
+    (
         "mga-16k",
         &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
         "--set ssd.over_provisioning=30%: ssd.over_provisioning = 30%, ssd.blocks_per_plane = 8 (--set \

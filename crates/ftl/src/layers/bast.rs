@@ -1,0 +1,99 @@
+//! `bast`: block-associative sector translation, the log block scheme of Kim et al. 2002.
+//!
+//! A page is written to its place in the data block of its logical block while that is free. An overwrite goes to the next page of
+//! a log block, which belongs to that logical block alone. A log block that is full when its logical block is overwritten again, or
+//! that was written least recently when another logical block needs one, is merged: by a switch, partially or fully
+//! ([`super::hybrid`]). Random writes to more logical blocks than there are log blocks merge one for every page: log
+//! block thrashing, what [`super::fast`] is for.
+//!
+//! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
+//! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`super::hybrid`].
+
+use super::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use palimpsest_flash::nand::{Flash, Halt};
+use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::{Blueprint, Entry, Model};
+use std::collections::VecDeque;
+
+pub const ENTRY: Entry = Entry {
+    name: "bast",
+    about: "block map, overwrites in log blocks of one logical block each, merged by switch, partially or fully",
+    keys: || vec![&LOG_BLOCKS],
+    apart: |settings, _| log_blocks(settings),
+    apart_key: LOG_BLOCKS.name,
+    model: Model { varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))], ..Model::ANY },
+    build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Bast::new(io, blueprint))),
+    ..Entry::PLAIN
+};
+
+struct Log {
+    physical: u32,
+    /// The logical block that it belongs to.
+    owner: u32,
+}
+
+struct Bast {
+    /// Log blocks of a plane at most.
+    most: usize,
+    /// Those of each plane, the one written least recently first.
+    logs: Vec<VecDeque<Log>>,
+}
+
+impl Bast {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let planes = io.geometry().planes() as usize;
+        Bast { most: log_blocks(&blueprint.settings) as usize, logs: (0..planes).map(|_| VecDeque::new()).collect() }
+    }
+}
+
+impl LogBlocks for Bast {
+    const SHARED: bool = false;
+
+    fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32> {
+        let (block, _) = map.split(page);
+        let plane = map.plane(block);
+        loop {
+            if let Some(ppn) = map.in_place(io, page) {
+                return Ok(ppn);
+            }
+            let own = self.take(map, block);
+            if let Some(ppn) = own.and_then(|own| map.next_page(io, own)) {
+                self.logs[plane].extend(own.map(|physical| Log { physical, owner: block }));
+                return Ok(ppn);
+            } else if own.is_some() {
+                map.merge(io, block, own)?;
+            } else if !map.has_data(block) && map.has_room(plane) {
+                map.open_data(io, block)?;
+            } else if map.has_data(block) && map.has_room(plane) && self.logs[plane].len() < self.most {
+                let physical = map.take(io, plane)?;
+                self.logs[plane].push_back(Log { physical, owner: block });
+            } else {
+                let Log { physical, owner } = self.logs[plane].pop_front().ok_or(Halt::NoSpace)?;
+                map.merge(io, owner, Some(physical))?;
+            }
+        }
+    }
+
+    fn take(&mut self, map: &BlockMap, block: u32) -> Option<u32> {
+        let logs = &mut self.logs[map.plane(block)];
+        let own = logs.iter().position(|log| log.owner == block)?;
+        logs.remove(own).map(|log| log.physical)
+    }
+
+    fn clear(&mut self) {
+        self.logs.iter_mut().for_each(VecDeque::clear);
+    }
+
+    fn adopt(&mut self, map: &mut BlockMap, _io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()> {
+        let owner = owner.expect("a log block belongs to one logical block");
+        self.logs[map.plane(owner)].push_back(Log { physical: log, owner });
+        Ok(())
+    }
+
+    fn all(&self) -> Vec<(u32, Option<u32>)> {
+        self.logs.iter().flatten().map(|log| (log.physical, Some(log.owner))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

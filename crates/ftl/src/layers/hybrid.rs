@@ -1,0 +1,468 @@
+//! What hybrid maps share: data blocks under a block map, log blocks that take overwrites, and the merges of both.
+//!
+//! A logical block has one data block, in which each page has its own place, and pages in log blocks, which replace those of
+//! the data block. A merge brings its valid pages into one block again and erases the others (Kim et al. 2002):
+//! - switch: a log block that holds all of them, each in its place, becomes the data block;
+//! - partial: so does a log block with the first of them, after the rest is copied behind;
+//! - full: all are copied into a free block.
+//!
+//! A layer ([`LogBlocks`]) says which log block takes a page, and which is merged where room is short. Logical blocks go over
+//! the planes in turn; data, log and free blocks of a logical block are those of its plane. An erase waits for every program of
+//! its plane that was planned before it, so that whatever replaces a page is durable first. Pages of a block are programmed
+//! in order. Recovery is in [`recover`]. Ignored: where the maps are stored; static wear levelling, which levels as dynamic does.
+
+mod recover;
+
+use super::page::{overlay, pages};
+use crate::log::blocks::NO_BLOCK;
+use crate::log::map_bytes::map_bytes;
+use crate::log::settings::{LogSettings, WearLeveling};
+use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Mapping, Report};
+use std::ops::Range;
+
+/// The number of log blocks.
+pub static LOG_BLOCKS: Key =
+    Key::new("ftl.log_blocks", Kind::Count { min: 1, max: 1 << 20 }, "8", "log blocks of each plane");
+
+/// [`LOG_BLOCKS`] of `settings`.
+pub fn log_blocks(settings: &Settings) -> u32 {
+    settings.small(LOG_BLOCKS.name)
+}
+
+const UNMAPPED: u32 = u32::MAX;
+const MOST_SUBPAGES: usize = 64;
+
+/// How a layer uses its log blocks.
+pub trait LogBlocks: Send {
+    /// Whether a log block takes pages of several logical blocks. The first page of such a block is never in its place.
+    const SHARED: bool;
+
+    /// The physical page for a write of logical page `page`: in its data block where that is free, else in a log block, after the
+    /// merges that make room.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32>;
+
+    /// Takes the log block that belongs to logical block `block` alone out of use, to be merged.
+    fn take(&mut self, map: &BlockMap, block: u32) -> Option<u32>;
+
+    /// A program of a page of logical block `block` into a physical block failed: moves what is valid in that.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    fn failed(&mut self, map: &mut BlockMap, io: &mut Io, _failed: u32, block: u32) -> Flash<()> {
+        let log = self.take(map, block);
+        map.merge(io, block, log)
+    }
+
+    /// Has no log blocks: recovery begins.
+    fn clear(&mut self);
+
+    /// Recovery found the log block `log`, younger than those before it; it belongs to `owner` alone, or is shared.
+    ///
+    /// # Errors
+    /// As [`Ftl::recover`].
+    fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()>;
+
+    /// The log blocks, each with the logical block that it belongs to alone.
+    fn all(&self) -> Vec<(u32, Option<u32>)>;
+}
+
+#[derive(Default)]
+struct Counters {
+    switch: u64,
+    partial: u64,
+    full: u64,
+    copied_pages: u64,
+    erased: u64,
+    retired: u64,
+}
+
+/// Where the pages of all logical blocks are, and the free blocks.
+pub struct BlockMap {
+    pub shape: Geometry,
+    read: ReadPolicy,
+    wear_leveling: WearLeveling,
+    /// Whether pages that are skipped must be programmed, since later ones depend on them.
+    fills_gaps: bool,
+    /// The data block of each logical block.
+    data: Vec<u32>,
+    /// The valid copy of each logical page, in a data block or in a log block.
+    pages: Vec<u32>,
+    /// Free blocks of each plane, in order of their erase.
+    free: Vec<Vec<u32>>,
+    /// For each plane the gate that closes when all its programs so far have ended.
+    programmed: Vec<Gate>,
+    /// What is read to be programmed elsewhere, or comes from the host: one page.
+    contents: Vec<Data>,
+    counters: Counters,
+}
+
+impl BlockMap {
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        let (shape, settings) = (*io.geometry(), LogSettings::new(&blueprint.settings));
+        let mut map = BlockMap {
+            shape,
+            read: settings.read,
+            wear_leveling: settings.wear_leveling,
+            fills_gaps: io.nand().part().order.pairs(),
+            data: vec![NO_BLOCK; blueprint.logical_pages.div_ceil(shape.pages_per_block) as usize],
+            pages: vec![UNMAPPED; blueprint.logical_pages as usize],
+            free: vec![Vec::new(); shape.planes() as usize],
+            programmed: vec![Gate::NONE; shape.planes() as usize],
+            contents: vec![Data::ZERO; shape.subpages_per_page as usize],
+            counters: Counters::default(),
+        };
+        for block in (0..shape.blocks()).filter(|&block| !io.nand().is_bad(block)) {
+            map.free[shape.plane_of_block(block) as usize].push(block);
+        }
+        map
+    }
+
+    /// The plane of logical block `block`.
+    pub fn plane(&self, block: u32) -> usize {
+        (block % self.shape.planes()) as usize
+    }
+
+    /// Splits a page number, logical or physical, into its block and its place there.
+    pub fn split(&self, page: u32) -> (u32, u32) {
+        (page / self.shape.pages_per_block, page % self.shape.pages_per_block)
+    }
+
+    /// The pages of logical block `block`; the last one may have fewer.
+    fn pages_of(&self, block: u32) -> Range<u32> {
+        let first = block * self.shape.pages_per_block;
+        first..(first + self.shape.pages_per_block).min(self.pages.len() as u32)
+    }
+
+    /// The valid copy of `page`.
+    fn locate(&self, page: u32) -> Option<u32> {
+        Some(self.pages[page as usize]).filter(|&ppn| ppn != UNMAPPED)
+    }
+
+    /// The valid ones of `pages`, each with its copy.
+    fn valid(&self, pages: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
+        pages.filter_map(|page| Some((page, self.locate(page)?)))
+    }
+
+    /// The logical page that `ppn` holds, if that is its valid copy.
+    pub fn valid_in(&self, io: &Io, ppn: u32) -> Option<u32> {
+        let page = io.nand().logical(ppn * self.shape.subpages_per_page) / self.shape.subpages_per_page;
+        (self.pages.get(page as usize) == Some(&ppn)).then_some(page)
+    }
+
+    /// The physical pages of the physical block `block`.
+    pub fn physical_pages(&self, block: u32) -> Range<u32> {
+        block * self.shape.pages_per_block..(block + 1) * self.shape.pages_per_block
+    }
+
+    /// The place of `page` in its data block, if the order of programs still allows it.
+    pub fn in_place(&self, io: &Io, page: u32) -> Option<u32> {
+        let (block, place) = self.split(page);
+        let data = self.data[block as usize];
+        let free = data != NO_BLOCK && place >= io.nand().next_page(data);
+        free.then(|| data * self.shape.pages_per_block + place)
+    }
+
+    /// The next page of the physical block `block`, if one is left.
+    pub fn next_page(&self, io: &Io, block: u32) -> Option<u32> {
+        let next = io.nand().next_page(block);
+        (next < self.shape.pages_per_block).then(|| block * self.shape.pages_per_block + next)
+    }
+
+    /// Whether a block of `plane` can be taken, and one is left for a merge.
+    pub fn has_room(&self, plane: usize) -> bool {
+        self.free[plane].len() > 1
+    }
+
+    /// Whether logical block `block` has a data block.
+    pub fn has_data(&self, block: u32) -> bool {
+        self.data[block as usize] != NO_BLOCK
+    }
+
+    /// Gives logical block `block` an empty data block.
+    pub fn open_data(&mut self, io: &Io, block: u32) -> Flash<()> {
+        self.data[block as usize] = self.take(io, self.plane(block))?;
+        Ok(())
+    }
+
+    /// Takes a free block of `plane`: with wear levelling, the one with the fewest erases.
+    pub fn take(&mut self, io: &Io, plane: usize) -> Flash<u32> {
+        let free = &mut self.free[plane];
+        let next = match self.wear_leveling {
+            WearLeveling::None => (!free.is_empty()).then_some(0),
+            _ => (0..free.len()).min_by_key(|&index| io.nand().erases(free[index])),
+        };
+        Ok(free.remove(next.ok_or(Halt::NoSpace)?))
+    }
+
+    /// Erases the physical block `block`, which holds nothing valid; a bad one retires.
+    pub fn release(&mut self, io: &mut Io, block: u32) -> Flash<()> {
+        let plane = self.shape.plane_of_block(block) as usize;
+        if !io.nand().is_bad(block) {
+            self.counters.erased += 1;
+            let erase = Erase { after: self.programmed[plane], ..Erase::new(block, Cause::Merge) };
+            if io.erase(erase)? == Outcome::Done {
+                self.free[plane].push(block);
+                return Ok(());
+            }
+        }
+        self.counters.retired += 1;
+        Ok(())
+    }
+
+    /// Reads `ppn` into `contents`. Returns the gate that closes when it has arrived.
+    fn load(&mut self, io: &mut Io, ppn: u32, cause: Cause) -> Flash<Gate> {
+        let (width, signal) = (self.shape.subpages_per_page, io.gate());
+        io.read(Read { policy: self.read, signal, ..Read::new(ppn, first_subpages(width), cause) })?;
+        for (content, psn) in self.contents.iter_mut().zip(ppn * width..) {
+            *content = io.load_subpage(psn);
+        }
+        Ok(signal)
+    }
+
+    /// Puts `page` into `contents` as the present write leaves it: `sectors` sectors from `first` on over what it held.
+    fn assemble(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) -> Flash<Gate> {
+        self.contents.fill(Data::ZERO);
+        let partial = u64::from(sectors) * SECTOR_BYTES < self.shape.page_bytes().into();
+        let arrived = match self.locate(page).filter(|_| partial) {
+            Some(ppn) => self.load(io, ppn, Cause::Rmw)?,
+            None => Gate::NONE,
+        };
+        overlay(io, page, first, sectors, &mut self.contents);
+        Ok(arrived)
+    }
+
+    /// Programs `contents` into `ppn` as the valid copy of `page`, and before it what the part wants filled.
+    fn program(
+        &mut self,
+        io: &mut Io,
+        (page, ppn): (u32, u32),
+        cause: Cause,
+        after: Gate,
+        signal: Gate,
+    ) -> Flash<Outcome> {
+        let width = self.shape.subpages_per_page;
+        let (block, _) = self.split(ppn);
+        if self.fills_gaps {
+            for gap in self.physical_pages(block).start + io.nand().next_page(block)..ppn {
+                let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
+                let whole = Program::new(gap, &logical[..width as usize], &data[..width as usize], Cause::Merge);
+                if io.program(Program { padding: width, ..whole })? == Outcome::Failed {
+                    return Ok(Outcome::Failed);
+                }
+            }
+        }
+        let (plane, ended) = (self.shape.plane_of_block(block) as usize, io.gate());
+        let logical: [u32; MOST_SUBPAGES] = std::array::from_fn(|index| (page * width).wrapping_add(index as u32));
+        let whole = Program::new(ppn, &logical[..width as usize], &self.contents, cause);
+        let outcome = io.program(Program { after, signal: ended, ..whole })?;
+        let all = io.gate();
+        for earlier in [self.programmed[plane], ended] {
+            io.link(earlier, all);
+        }
+        io.link(ended, signal);
+        self.programmed[plane] = all;
+        if outcome == Outcome::Done {
+            self.pages[page as usize] = ppn;
+        }
+        Ok(outcome)
+    }
+
+    /// Whether the physical block `target` can become the data block of logical block `block`: what it holds is in its place, and what
+    /// it lacks has its place behind.
+    fn can_complete(&self, io: &Io, block: u32, target: u32) -> bool {
+        let fits = |(page, ppn): (u32, u32)| {
+            let ((_, place), (holder, at)) = (self.split(page), self.split(ppn));
+            if holder == target { place == at } else { place >= io.nand().next_page(target) }
+        };
+        !io.nand().is_bad(target) && self.valid(self.pages_of(block)).all(fits)
+    }
+
+    /// Whether one log block holds every page of logical block `block` in its place.
+    fn is_in_one_log(&self, block: u32) -> bool {
+        let pages = self.pages_of(block);
+        let first = pages.clone().next().and_then(|page| self.locate(page));
+        first.is_some_and(|first| {
+            let (holder, place) = self.split(first);
+            place == 0
+                && holder != self.data[block as usize]
+                && pages.zip(first..).all(|(page, ppn)| self.locate(page) == Some(ppn))
+        })
+    }
+
+    /// The first valid one of `pages` that the physical block `target` does not hold, with its copy.
+    fn outside(&self, pages: Range<u32>, target: Option<u32>) -> Option<(u32, u32)> {
+        self.valid(pages).find(|&(_, ppn)| Some(self.split(ppn).0) != target)
+    }
+
+    /// Merges logical block `block`, to which `log` belongs: after that its valid pages are in its data block, if there are any.
+    ///
+    /// # Errors
+    /// As [`Ftl::write`].
+    pub fn merge(&mut self, io: &mut Io, block: u32, log: Option<u32>) -> Flash<()> {
+        let old = Some(std::mem::replace(&mut self.data[block as usize], NO_BLOCK)).filter(|&old| old != NO_BLOCK);
+        let all = self.pages_of(block);
+        let holds = |target: &u32| self.valid(all.clone()).any(|(_, ppn)| self.split(ppn).0 == *target);
+        let kept = log.filter(holds).or(old.filter(holds));
+        let mut target = kept.filter(|&kept| self.can_complete(io, block, kept));
+        let (mut rest, mut copies, mut spoiled) = (all.clone(), 0, Vec::new());
+        while let Some((page, from)) = self.outside(rest, target) {
+            let to = match target {
+                Some(target) => target,
+                None => self.take(io, self.plane(block))?,
+            };
+            let place = to * self.shape.pages_per_block + self.split(page).1;
+            let arrived = self.load(io, from, Cause::Merge)?;
+            copies += 1;
+            if self.program(io, (page, place), Cause::Merge, arrived, Gate::NONE)? == Outcome::Done {
+                (target, rest) = (Some(to), page + 1..all.end);
+            } else {
+                // What it holds already moves once more.
+                spoiled.extend(Some(to).filter(|_| log != Some(to) && old != Some(to)));
+                (target, rest) = (None, all.clone());
+            }
+        }
+        self.data[block as usize] = target.unwrap_or(NO_BLOCK);
+        self.counters.copied_pages += copies;
+        let full = target.is_some() && target != log && target != old;
+        self.counters.full += u64::from(full);
+        self.counters.partial += u64::from(!full && target == log && log.is_some() && copies > 0);
+        self.counters.switch += u64::from(!full && target == log && log.is_some() && copies == 0);
+        spoiled.extend(old.into_iter().chain(log).filter(|&left| Some(left) != target));
+        spoiled.into_iter().try_for_each(|left| self.release(io, left))
+    }
+}
+
+/// A layer with data blocks and the log blocks `L`.
+pub struct Hybrid<L> {
+    map: BlockMap,
+    logs: L,
+    log_blocks: u32,
+}
+
+impl<L: LogBlocks> Hybrid<L> {
+    /// One over erased flash.
+    pub fn new(io: &Io, blueprint: &Blueprint, logs: L) -> Self {
+        Hybrid { map: BlockMap::new(io, blueprint), logs, log_blocks: log_blocks(&blueprint.settings) }
+    }
+
+    fn sectors_per_page(&self) -> u64 {
+        u64::from(self.map.shape.page_bytes()) / SECTOR_BYTES
+    }
+
+    /// Merges logical block `block` with the log block that belongs to it alone.
+    fn merge(&mut self, io: &mut Io, block: u32) -> Flash<()> {
+        let log = self.logs.take(&self.map, block);
+        self.map.merge(io, block, log)
+    }
+}
+
+impl<L: LogBlocks> Ftl for Hybrid<L> {
+    fn unit_subpages(&self) -> u32 {
+        self.map.shape.subpages_per_page
+    }
+
+    fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
+            let (block, _) = self.map.split(page);
+            loop {
+                let ppn = self.logs.place(&mut self.map, io, page)?;
+                let (arrived, signal) = (self.map.assemble(io, page, first, sectors)?, io.request());
+                if self.map.program(io, (page, ppn), Cause::Host, arrived, signal)? == Outcome::Done {
+                    break;
+                }
+                let (failed, _) = self.map.split(ppn);
+                self.logs.failed(&mut self.map, io, failed, block)?;
+            }
+            if page + 1 == self.map.pages_of(block).end && self.map.is_in_one_log(block) {
+                self.merge(io, block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let width = self.map.shape.subpages_per_page;
+        let per_subpage = io.sectors_per_subpage();
+        for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let location = self.map.locate(page);
+            if let Some(ppn) = location {
+                let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
+                let (policy, signal) = (self.map.read, io.request());
+                io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+            } else {
+                io.count_unwritten(end - begin);
+            }
+            for subpage in begin..end {
+                let data = location.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
+                io.deliver(page * width + subpage, data);
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, ..) in pages(extent, self.sectors_per_page()) {
+            self.map.pages[page as usize] = UNMAPPED;
+            let (block, _) = self.map.split(page);
+            let all = self.map.pages_of(block);
+            let last = page + 1 == all.end || u64::from(page + 1) * self.sectors_per_page() == extent.end();
+            if last && self.map.valid(all).next().is_none() {
+                self.merge(io, block)?; // What held it is free.
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(()) // Every write was acknowledged by its program.
+    }
+
+    fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        self.recover_blocks(io)
+    }
+
+    fn check(&mut self, io: &Io) -> Result<(), String> {
+        self.check_blocks(io)
+    }
+
+    fn report(&self) -> Report {
+        let (counters, shape) = (&self.map.counters, &self.map.shape);
+        let log_pages = u64::from(self.log_blocks) * u64::from(shape.planes()) * u64::from(shape.pages_per_block);
+        let tables = vec![("block_map", map_bytes(self.map.data.len() as u64)), ("log_map", map_bytes(log_pages))];
+        Report {
+            mapping: Mapping { peak_bytes: tables.iter().map(|table| table.1).sum(), tables },
+            merges: counters.switch + counters.partial + counters.full,
+            merge_moved_subpages: counters.copied_pages * u64::from(shape.subpages_per_page),
+            retired_blocks: counters.retired,
+            own: vec![
+                ("switch_merges", Figure::Count(counters.switch)),
+                ("partial_merges", Figure::Count(counters.partial)),
+                ("full_merges", Figure::Count(counters.full)),
+                ("erased_blocks", Figure::Count(counters.erased)),
+            ],
+            ..Report::default()
+        }
+    }
+
+    fn count_valid(&self, valid: &mut [u32]) -> bool {
+        for ppn in (0..self.map.pages.len() as u32).filter_map(|page| self.map.locate(page)) {
+            valid[self.map.split(ppn).0 as usize] += self.map.shape.subpages_per_page;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,107 @@
+"""The layer of a crate of its own, `examples/ring`, named by `PALIMPSEST_CORE`, is a layer like any other."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GUIDE = ROOT / "docs" / "write-an-ftl.md"
+SETTINGS = {
+    "ssd.blocks_per_plane": "16",
+    "part.pages_per_block": "8",
+    "ssd.over_provisioning": "30%",
+    "ftl.gc_start": "1 block",
+    "ftl.gc_stop": "1 block",
+}
+SMALL = ["--ssd=mga-8k", *(f"--set={key}={value}" for key, value in SETTINGS.items())]
+WORKLOAD = ["--workload=rw=randrw,bs=4k,n=3000,iodepth=8", "--precondition=fill:100%", "--payload=tag"]
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The library of the example, built as its user builds it but for the profile."""
+    command = ["cargo", "build", "--locked", "--package=ring-layers", "--message-format=json"]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    files = [
+        file for each in messages if each.get("target", {}).get("name") == "ring_layers" for file in each["filenames"]
+    ]
+    return Path(files[0])
+
+
+def command(library: Path | str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Output of the command whose native module is `library`."""
+    environment = {**os.environ, "PALIMPSEST_CORE": str(library), "COLUMNS": "200"}
+    line = [sys.executable, "-m", "palimpsest", *arguments]
+    return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_listed_with_its_key(library: Path) -> None:
+    assert "page map over one circular log" in said(command(library, "list", "ftls"))
+    shown = said(command(library, "show", "--ftl=ring", "--set=ring.reserve=250%"))
+    assert re.search(r'\[ring\]\nreserve = "250%" +# ring: erased pages .* \[--set ring\.reserve=250%\]', shown), shown
+
+
+def test_its_check_refuses_like_any_other(library: Path) -> None:
+    refused = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserve=50%")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(
+        "error: --set ring.reserve=50%: ring.reserve = 50%: cleaning moves a block at a time"
+    )
+    unknown = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserv=2")
+    assert "did you mean ring.reserve?" in unknown.stderr
+    unused = command(library, "run", *SMALL, *WORKLOAD, "--ftl=page", "--set=ring.reserve=150%")
+    assert "ring.reserve has no effect on page; it is for ring" in unused.stderr
+
+
+def test_it_is_compared_and_reported(library: Path, tmp_path: Path) -> None:
+    arguments = ["--ftl=page,ring", *SMALL, *WORKLOAD, f"--out={tmp_path / 'out'}"]
+    assert "every read was verified" in said(command(library, "compare", *arguments))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "ring" in page
+    saved = [json.loads(path.read_text()) for path in (tmp_path / "out").rglob("*.json")]
+    assert any(each.get("ftl") == "ring" and each["gc"]["runs"] > 0 for each in saved if isinstance(each, dict))
+
+
+def test_its_key_is_an_axis_of_sweeps(library: Path, tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep.toml"
+    lines = [
+        "[base]",
+        'ssd = "mga-8k"',
+        'ftl = "ring"',
+        'workload = "rw=randwrite,bs=4k,n=2000"',
+        'precondition = "fill:100%"',
+        *(f'"{key}" = "{value}"' for key, value in SETTINGS.items()),
+        "[grid]",
+        '"ring.reserve" = ["100%", "300%"]',
+    ]
+    sweep.write_text("\n".join(lines), encoding="utf-8")
+    printed = said(command(library, "sweep", str(sweep), "--out", str(tmp_path / "points"), cwd=tmp_path))
+    assert "reserve" in printed
+    assert "300%" in printed
+
+
+@pytest.mark.parametrize("named", ["nothing-here.so", "json", "no_such_module"])
+def test_a_library_that_is_none_is_one_line(named: str) -> None:
+    done = command(named, "list", "ftls")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: PALIMPSEST_CORE={named}: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_guide_shows_the_file_of_the_example() -> None:
+    code = re.findall(r"```rust\n(.*?)\n```", GUIDE.read_text(encoding="utf-8"), re.S)[0]
+    layer, _, _ = code.partition("// From here on")
+    example = (ROOT / "examples" / "ring" / "src" / "ring.rs").read_text(encoding="utf-8")
+    assert example.rstrip() == layer.rstrip()
