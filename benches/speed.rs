@@ -231,6 +231,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         payload: Payload::None,
         seed: 1,
         series: false,
+        operations: None,
     };
     let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();

@@ -15,6 +15,8 @@ mod determinism;
 mod forms;
 #[path = "fidelity/jobs.rs"]
 mod jobs;
+#[path = "fidelity/operations.rs"]
+mod operations;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
 #[path = "fidelity/snapshots.rs"]

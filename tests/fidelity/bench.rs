@@ -6,7 +6,7 @@ use palimpsest_lab::host::request::Source;
 use palimpsest_lab::metrics::report::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup};
+use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup, Window};
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
@@ -31,6 +31,7 @@ pub struct Run<'a> {
     pub fidelity: Fidelity,
     pub payload: Payload,
     pub seed: u64,
+    pub operations: Option<Window>,
 }
 
 impl<'a> Run<'a> {
@@ -43,6 +44,7 @@ impl<'a> Run<'a> {
             fidelity: Fidelity::Timed,
             payload: Payload::None,
             seed: 1,
+            operations: None,
         }
     }
 
@@ -66,6 +68,7 @@ impl<'a> Run<'a> {
             payload: self.payload,
             seed: self.seed,
             series,
+            operations: self.operations,
         };
         run::run(self.ssd, &mut *source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }

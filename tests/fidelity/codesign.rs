@@ -189,6 +189,7 @@ fn files(scheme: &str) -> Summary {
         payload: Payload::Tag,
         seed: 1,
         series: false,
+        operations: None,
     };
     run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
 }

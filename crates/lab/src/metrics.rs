@@ -2,6 +2,7 @@
 
 pub mod histogram;
 pub mod lifetime;
+pub mod operations;
 pub mod profile;
 pub mod recorder;
 pub mod report;

@@ -10,6 +10,7 @@ pub mod served;
 mod session;
 
 use crate::config::{Drive, Resolved};
+use crate::metrics::operations::{Operations, TimedRequests};
 use crate::metrics::recorder::Series;
 use crate::metrics::report::Summary;
 use crate::metrics::snapshots::BlockSeries;
@@ -17,6 +18,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::Entry;
+pub use palimpsest_sim::timeline::Window;
 use palimpsest_workload::request::Source;
 use precondition::Precondition;
 use serde::Serialize;
@@ -120,6 +122,8 @@ pub struct Options {
     pub seed: u64,
     /// Keep what only pictures need: states of blocks over the run, percentiles of each window.
     pub series: bool,
+    /// Keep the times of the flash operations and requests of this part of the measurement.
+    pub operations: Option<Window>,
 }
 
 /// A result with what pictures are made of.
@@ -143,6 +147,10 @@ pub struct Detail {
     pub utilization: Option<Utilization>,
     /// States of blocks over the run; null unless [`Options::series`].
     pub blocks: Option<BlockSeries>,
+    /// Timed flash operations; null unless [`Options::operations`].
+    pub operations: Option<Operations>,
+    /// The requests that they belong to, too.
+    pub requests: Option<TimedRequests>,
 }
 
 /// Histograms of latencies.
@@ -207,6 +215,12 @@ pub fn check_options(drive: &Drive, options: &Options) -> Result<()> {
             "faults.power_cut_at",
             "a power cut needs --fidelity count (there is no time to lose requests in) and --payload tag or bytes (the map is \
              rebuilt from what they store)",
+        ));
+    }
+    if options.operations.is_some() && options.fidelity == Fidelity::Count {
+        return Err(Error::input(
+            "--operations",
+            "operations of a counted run have no times; expected --fidelity timed",
         ));
     }
     Ok(())

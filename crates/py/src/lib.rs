@@ -21,7 +21,9 @@ use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, check_options, run as run_core};
+use palimpsest_lab::run::{
+    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run as run_core,
+};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -78,6 +80,8 @@ struct RunOptions {
     format: Option<String>,
     #[serde(default)]
     series: bool,
+    #[serde(default)]
+    operations: Option<String>,
 }
 
 fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
@@ -119,6 +123,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
         payload: named("--payload", &options.payload, &payloads)?,
         seed: options.seed,
         series: options.series,
+        operations: options.operations.as_deref().map(Window::parse).transpose().map_err(raise)?,
     })
 }
 
@@ -203,7 +208,13 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool)
     outcome.summary.sim.wall_s = wall.as_secs_f64();
     outcome.summary.sim.requests_per_s = all as f64 / measured.as_secs_f64().max(1e-9);
     let summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
-    let detail = if series { serde_json::to_string(&outcome.detail) } else { Ok("null".into()) };
+    let detail = match &outcome.detail {
+        detail if series => serde_json::to_string(detail),
+        Detail { operations: Some(operations), requests, .. } => {
+            serde_json::to_string(&serde_json::json!({ "operations": operations, "requests": requests }))
+        }
+        _ => Ok("null".into()),
+    };
     (summary, detail.expect("a result can be printed"))
 }
 

@@ -78,6 +78,7 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
             payload: Payload::Bytes,
             seed: 1,
             series: false,
+            operations: None,
         },
     };
     while let Some(argument) = parser.next().map_err(usage)? {

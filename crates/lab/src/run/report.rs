@@ -4,6 +4,7 @@ use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Ut
 use crate::config::Resolved;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
+use crate::metrics::operations::columns;
 use crate::metrics::report::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
@@ -13,6 +14,7 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Picojoules;
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, Report};
+use palimpsest_sim::timeline::MOST_OPERATIONS;
 use serde_json::{Map, Value};
 
 /// The result of a session that is over.
@@ -220,6 +222,9 @@ fn notes(
             part.name, part.endurance
         ));
     }
+    if session.device.recording().is_some_and(|found| found.truncated) {
+        notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
+    }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
     }
@@ -238,6 +243,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     };
     let nand = &session.device.io.nand;
     let blocks = 0..nand.geometry().blocks();
+    let (operations, requests) = session.device.recording().map(|found| columns(&found)).unzip();
     Detail {
         time: timed.then(|| recorder.series()),
         latency: timed.then(|| Histograms {
@@ -254,5 +260,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             dies: shares(session.device.engine.die_busy(), &session.baseline.die_busy),
         }),
         blocks: session.snapshots.as_ref().map(Snapshots::series),
+        operations,
+        requests,
     }
 }

@@ -168,6 +168,7 @@ mod tests {
             payload: Payload::Bytes,
             seed: 1,
             series: false,
+            operations: None,
         }
     }
 

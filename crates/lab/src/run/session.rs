@@ -277,6 +277,7 @@ impl<'a> Session<'a> {
         self.requests = Requests::default();
         self.host = Host::default();
         self.recorder = Recorder::new(self.device.engine.now(), self.totals(), self.options.series);
+        self.options.operations.into_iter().for_each(|window| self.device.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.drive.geometry));
     }
 

@@ -3,6 +3,7 @@
 use super::super::events::Event;
 use super::super::settings::{Scheduler, Suspend};
 use super::{Engine, NONE, Pending};
+use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
 use std::cmp::Reverse;
@@ -137,6 +138,7 @@ impl Engine {
             OperationKind::Program => self.start_program(die, &mut batch),
             OperationKind::Erase => self.start_erase(die, &mut batch),
         }
+        self.record_array(&batch.members[..usize::from(batch.count)], batch.array_from);
         let state = &mut self.dies[die as usize];
         if state.front.is_none() {
             state.front = Some(batch);
@@ -199,6 +201,7 @@ impl Engine {
             let commanded = self.buses[channel].command(self.now, self.t_command);
             sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
             self.note_start(index, self.now);
+            self.record_command(index, Span { from: commanded - self.t_command, until: commanded }, commanded);
         }
         batch.unmoved = batch.count;
         batch.array_until = sensed;
@@ -213,11 +216,13 @@ impl Engine {
             let Pending { operation, data_at, .. } = self.pending[index as usize];
             let time = self.t_command + self.transfer_time(operation.bytes);
             loaded = self.buses[channel].take(self.now, time);
+            let from = loaded - time;
             // Cut through: the bus streams what the host link brings, but cannot end before it.
             if data_at > loaded {
                 loaded = data_at;
                 self.buses[channel].free_at = loaded;
             }
+            self.record_command(index, Span { from, until: from + self.t_command }, loaded);
             array = array.max(Nanos::from(operation.array));
             self.note_start(index, loaded);
         }
@@ -239,6 +244,8 @@ impl Engine {
         let mut array = 0;
         for &index in &batch.members[..usize::from(batch.count)] {
             batch.array_from = self.buses[channel].command(self.now, self.t_command);
+            let command = Span { from: batch.array_from - self.t_command, until: batch.array_from };
+            self.record_command(index, command, batch.array_from);
             array = array.max(Nanos::from(self.pending[index as usize].operation.array));
             self.note_start(index, self.now);
         }
@@ -279,6 +286,7 @@ impl Engine {
         for &index in &front.members[..usize::from(front.count)] {
             let time = self.transfer_time(self.pending[index as usize].operation.bytes);
             let end = self.buses[channel].take(self.now, time);
+            self.record_move(index, front.array_until, Span { from: end - time, until: end });
             self.events.push(end, Event::Moved(index));
         }
     }
@@ -369,6 +377,7 @@ impl Engine {
         state.busy += now - state.busy_since;
         state.closed_until = now + self.t_suspend;
         self.events.push(now + self.t_suspend, Event::Wake(die));
+        self.record_suspension(&batch.members[..usize::from(batch.count)]);
         false
     }
 
@@ -383,6 +392,7 @@ impl Engine {
         state.front = Some(batch);
         self.finish_at(die, batch.array_until);
         self.events.push(batch.array_from, Event::Wake(die));
+        self.record_resumption(&batch.members[..usize::from(batch.count)], batch.array_from);
         false
     }
 }
