@@ -1,7 +1,7 @@
 //! Write-once-memory codes for Python: bytes in and out, batches shared among threads.
 
 use crate::{InputError, raise};
-use palimpsest_lab::wom::{CODES, Code, Effort, Entry, Failed, Measured, Shape, find, measure};
+use palimpsest_lab::wom::{CODES, Code, CodeEntry, Effort, Failed, Measured, Shape, find, measure};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use std::sync::{Mutex, PoisonError};
 /// A code for one shape.
 #[pyclass(frozen, module = "palimpsest._core")]
 pub struct WomCode {
-    entry: &'static Entry,
+    entry: &'static CodeEntry,
     shape: Shape,
     first_bytes: usize,
     /// Codes that no thread uses now.
     idle: Mutex<Vec<Box<dyn Code>>>,
 }
 
-fn entry(name: &str) -> PyResult<&'static Entry> {
+fn entry(name: &str) -> PyResult<&'static CodeEntry> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = CODES.iter().map(|entry| entry.name).collect();
         InputError::new_err(format!("code {name}: there is no such code; expected one of {}", names.join(", ")))
     })
 }
 
-fn build(entry: &Entry, shape: Shape) -> PyResult<Box<dyn Code>> {
+fn build(entry: &CodeEntry, shape: Shape) -> PyResult<Box<dyn Code>> {
     (entry.build)(shape).map_err(|unfit| raise(unfit.at(&format!("code {}", entry.name))))
 }
 
