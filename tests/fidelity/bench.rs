@@ -3,7 +3,7 @@
 use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::host::fio::{self, JobFile};
 use palimpsest_lab::host::request::Source;
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup};

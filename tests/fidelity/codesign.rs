@@ -6,7 +6,7 @@ use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;

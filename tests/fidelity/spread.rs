@@ -1,7 +1,7 @@
 //! SPREAD: what its reads cost on an idle drive (Table I of the paper), and what the three layers have in common.
 
 use crate::bench::{Run, drive};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 
 const LAYERS: [&str; 3] = ["page-fgm", "dma-fgm", "spftl"];

@@ -3,7 +3,7 @@
 
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::run::served::Served;
 use palimpsest_server::arguments::{self, Arguments, Wish};
 use palimpsest_server::drive::{self, Job};

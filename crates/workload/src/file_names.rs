@@ -50,7 +50,7 @@ impl FileNames {
 
     /// With which files that of `number` goes by its name: numbers of what stands before its last separator, and behind the last
     /// dot after that, in small letters.
-    pub fn kin(&self, number: u32) -> FileGroup {
+    pub fn group(&self, number: u32) -> FileGroup {
         let Some(name) = self.name(number) else { return FileGroup::default() };
         let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
         let suffix = file.rsplit_once('.').map_or("", |(_, suffix)| suffix);
@@ -81,17 +81,17 @@ mod tests {
     #[test]
     fn kin_by_directory_and_suffix() {
         let mut names = FileNames::default();
-        let mut kin = |name: &str| {
+        let mut group = |name: &str| {
             let number = names.number(name.as_bytes());
-            names.kin(number)
+            names.group(number)
         };
-        let one = kin("C:\\mail\\E00.LOG");
-        assert_eq!(one, kin("c:\\MAIL\\e01.log"));
-        assert_eq!(one.suffix, kin("/var/b.log").suffix);
-        assert_ne!(one.suffix, kin("/var/b.edb").suffix);
-        assert_eq!(kin("$LogFile"), FileGroup::default());
-        assert_eq!(kin("a.d/b").suffix, 0);
-        assert_eq!(names.kin(NO_FILE), FileGroup::default());
+        let one = group("C:\\mail\\E00.LOG");
+        assert_eq!(one, group("c:\\MAIL\\e01.log"));
+        assert_eq!(one.suffix, group("/var/b.log").suffix);
+        assert_ne!(one.suffix, group("/var/b.edb").suffix);
+        assert_eq!(group("$LogFile"), FileGroup::default());
+        assert_eq!(group("a.d/b").suffix, 0);
+        assert_eq!(names.group(NO_FILE), FileGroup::default());
     }
 
     #[test]
