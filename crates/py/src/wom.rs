@@ -13,7 +13,7 @@ pub struct WomCode {
     entry: &'static CodeEntry,
     shape: Shape,
     first_bytes: usize,
-    /// Codes that no thread uses now.
+    /// Codes that no thread is using.
     idle: Mutex<Vec<Box<dyn Code>>>,
 }
 
@@ -28,7 +28,7 @@ fn build(entry: &CodeEntry, shape: Shape) -> PyResult<Box<dyn Code>> {
     (entry.build)(shape).map_err(|unfit| raise(unfit.at(&format!("code {}", entry.name))))
 }
 
-/// The fewest bytes of spare with which `name` fails at most with probability `failure`.
+/// The fewest bytes of spare with which `name` fails with probability `failure` at most.
 #[pyfunction]
 #[pyo3(signature = (name, message_bytes, cell_bytes, failure))]
 pub fn wom_spare_needed(name: &str, message_bytes: usize, cell_bytes: usize, failure: f64) -> PyResult<usize> {
@@ -55,7 +55,7 @@ impl WomCode {
         Ok(bytes.len() / each)
     }
 
-    /// Does each piece of work on a thread of its own, with a code of its own.
+    /// Runs each piece of work on a thread of its own, with a code of its own.
     fn share<T: Send, R: Send>(&self, work: Vec<T>, each: impl Fn(&mut dyn Code, T) -> R + Sync) -> Vec<R> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = work
@@ -106,7 +106,7 @@ impl WomCode {
         Ok(PyBytes::new(py, &pages))
     }
 
-    /// Pages after `messages` were written over `pages`; of each, encodings tried (0 if it failed) and equations solved.
+    /// Pages after writing `messages` over `pages`; for each, encodings tried (0 if it failed) and equations solved.
     fn encode<'py>(
         &self,
         py: Python<'py>,
