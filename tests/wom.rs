@@ -116,7 +116,7 @@ fn the_spare_that_a_code_says_it_needs_is_enough() {
     }
 }
 
-/// Burshtein and Strugatski's code at 7.5 % of spare: 0.002 of messages fail (our measurement of 10^5), and at 5.5 % 0.13.
+/// Burshtein and Strugatski's code at 7.5 % of spare: 0.002 of messages fail (measured over 10^5), and at 5.5 % 0.13.
 #[test]
 fn polar_fails_as_often_as_it_should() {
     let shape = |spare_bytes| Shape { message_bytes: 4096, cell_bytes: 8192, spare_bytes };

@@ -18,7 +18,7 @@ impl FileSystem {
     /// Up to `length` bytes of the file `ino` from `offset` on; fewer where it ends.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn read(&self, device: &mut dyn Device, ino: u32, offset: u64, length: u64) -> Done<Vec<u8>> {
         let end = self.file(ino)?.size.min(offset.saturating_add(length));
         let width = u64::from(self.shape.page_bytes);

@@ -398,7 +398,7 @@ impl FileSystem {
     /// stays.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn write_pages(&mut self, device: &mut dyn Device, ino: u32, pages: &[u32], contents: &[Data]) -> Done<()> {
         self.file(ino)?;
         if pages.iter().any(|&page| page >= self.most_pages()) {
@@ -496,7 +496,7 @@ impl FileSystem {
     /// Makes the page `page` of the file `ino` a hole.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn punch(&mut self, device: &mut dyn Device, ino: u32, page: u32) -> Done<()> {
         if self.file(ino)?.pointer(page, self.width) != NO_PAGE {
             self.make_room(device, 8)?;
@@ -520,7 +520,7 @@ impl FileSystem {
     /// Makes all changes so far durable.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn sync(&mut self, device: &mut dyn Device) -> Done<()> {
         self.commit(device)
     }

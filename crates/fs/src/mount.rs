@@ -46,7 +46,7 @@ impl FileSystem {
     /// Makes an empty file system on `device`.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
@@ -65,7 +65,7 @@ impl FileSystem {
     /// Mounts the file system on `device`, as of its last commit.
     ///
     /// # Errors
-    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and what flash says.
+    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and errors of flash.
     pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
         let (checkpoint, anchor) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;

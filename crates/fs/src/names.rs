@@ -44,7 +44,7 @@ impl FileSystem {
     /// Creates an empty file or directory called `name` in `parent`; returns its inode.
     ///
     /// # Errors
-    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and what flash says.
+    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and errors of flash.
     pub fn create(&mut self, device: &mut dyn Device, parent: u32, name: &str, file_type: FileType) -> Done<u32> {
         self.check_name(name)?;
         if self.directory(parent)?.get(name).is_some() {
@@ -107,7 +107,7 @@ impl FileSystem {
     /// Removes the file called `name` from `parent`, with its contents.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and errors of flash.
     pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
         let ino = self.lookup(parent, name)?;
         self.file(ino)?;
@@ -120,7 +120,7 @@ impl FileSystem {
     /// Removes the empty directory called `name` from `parent`.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and errors of flash.
     pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
         let ino = self.lookup(parent, name)?;
         if !self.directory(ino)?.is_empty() {

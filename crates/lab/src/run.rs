@@ -147,7 +147,7 @@ pub struct Detail {
 
 /// Histograms of latencies.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Histograms {
     pub all: Buckets,
     pub read: Buckets,
@@ -156,7 +156,7 @@ pub struct Histograms {
 
 /// Occupied buckets of a histogram.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Buckets {
     pub lower_ns: Vec<Nanos>,
     pub count: Vec<u64>,
@@ -164,7 +164,7 @@ pub struct Buckets {
 
 /// Erases and plane of every block.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Wear {
     pub erases: Vec<u32>,
     pub plane: Vec<u32>,
@@ -172,7 +172,7 @@ pub struct Wear {
 
 /// Shares of time.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Utilization {
     pub channels: Vec<f64>,
     pub dies: Vec<f64>,

@@ -242,7 +242,7 @@ impl Observer for Recorder {
 
 /// The time series of a run, one entry a window.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it; they are the keys of the series' JSON")]
+#[allow(missing_docs, reason = "the names are clear; they are the keys of the series' JSON")]
 pub struct Series {
     pub window_ns: Nanos,
     pub start_ns: Vec<Nanos>,

@@ -195,7 +195,7 @@ pub struct Lifetime {
 
 /// The preconditioning.
 #[derive(Debug, Clone, Default, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Precondition {
     pub spec: String,
     pub bytes_written: u64,

@@ -72,7 +72,7 @@ impl<'a> Served<'a> {
     /// Writes whole sectors of `bytes` from `sector` on; they must be in the drive.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Result<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
         assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
@@ -95,7 +95,7 @@ impl<'a> Served<'a> {
     /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest of it stays.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn trim(&mut self, extent: Extent) -> Result<()> {
         self.serve(RequestKind::Trim, extent)
     }
@@ -103,7 +103,7 @@ impl<'a> Served<'a> {
     /// Makes all writes durable.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn flush(&mut self) -> Result<()> {
         self.serve(RequestKind::Flush, Extent { sector: 0, sectors: 0 })
     }
