@@ -1,7 +1,7 @@
-//! Fidelity: runs through the path that users take against closed forms, bounds and identities.
+//! Fidelity: runs through the user's path against closed forms, bounds and identities.
 //!
-//! Each test states its formula and where it is from, prints what was measured, and asserts a bound. `long_*` tests are
-//! the points that take longer (`make test-long`).
+//! Each test states its formula and source, prints its measurement, and asserts a bound. `long_*` tests take longer
+//! (`make test-long`).
 
 #[path = "fidelity/amplification.rs"]
 mod amplification;

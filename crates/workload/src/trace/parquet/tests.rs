@@ -1,4 +1,4 @@
-//! Tests of Parquet: what is written is read again, over several groups of rows; faults name the row; damage is no panic.
+//! Tests of Parquet: round trips over several groups of rows; faults name the row; damage is no panic.
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
