@@ -1,6 +1,7 @@
 //! The layers, one file or folder each.
 
 pub mod block;
+pub mod dftl;
 mod gather;
 pub mod hotcold;
 pub mod llh;
