@@ -7,6 +7,8 @@
 mod amplification;
 #[path = "fidelity/bench.rs"]
 mod bench;
+#[path = "fidelity/cached_map.rs"]
+mod cached_map;
 #[path = "fidelity/codesign.rs"]
 mod codesign;
 #[path = "fidelity/determinism.rs"]
