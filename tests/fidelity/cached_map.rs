@@ -6,7 +6,7 @@ use palimpsest_lab::config::Resolved;
 use palimpsest_lab::units::Nanos;
 use serde_json::Value;
 
-/// A full drive whose table holds a single entry, so that every page of a sequence is a miss.
+/// A drive whose table holds a single entry, so that every page of a sequence is a miss, with space enough never to collect.
 fn latencies(ssd: &Resolved, direction: &str) -> [Nanos; 4] {
     let bytes = ssd.drive.part.page_bytes;
     let mut run = Run::new(ssd, &format!("rw={direction},bs={bytes},n=300"));
@@ -27,7 +27,7 @@ fn misses_add_reads_and_programs_of_translation_pages() {
                 "default",
                 &format!(
                     "ssd.part={part} ftl.name={layer} ftl.cmt=8B host.link_rate=unlimited ssd.channels=2 \
-                     ssd.planes_per_die=1 ssd.blocks_per_plane=32 ssd.over_provisioning=40% part.pages_per_block=32 {same}"
+                     ssd.planes_per_die=1 ssd.blocks_per_plane=64 ssd.over_provisioning=200% part.pages_per_block=32 {same}"
                 ),
             )
         };

@@ -69,34 +69,50 @@ impl<M: Map> Log<M> {
         self.evacuate_failed(io)
     }
 
-    /// Appends a page of the map's own, in blocks of their own. `content` puts its bytes together when nothing moves any more.
+    /// Appends a page of the map's own, in blocks of their own. `content` puts its bytes together when nothing moves any more, and
+    /// `programmed` is called when flash has them. False, and nothing is written, where no plane has space.
     ///
     /// # Errors
     /// As [`Self::append`].
-    pub fn append_own(&mut self, io: &mut Io, what: Append, content: impl FnOnce(&mut M, &mut Vec<u8>)) -> Flash<()> {
+    pub fn append_own(
+        &mut self,
+        io: &mut Io,
+        what: Append,
+        content: impl FnOnce(&M, &mut Vec<u8>),
+        programmed: impl FnOnce(&mut M),
+    ) -> Flash<bool> {
         let stream = self.frontiers.own_stream();
-        let plane = self.plane_with_space(io, stream, what.unit)?;
+        let Some(plane) = self.find_space(io, stream, what.unit)? else { return Ok(false) };
         self.image.unit.clear();
         self.image.unit.resize(self.shape.unit_subpages as usize, Data::ZERO);
-        content(&mut self.map, &mut self.image.own);
+        content(&self.map, &mut self.image.own);
         let previous = self.map.locate(what.unit);
-        let programmed = self.program_unit(io, what, Place { plane, stream, previous, absent: 0 });
+        let done = self.program_unit(io, what, Place { plane, stream, previous, absent: 0 });
         self.image.own.clear();
-        programmed?;
-        self.evacuate_failed(io)
+        done?;
+        programmed(&mut self.map);
+        self.evacuate_failed(io)?;
+        Ok(true)
     }
 
     /// A plane in which `stream` can write a page now, cleaning where that takes it.
+    #[inline]
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
+        self.find_space(io, stream, unit)?.ok_or(Halt::NoSpace)
+    }
+
+    /// As [`Self::plane_with_space`]; `None` where there is none.
+    #[inline]
+    fn find_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<Option<u32>> {
         let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
         for step in 0..self.frontiers.planes() {
             let plane = self.frontiers.rotation.then(first, step);
             if self.ensure_space(io, plane, stream)? {
                 self.frontiers.rotation.used(plane);
-                return Ok(plane);
+                return Ok(Some(plane));
             }
         }
-        Err(Halt::NoSpace)
+        Ok(None)
     }
 
     /// A unit that is in an open page already is replaced there.

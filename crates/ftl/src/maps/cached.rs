@@ -101,13 +101,16 @@ impl CachedMap {
         first..(first + per_page).min(self.pages)
     }
 
-    /// Puts what translation page `page` has to hold into `bytes`: its entries in the CMT are clean then.
-    fn fill(&mut self, page: u32, bytes: &mut Vec<u8>) {
+    /// Puts what translation page `page` has to hold into `bytes`.
+    fn fill(&self, page: u32, bytes: &mut Vec<u8>) {
         bytes.clear();
-        for unit in self.units_of(page) {
-            bytes.extend_from_slice(&self.entries[unit as usize].to_le_bytes());
-            self.counters.written += u64::from(self.cache.clean(unit));
-        }
+        bytes.extend(self.units_of(page).flat_map(|unit| self.entries[unit as usize].to_le_bytes()));
+    }
+
+    /// Flash has every entry of translation page `page`.
+    fn updated(&mut self, page: u32) {
+        self.counters.updates += 1;
+        self.counters.written += self.units_of(page).filter(|&unit| self.cache.clean(unit)).count() as u64;
     }
 
     fn note_peak(&mut self) {
@@ -129,13 +132,16 @@ impl Log<CachedMap> {
         Ok(signal)
     }
 
-    /// Lets entries go, after `after`, until the CMT holds `most`. Entries that join meanwhile stay. The gate closes when flash
-    /// holds what went.
+    /// Lets entries go, after `after`, until the CMT holds `most`. Entries that join meanwhile stay, and all that are dirty where
+    /// flash has no space for them: a drive at its end can still be read. The gate closes when flash holds what went.
     fn evict(&mut self, io: &mut Io, most: u32, mut after: Gate) -> Flash<Gate> {
         for _ in most..self.map.cache.len() {
             let Some(unit) = self.map.cache.oldest().filter(|_| self.map.cache.len() > most) else { break };
             if self.map.cache.is_dirty(unit) {
-                after = self.update(io, self.map.home(unit).0, after)?;
+                match self.update(io, self.map.home(unit).0, after)? {
+                    Some(done) => after = done,
+                    None => break,
+                }
             }
             // Cleaning may have moved the page meanwhile.
             if !self.map.cache.is_dirty(unit) {
@@ -146,14 +152,17 @@ impl Log<CachedMap> {
         Ok(after)
     }
 
-    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done.
-    fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Gate> {
+    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done; `None` where there is no
+    /// space.
+    fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Option<Gate>> {
         let after = self.read_entries(io, page, first_subpages(self.map.subpages), after)?;
         let signal = io.gate();
         let what = Append { unit: page, data: Data::ZERO, cause: Cause::Metadata, after, signal, holds: 0 };
-        self.append_own(io, what, |map, bytes| map.fill(page, bytes))?;
-        self.map.counters.updates += 1;
-        Ok(signal)
+        let done = self.append_own(io, what, |map, bytes| map.fill(page, bytes), |map| map.updated(page))?;
+        if !done {
+            io.used(signal);
+        }
+        Ok(done.then_some(signal))
     }
 }
 
