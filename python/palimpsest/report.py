@@ -200,7 +200,7 @@ def _timeline(names: Sequence[str]) -> str:
         f"<figcaption>{_escape(says)} The colour is that of the cause, fainter for reads, stronger for erases. "
         "An arrow goes from the end of an operation to the start of one whose gate it closed: those of the operation "
         "pointed at last, or all where they are few. Drag to zoom.</figcaption>"
-        '<div class="wide"><table class="operation" data-operation></table></div></figure>'
+        '<div class="wide below"><table class="operation" data-operation></table></div></figure>'
     )
 
 

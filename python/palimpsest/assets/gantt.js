@@ -161,8 +161,7 @@ class Gantt {
   /* From where an operation ends to where the other starts; to its plane, where it starts on the bus on which the first ended. */
   arrow(earlier, later) {
     const {run} = this, tail = run.kind[earlier] === "read" ? run.bus[earlier] : run.array[earlier];
-    const inArray = tail === run.bus[later] || run.kind[later] === "erase";
-    const [head, at] = inArray ? [run.array[later], run.array_start[later]] : [run.bus[later], run.start[later]];
+    const [head, at] = tail === run.bus[later] ? [run.array[later], run.array_start[later]] : [run.bus[later], run.start[later]];
     const axes = this.place._fullLayout, perX = this.width() / (this.until - this.from), perY = (axes?.yaxis?._length ?? 18 * run.lanes.length) / run.lanes.length;
     const dx = (at - run.over[earlier]) * perX, dy = (head - tail) * perY, length = Math.hypot(dx, dy) || 1, size = 9;
     const point = (along, across) => [(at + (along * dx - across * dy) / length / perX) / this.unit[1],
@@ -192,7 +191,7 @@ class Gantt {
         tickfont: {size: lanes.length > 48 || narrow ? 9 : 11}, zeroline: false},
       showlegend: true};
     const data = this.traces();
-    Plotly.react(this.place, data, arranged(layout, data), {...CONFIG, displayModeBar: narrow ? false : "hover"});
+    Plotly.react(this.place, data, arranged(layout, data), {...CONFIG, displayModeBar: false});
     if (!this.listens) {
       this.listens = true;
       this.place.on("plotly_hover", event => this.select(event.points[0].customdata));
