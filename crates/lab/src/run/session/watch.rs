@@ -29,11 +29,11 @@ impl Session<'_> {
     #[inline]
     pub(in crate::run) fn watch(&mut self) -> Result<()> {
         self.done += 1;
-        if self.done < self.watch_at { Ok(()) } else { self.due() }
+        if self.done < self.watch_at { Ok(()) } else { self.run_due() }
     }
 
     #[cold]
-    fn due(&mut self) -> Result<()> {
+    fn run_due(&mut self) -> Result<()> {
         if self.phase == Phase::Run && self.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= self.done) {
             self.take_snapshot();
         }
