@@ -148,7 +148,6 @@ pub fn fuzz_trace(bytes: &[u8]) {
 }
 
 /// Reads `bytes` as a file that is read from its end.
-#[cfg(feature = "parquet")]
 pub fn fuzz_parquet(bytes: &[u8]) {
     for skip_bad in [false, true] {
         let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };

@@ -37,7 +37,6 @@ mod lines;
 mod mqsim;
 mod msr;
 pub mod output;
-#[cfg(feature = "parquet")]
 mod parquet;
 mod spc;
 mod tencent;
@@ -73,7 +72,6 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
     Format::of_lines::<disksim::DiskSim>(),
-    #[cfg(feature = "parquet")]
     parquet::FORMAT,
 ];
 
@@ -191,7 +189,6 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 /// # Errors
 /// As [`open_trace`].
 pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
-    #[cfg(feature = "parquet")]
     if parquet::is_meant(input.as_mut(), name, options)? {
         return parquet::open(input, name, options);
     }
