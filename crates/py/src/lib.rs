@@ -298,6 +298,12 @@ fn build() -> &'static str {
     env!("PALIMPSEST_SOURCES")
 }
 
+/// `release`, or `dev` for a module with assertions: the same figures, in more time.
+#[pyfunction]
+fn profile() -> &'static str {
+    if cfg!(debug_assertions) { "dev" } else { "release" }
+}
+
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -313,6 +319,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;
+    module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
     module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;
