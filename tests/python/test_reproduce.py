@@ -8,7 +8,7 @@ import pytest
 from conftest import Command
 from palimpsest.reproduce import mga, mga_runs
 from palimpsest.reproduce.batch import Batch
-from reproduction import check_quick, check_same_bytes, trace_figure
+from reproduction import check_quick, check_smallest
 
 pytestmark = pytest.mark.contract
 
@@ -29,15 +29,9 @@ def test_workloads_have_the_statistics_of_the_table() -> None:
     assert mga.table_ii(batch).data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
-def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small = mga_runs.Scale(blocks=16, requests=1500, first=4, trace_requests=100)
+def test_smallest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    small = mga_runs.Scale(blocks=16, requests=1500, first=4, trace_requests=200)
     monkeypatch.setattr(mga, "QUICK", small)
     monkeypatch.setattr(mga, "UNKNOWNS", mga_runs.UNKNOWNS[:3])
-    check_same_bytes(mga.reproduce, tmp_path)
-
-
-def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small = mga_runs.Scale(blocks=16, requests=500, first=2, trace_requests=200)
-    monkeypatch.setattr(mga, "QUICK", small)
-    monkeypatch.setattr(mga, "UNKNOWNS", mga_runs.UNKNOWNS[:2])
-    trace_figure(mga.reproduce, tmp_path, (f"{i * 1000000},w,{i * 8192},4096" for i in range(300)))
+    requests = (f"{i * 1000000},w,{i * 8192},4096" for i in range(300))
+    check_smallest(mga.reproduce, tmp_path, CLAIMS, FIGURES, requests)

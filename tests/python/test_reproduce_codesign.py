@@ -8,7 +8,7 @@ import pytest
 from conftest import Command
 from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs
 from palimpsest.reproduce.batch import Batch
-from reproduction import check_quick, check_same_bytes, trace_figure
+from reproduction import check_quick, check_smallest
 
 pytestmark = pytest.mark.contract
 
@@ -77,13 +77,8 @@ def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
         assert codesign.PAPER_THROUGHPUT[name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)
 
 
-def test_same_bytes_whatever_runs_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch)
-    check_same_bytes(codesign.reproduce, tmp_path)
-
-
-def test_real_traces_are_an_extra_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_smallest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     small(monkeypatch)
     requests = (f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300))
-    extra = trace_figure(codesign.reproduce, tmp_path, requests)
+    extra = check_smallest(codesign.reproduce, tmp_path, CLAIMS, FIGURES, requests).traces
     assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)

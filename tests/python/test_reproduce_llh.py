@@ -7,7 +7,7 @@ import pytest
 from conftest import Command
 from palimpsest import InputError, wear
 from palimpsest.reproduce import llh, llh_figures, llh_runs
-from reproduction import check_quick, check_same_bytes, trace_figure
+from reproduction import check_quick, check_smallest
 
 pytestmark = pytest.mark.contract
 
@@ -22,6 +22,7 @@ FIGURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> None:
     check_quick(palimpsest, "llh", tmp_path, CLAIMS, FIGURES)
 
@@ -42,14 +43,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_same_bytes_whatever_runs_beside(tmp_path: Path) -> None:
-    check_same_bytes(llh.reproduce, tmp_path)
-
-
-@pytest.mark.usefixtures("small")
-def test_real_traces_are_an_extra_figure(tmp_path: Path) -> None:
+def test_smallest(tmp_path: Path) -> None:
     writes = (f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
-    assert trace_figure(llh.reproduce, tmp_path, writes).data.height == 1
+    assert check_smallest(llh.reproduce, tmp_path, CLAIMS, FIGURES, writes).traces.data.height == 1
 
 
 def test_wear_by_the_tables() -> None:
