@@ -14,7 +14,7 @@ TRACE ?= $(firstword $(wildcard $(SAMPLE)) mysql-like)
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null)
 
 # The native module in .venv is a release, or the one of `make dev` until something asks for a release again.
-BUILD ?= $(if $(wildcard $(BIN)/.dev),dev,setup)
+BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
 .PHONY: help setup dev demo test test-long check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
@@ -29,8 +29,8 @@ dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with
 	@cargo build --locked --quiet --manifest-path crates/py/Cargo.toml --lib
 	@rm -f $(BIN)/.native
 	@touch $(BIN)/.dev
-	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE).new
-	@mv $(MODULE).new $(MODULE)
+	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE:.so=.new.so)
+	@mv $(MODULE:.so=.new.so) $(MODULE)
 	@echo "dev: .venv/bin/$$($(BIN)/palimpsest --version); make setup goes back to a release"
 
 demo: setup ## a real trace on two translation layers, compared
@@ -47,8 +47,8 @@ test-long: $(BUILD) ## the tests that take minutes, with ONLY and PART too
 check: static ## format, lint, types, documentation, the wheel and all tests
 	@$(MAKE) --no-print-directory test
 
-# What waits for nothing else comes first, so that `make -j` packs well.
-static: wheel-check lint-rust docs types lint-python # all of check but the tests
+# In this order `make -j` has the release of the wheel, which takes longest, beside all else.
+static: lint-python lint-rust wheel-check types docs # all of check but the tests
 
 lint-rust: $(BIN)/.crates
 	cargo fmt --all --check
