@@ -41,13 +41,13 @@ demo: setup ## a real trace on two translation layers, compared
 test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
 	@$(PY) tools/run_tests.py $(TESTS)
 
-test-long: $(BUILD) ## the tests that take minutes, with ONLY and PART too
+test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, with ONLY and PART too, and a release of the wheel
+	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
 	@$(PY) tools/run_tests.py --long $(TESTS)
 
 check: static ## format, lint, types, documentation, the wheel and all tests
 	@$(MAKE) --no-print-directory test
 
-# In this order `make -j` has the release of the wheel, which takes longest, beside all else.
 static: lint-python lint-rust wheel-check types docs # all of check but the tests
 
 lint-rust: $(BIN)/.crates
@@ -80,14 +80,20 @@ docs: $(BUILD) docs-rust ## the documentation, in site/, and that of the crates,
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "docs: site/index.html and target/doc/"
 
-# Where setup has built a release this only packs it.
+# A release, of which this only packs what setup has built.
 wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, in dist/
-	@rm -rf dist
-	$(BIN)/maturin build --release --locked --quiet --out dist
+	$(call build-wheel,release,dist)
 	@echo "wheel: dist/$$(ls dist)"
 
-wheel-check: wheel
-	$(PY) tools/check_wheel.py
+# The wheel of the build in use: packing and installing are checked, whatever the compiler did.
+wheel-check: $(BUILD)
+	$(call build-wheel,$(if $(filter dev,$(BUILD)),dev,release),target/wheel)
+	$(PY) tools/check_wheel.py target/wheel/*.whl
+
+define build-wheel
+@rm -rf $(2)
+$(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
+endef
 
 lock: $(BIN)/.packages ## pin the newest packages that pyproject.toml allows
 	$(BIN)/pip install --quiet uv
@@ -114,7 +120,7 @@ $(BIN)/.python:
 
 $(BIN)/.packages: $(BIN)/.python requirements/dev.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/dev.lock
 	@touch $@
 
 # Fetching every crate here, those of the tests included, lets all later builds work offline.
