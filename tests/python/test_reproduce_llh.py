@@ -27,7 +27,7 @@ def test_quick_gives_claims_and_figures(palimpsest: Command, tmp_path: Path) -> 
     check_quick(palimpsest, "llh", tmp_path, CLAIMS, FIGURES)
 
 
-SMALL = llh_runs.Scale(banks=1, smaller=8, timed_smaller=16, trace_requests=30_000)
+SMALL = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
 
 
 @pytest.fixture
