@@ -128,7 +128,7 @@ def _help_width() -> int:
 
 
 def _version() -> str:
-    """The version, and that the native module is one of `make dev` where it is: it gives the same figures, but slower."""
+    """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
     return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
 
 
