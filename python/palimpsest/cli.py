@@ -138,13 +138,18 @@ def _help_width() -> int:
     return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
 
 
+def _version() -> str:
+    """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
+    return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
+
+
 @click.group(
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": _help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
-@click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")
+@click.version_option(_version(), prog_name="palimpsest", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Simulate solid-state drives, and compare flash translation layers on them.

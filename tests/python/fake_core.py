@@ -42,6 +42,10 @@ def version() -> str:
     return "0.1.0"
 
 
+def profile() -> str:
+    return "release"
+
+
 def list_registry(kind: str) -> list[tuple[str, str]]:
     if kind == "ftls":
         return [(name, f"the layer {name}, in one line") for name in FTLS]

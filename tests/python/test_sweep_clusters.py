@@ -23,7 +23,8 @@ from conftest import COMMAND, Command, figures, measured
 from palimpsest.sweeps import points, task
 from palimpsest.sweeps.definition import from_mapping
 
-pytestmark = pytest.mark.contract
+# One cluster at a time: each takes all cores.
+pytestmark = [pytest.mark.contract, pytest.mark.xdist_group("clusters")]
 
 BIN = Path(sys.executable).parent
 MIDDLE = """\

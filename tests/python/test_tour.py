@@ -7,7 +7,8 @@ import pytest
 
 import tour
 
-pytestmark = pytest.mark.contract
+# The notebook runs once.
+pytestmark = [pytest.mark.contract, pytest.mark.xdist_group("tour")]
 
 
 @pytest.fixture(scope="module")

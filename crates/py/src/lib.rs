@@ -306,6 +306,12 @@ fn build() -> &'static str {
     env!("PALIMPSEST_SOURCES")
 }
 
+/// `release`, or `dev` for a module with assertions: the same figures, in more time.
+#[pyfunction]
+fn profile() -> &'static str {
+    if cfg!(debug_assertions) { "dev" } else { "release" }
+}
+
 /// Fills `module` with the simulator, with `layers` added to the registry. A crate with layers of its own calls this from its
 /// `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and reports
 /// then have them.
@@ -331,6 +337,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;
+    module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
     module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;
