@@ -71,7 +71,7 @@ class Reproduced:
 
     @pytest.mark.usefixtures("small")
     def test_smallest(self, tmp_path: Path) -> None:
-        """The contract holds with a real trace, whose figure is the last, and the bytes are the same whatever runs beside."""
+        """The contract holds with a real trace, and the bytes are the same whatever runs beside."""
         lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
         traces = tmp_path / "traces"
         traces.mkdir()
