@@ -71,7 +71,7 @@ impl Rig {
     pub fn read(&mut self, pages: u32) -> Vec<u64> {
         let extent = Extent { sector: 0, sectors: pages * SECTORS };
         self.layer.read(&mut self.io, extent).expect("a read");
-        self.io.host_mut().take_delivered().into_iter().map(|(_, data)| data.0).collect()
+        self.io.host_mut().take_delivered().into_iter().map(|(_, data)| data.value).collect()
     }
 
     /// Merges by switch, partial and full, copied pages and erases since the last call.
