@@ -14,6 +14,8 @@ mod faults;
 mod filesystem;
 #[path = "model/harness.rs"]
 mod harness;
+#[path = "model/mutants.rs"]
+mod mutants;
 #[path = "model/overlap.rs"]
 mod overlap;
 #[path = "model/placement.rs"]

@@ -12,7 +12,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 
 /// A drive for a file system: about `blocks` blocks, of which the host sees the smaller part.
-fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
+pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
     let subpages = subpages.max(entry.least_subpages());

@@ -8,7 +8,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::device::Command;
 
-const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
+pub const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
 const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
 
 /// A random start, a full drive, and five times its size in overwrites.

@@ -69,8 +69,8 @@ pub struct Causality {
     /// Logical subpages of which they differ.
     under_way: BTreeSet<u32>,
     pledges: BTreeMap<u32, Pledge>,
-    /// Erases that started in the present event, with their barriers.
-    erases: Vec<(u64, Gate)>,
+    /// What started in the present event, with the barriers that it must follow.
+    barred: Vec<(u64, Gate)>,
     recent: VecDeque<String>,
     violation: Option<String>,
 }
@@ -94,7 +94,7 @@ impl Causality {
             ended,
             under_way: BTreeSet::new(),
             pledges: BTreeMap::new(),
-            erases: Vec::new(),
+            barred: Vec::new(),
             recent: VecDeque::new(),
             violation: None,
         }
@@ -181,11 +181,18 @@ impl Causality {
             let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
             self.accuse(format!("{what} starts at {now} ns, {why}"));
         }
+        if let Some(Fact::Program { barrier, .. } | Fact::Erase { barrier, .. }) =
+            self.tracked(order).map(|tracked| &tracked.noted.fact)
+            && !barrier.is_none()
+            && !self.guarantee.protected
+        {
+            self.barred.push((order, *barrier));
+        }
         self.advance(order, State::Runs, now);
     }
 
     /// Why operation `order` may not start yet.
-    fn too_early(&mut self, order: u64, loaded: Nanos) -> Option<String> {
+    fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
         let tracked = self.tracked(order)?;
         match &tracked.noted.fact {
             Fact::Read => None,
@@ -198,21 +205,16 @@ impl Causality {
                     }
                 })
             }
-            Fact::Erase { held, barrier } => {
-                if self.guarantee.protected {
-                    return None;
-                }
-                let (barrier, lost) =
-                    (*barrier, held.iter().find(|(lsn, by)| self.ended[*lsn as usize].program == *by));
-                let why = lost.map(|&(lsn, _)| {
+            Fact::Erase { .. } if self.guarantee.protected => None,
+            Fact::Erase { held, .. } => {
+                let lost = held.iter().find(|(lsn, by)| self.ended[*lsn as usize].program == *by);
+                lost.map(|&(lsn, _)| {
                     let newer = self.planned[lsn as usize].program;
                     let newer = self.operations.iter().position(|other| other.noted.number == newer);
                     let newer =
                         newer.map_or("no other copy is planned".into(), |at| self.standing(self.base + at as u64));
                     format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
-                });
-                self.erases.push((order, barrier));
-                why
+                })
             }
         }
     }
@@ -259,12 +261,12 @@ impl Causality {
         }
     }
 
-    /// An event is over: erases that it started must have come after their barriers.
+    /// An event is over: what it started must have come after its barriers.
     pub fn event_ended(&mut self, gates: &Gates, now: Nanos) {
-        while let Some((order, barrier)) = self.erases.pop() {
+        while let Some((order, barrier)) = self.barred.pop() {
             if gates.is_open(barrier) && self.violation.is_none() {
                 let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
-                let why = "before all is programmed that must be there when what was trimmed goes";
+                let why = "before all is programmed that a file system wrote before it";
                 self.accuse(format!("{what} starts at {now} ns, {why}"));
             }
         }

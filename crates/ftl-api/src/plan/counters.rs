@@ -1,7 +1,7 @@
 //! Why flash operations are done, and what they moved, by that.
 
 /// Why an operation is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cause {
     /// The host asked for it.

@@ -1,5 +1,6 @@
 //! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
 
+use super::ledger::Programmed;
 use super::select;
 use super::{Erase, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
@@ -157,7 +158,10 @@ impl Io {
                 from_host: program.from_host || self.is_from_host(program.cause),
             };
             let planned = match &mut self.ledger {
-                Some(ledger) => ledger.program(operation, &self.nand, program, again, outcome == Outcome::Done),
+                Some(ledger) => {
+                    let (done, barrier) = (outcome == Outcome::Done, self.plan.barrier);
+                    ledger.program(operation, &self.nand, program, Programmed { again, done, barrier })
+                }
                 None => operation,
             };
             self.push(operation, planned);

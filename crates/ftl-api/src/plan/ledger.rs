@@ -45,6 +45,8 @@ pub enum Fact {
         sources: Vec<Source>,
         /// What it stores; nothing where it fails.
         stored: Vec<Stored>,
+        /// The barrier that it must follow, where it stores records of a file system.
+        barrier: Gate,
     },
     /// An erase.
     Erase {
@@ -53,6 +55,16 @@ pub enum Fact {
         /// The barrier that it must follow.
         barrier: Gate,
     },
+}
+
+/// What became of a program.
+pub(super) struct Programmed {
+    /// It went over cells that hold data.
+    pub again: bool,
+    /// It did not fail.
+    pub done: bool,
+    /// The barrier that records follow.
+    pub barrier: Gate,
 }
 
 /// An operation of the plan with what it means.
@@ -87,7 +99,7 @@ pub struct Call {
 }
 
 /// A way to plan wrongly, for tests of the check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mutation {
     /// Of these operations ..
     pub kind: OperationKind,
@@ -155,8 +167,8 @@ pub struct Ledger {
     /// Whether anything is timed yet; before that only what is forgotten counts.
     active: bool,
     mutation: Option<Mutation>,
-    /// Operations that the mutation has changed.
-    mutated: u64,
+    /// What mutations could be planted, and how often.
+    plantable: BTreeMap<Mutation, u64>,
 }
 
 impl Ledger {
@@ -182,13 +194,13 @@ impl Ledger {
             held: Vec::new(),
             active: false,
             mutation,
-            mutated: 0,
+            plantable: BTreeMap::new(),
         }
     }
 
-    /// Operations that the mutation has changed.
-    pub fn mutated(&self) -> u64 {
-        self.mutated
+    /// Mutations that some operation of the plan had a gate for, and how many had.
+    pub fn plantable(&self) -> &BTreeMap<Mutation, u64> {
+        &self.plantable
     }
 
     /// Operations of the plan before number `order` have ended.
@@ -314,10 +326,15 @@ impl Ledger {
     fn note(&mut self, operation: Operation, number: u64, fact: Fact) -> Operation {
         self.next += 1;
         self.noted.push(Noted { operation, number, fact });
+        let Operation { kind, cause, after, signal, .. } = operation;
+        for (drops_after, gate) in [(true, after), (false, signal)] {
+            if !gate.is_none() {
+                *self.plantable.entry(Mutation { kind, cause, drops_after }).or_default() += 1;
+            }
+        }
         let Some(mutation) = self.mutation.filter(|it| it.fits(&operation)) else { return operation };
         let mut mutant = operation;
         let gate = if mutation.drops_after { &mut mutant.after } else { &mut mutant.signal };
-        self.mutated += u64::from(!gate.is_none());
         *gate = Gate::NONE;
         mutant
     }
@@ -336,17 +353,16 @@ impl Ledger {
         self.note(operation, nand.operations(), Fact::Read)
     }
 
-    /// `again`: over cells that hold data; `done`: the program does not fail.
     pub(super) fn program(
         &mut self,
         operation: Operation,
         nand: &Nand,
         program: &Program<'_>,
-        again: bool,
-        done: bool,
+        Programmed { again, done, barrier }: Programmed,
     ) -> Operation {
         let (width, mut sources) = (nand.geometry().subpages_per_page, Vec::new());
         let (mut stored, mut origins) = (Vec::new(), Vec::new());
+        let mut records = false;
         let first = program.ppn as usize * width as usize;
         // What was there before anything was timed may have been read then.
         let timed = self.content_at[first..first + width as usize].iter().any(|&content| content > 0);
@@ -358,6 +374,7 @@ impl Ledger {
             let content = self.content_of(data.origin);
             self.kept.insert(content);
             self.content_at[first + index] = content;
+            records |= lsn < TORN && data.origin == 0 && data != Data::ZERO;
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });
             }
@@ -370,17 +387,20 @@ impl Ledger {
             _ => {}
         }
         self.unresolved.push((self.noted.len(), origins));
-        self.note(operation, nand.operations(), Fact::Program { sources, stored })
+        let barrier = if records { barrier } else { Gate::NONE };
+        self.note(operation, nand.operations(), Fact::Program { sources, stored, barrier })
     }
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let held = std::mem::take(&mut self.held);
         let planned = self.note(operation, nand.operations(), Fact::Erase { held, barrier: plan.barrier });
         let index = plan.operations.len() as u32;
+        if plan.follows.iter().any(|&(erase, _)| erase == index) {
+            let Operation { kind, cause, .. } = operation;
+            *self.plantable.entry(Mutation { kind, cause, drops_after: true }).or_default() += 1;
+        }
         if self.mutation.is_some_and(|it| it.drops_after && it.fits(&operation)) {
-            let before = plan.follows.len();
             plan.follows.retain(|&(erase, _)| erase != index);
-            self.mutated += u64::from(plan.follows.len() < before);
         }
         planned
     }

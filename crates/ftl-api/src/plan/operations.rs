@@ -5,7 +5,7 @@ use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
 
 /// Kind of a planned operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OperationKind {
     /// Sense a page and transfer out.
