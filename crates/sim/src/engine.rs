@@ -319,7 +319,7 @@ impl Engine {
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
         }
-        self.record_plan(index, tail);
+        self.noted(move |engine| engine.record_plan(index, tail));
         self.block_tail[operation.block as usize] = index;
         if io.plan.gates.is_open(operation.after) {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
@@ -506,7 +506,8 @@ impl Engine {
         if operation.kind == OperationKind::Program {
             self.unfollow(io, index);
         }
-        self.record_end(io, index);
+        let gates = &io.plan.gates;
+        self.noted(move |engine| engine.record_end(gates, index));
         if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }

@@ -163,9 +163,10 @@ impl Timeline {
     }
 }
 
-/// Calls of the device. `id` is its entry for the request.
+/// Calls of the device, kept out of its functions. `id` is its entry for the request.
 impl Timeline {
     /// A measured request is submitted.
+    #[cold]
     pub fn submitted(&mut self, id: u32, kind: RequestKind, extent: Extent, arrival: Nanos, now: Nanos) {
         self.submitted += 1;
         *at(&mut self.numbers, id) = self.submitted;
@@ -177,6 +178,7 @@ impl Timeline {
     }
 
     /// The engine takes the plan of a request.
+    #[cold]
     pub fn begin_plan(&mut self, id: u32, kind: RequestKind, now: Nanos) {
         let number = *at(&mut self.numbers, id);
         self.present = (number, (number > 0).then_some(kind));
@@ -191,6 +193,7 @@ impl Timeline {
     }
 
     /// A request has completed.
+    #[cold]
     pub fn completed(&mut self, id: u32, now: Nanos) {
         let number = std::mem::take(at(&mut self.numbers, id));
         let Some(place) = self.open_requests.iter().position(|request| request.number == number) else { return };

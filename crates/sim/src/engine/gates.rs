@@ -65,7 +65,7 @@ impl Engine {
             }
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
-            self.record_gate(slot, next);
+            self.noted(move |engine| engine.record_gate(slot, next));
             while next != NO_WAITER {
                 next = self.pass_edge(next);
             }
