@@ -1,9 +1,9 @@
 //! A log of mapped units, for layers that write units of one size out of place. A unit is a page or a subpage; where each is
 //! says a [`Map`].
 //!
-//! A page is programmed when it is full; until then its units wait in open pages ([`open_pages`]), in the controller's memory.
-//! A full page is programmed at a frontier ([`frontiers`]): an open block for each stream in each plane. [`collect`] frees
-//! blocks, [`moves`] moves what is valid in them, [`recover`] rebuilds all of it after a power cut.
+//! A page is programmed when it is full; until then its units wait in open pages (`open_pages`), in the controller's memory.
+//! A full page is programmed at a frontier (`frontiers`): an open block for each stream in each plane. `collect` frees
+//! blocks, `moves` moves what is valid in them, `recover` rebuilds all of it after a power cut.
 
 mod append;
 pub mod blocks;

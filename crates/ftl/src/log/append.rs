@@ -70,7 +70,7 @@ impl<M: Map> Log<M> {
     }
 
     /// Appends a page of the map's own, in blocks of their own. `content` puts its bytes together when nothing moves any more, and
-    /// `programmed` is called when flash has them. False, and nothing is written, where no plane has space.
+    /// `programmed` is called when flash has them.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -80,9 +80,9 @@ impl<M: Map> Log<M> {
         what: Append,
         content: impl FnOnce(&M, &mut Vec<u8>),
         programmed: impl FnOnce(&mut M),
-    ) -> Flash<bool> {
+    ) -> Flash<()> {
         let stream = self.frontiers.own_stream();
-        let Some(plane) = self.find_space(io, stream, what.unit)? else { return Ok(false) };
+        let plane = self.plane_with_space(io, stream, what.unit)?;
         self.image.unit.clear();
         self.image.unit.resize(self.shape.unit_subpages as usize, Data::ZERO);
         content(&self.map, &mut self.image.own);
@@ -91,28 +91,20 @@ impl<M: Map> Log<M> {
         self.image.own.clear();
         done?;
         programmed(&mut self.map);
-        self.evacuate_failed(io)?;
-        Ok(true)
+        self.evacuate_failed(io)
     }
 
     /// A plane in which `stream` can write a page now, cleaning where that takes it.
-    #[inline]
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        self.find_space(io, stream, unit)?.ok_or(Halt::NoSpace)
-    }
-
-    /// As [`Self::plane_with_space`]; `None` where there is none.
-    #[inline]
-    fn find_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<Option<u32>> {
         let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
         for step in 0..self.frontiers.planes() {
             let plane = self.frontiers.rotation.then(first, step);
             if self.ensure_space(io, plane, stream)? {
                 self.frontiers.rotation.used(plane);
-                return Ok(Some(plane));
+                return Ok(plane);
             }
         }
-        Ok(None)
+        Err(Halt::NoSpace)
     }
 
     /// A unit that is in an open page already is replaced there.

@@ -18,7 +18,7 @@ use super::segments::Segments;
 use super::{Map, UNMAPPED};
 use crate::log::{Append, Log};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Nand, SubpageMask, first_subpages};
+use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Figure, Mapping, Report};
@@ -138,9 +138,11 @@ impl Log<CachedMap> {
         for _ in most..self.map.cache.len() {
             let Some(unit) = self.map.cache.oldest().filter(|_| self.map.cache.len() > most) else { break };
             if self.map.cache.is_dirty(unit) {
-                match self.update(io, self.map.home(unit).0, after)? {
-                    Some(done) => after = done,
-                    None => break,
+                match self.update(io, self.map.home(unit).0, after) {
+                    Ok(done) => after = done,
+                    // Whatever was being moved is where it was, or where the map says.
+                    Err(Halt::NoSpace) => break,
+                    Err(halt) => return Err(halt),
                 }
             }
             // Cleaning may have moved the page meanwhile.
@@ -152,17 +154,13 @@ impl Log<CachedMap> {
         Ok(after)
     }
 
-    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done; `None` where there is no
-    /// space.
-    fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Option<Gate>> {
+    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done.
+    fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Gate> {
         let after = self.read_entries(io, page, first_subpages(self.map.subpages), after)?;
         let signal = io.gate();
         let what = Append { unit: page, data: Data::ZERO, cause: Cause::Metadata, after, signal, holds: 0 };
-        let done = self.append_own(io, what, |map, bytes| map.fill(page, bytes), |map| map.updated(page))?;
-        if !done {
-            io.used(signal);
-        }
-        Ok(done.then_some(signal))
+        self.append_own(io, what, |map, bytes| map.fill(page, bytes), |map| map.updated(page))?;
+        Ok(signal)
     }
 }
 
