@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// The file, where it is a regular one, which can also be read from its end.
+    /// The file, where it is a regular one, which has random access.
     pub fn regular(self) -> Result<File, Waiting> {
         if self.file.metadata().is_ok_and(|metadata| metadata.is_file()) { Ok(self.file) } else { Err(self) }
     }

@@ -181,7 +181,7 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// As [`open_trace`], for a file rather than a pipe: Parquet is read from its end.
+/// As [`open_trace`], for a file rather than a pipe: Parquet needs random access.
 ///
 /// # Errors
 /// As [`open_trace`].
