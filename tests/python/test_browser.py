@@ -32,7 +32,6 @@ DRIVER = shutil.which("chromedriver")
 
 pytestmark = [
     pytest.mark.contract,
-    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(
         CHROMIUM is None or DRIVER is None,
         reason="no Chromium with its driver here (Debian: apt-get install chromium chromium-driver)",

@@ -23,8 +23,7 @@ from conftest import COMMAND, Command, figures, measured
 from palimpsest.sweeps import points, task
 from palimpsest.sweeps.definition import from_mapping
 
-# One cluster at a time: each takes all cores.
-pytestmark = [pytest.mark.contract, pytest.mark.xdist_group("clusters")]
+pytestmark = pytest.mark.contract
 
 BIN = Path(sys.executable).parent
 MIDDLE = """\

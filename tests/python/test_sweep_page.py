@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 import palimpsest as ps
 
-pytestmark = [pytest.mark.contract, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.contract
 
 BROWSER, DRIVER = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
 SWEEP: dict[str, Any] = {

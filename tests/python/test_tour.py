@@ -7,8 +7,7 @@ import pytest
 
 import tour
 
-# The notebook runs once.
-pytestmark = [pytest.mark.contract, pytest.mark.xdist_group("tour")]
+pytestmark = pytest.mark.contract
 
 
 @pytest.fixture(scope="module")
