@@ -19,7 +19,7 @@ import click
 
 from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
-from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
+from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions, checked
 from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
 from .progress import ProgressBoard
 from .result import Comparison, Result
@@ -75,6 +75,11 @@ _RUN_OPTIONS = (
         type=Choice(PAYLOADS),
         default=_DEFAULT.payload,
         help="tag: check every read against what was written; bytes: carry real data.",
+    ),
+    click.option(
+        "--check",
+        is_flag=True,
+        help="Verify data and times: payload tag where no other is chosen; several times slower.",
     ),
     click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
     click.option(
@@ -389,7 +394,7 @@ def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
     window = options.pop("operations_window")
     if operations is None and window is not None:
         raise errors.InputError(f"--operations-window {window}: expected with --operations FILE")
-    return options | {
+    return checked(options) | {
         "overrides": tuple(options["overrides"]),
         "operations": None if operations is None else window or FIRST_OPERATIONS,
     }

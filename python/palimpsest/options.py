@@ -1,18 +1,27 @@
 """What one run is made of: the drive, the layer, the workload, and how they are run; with the defaults of each."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
+__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions", "checked"]
 
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
-REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "schemes", "codes")
+REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "classifiers", "schemes", "codes")
 COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
 FIRST_OPERATIONS = "1..1000"
 """The window of a timeline of operations where none is given: the first measured requests."""
+
+
+def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run in which `check` becomes the payload that it needs; it is no option of a run itself."""
+    rest = dict(settings)
+    if rest.pop("check", False) and rest.get("payload", "none") == "none":
+        rest["payload"] = "tag"
+    return rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::ledger::Mutation;
 use palimpsest_lab::plan::{CAUSE_NAMES, Cause, OperationKind};
 use palimpsest_lab::rng::Rng;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds that are tried.

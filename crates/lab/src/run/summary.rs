@@ -85,7 +85,13 @@ pub(super) fn outcome(
         energy_uj: energy(session),
         lifetime: lifetime(session, &report, report.safe_life, &measured),
         ftl_stats: own_figures(&report, before),
-        notes: notes(session, skipped_lines, &precondition, unsafe_after(&drive.part, report.safe_life, &measured)),
+        notes: notes(
+            session,
+            skipped_lines,
+            &precondition,
+            unsafe_after(&drive.part, report.safe_life, &measured),
+            timed,
+        ),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -190,6 +196,7 @@ fn notes(
     skipped_lines: u64,
     precondition: &Precondition,
     unsafe_after: Option<u64>,
+    timed: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if session.interrupted {
@@ -227,6 +234,9 @@ fn notes(
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
+        if timed {
+            notes.push("no program, acknowledgement, delivery or erase came before what it depends on".into());
+        }
     }
     notes
 }
