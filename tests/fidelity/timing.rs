@@ -4,7 +4,7 @@
 //! link shows only where it is the slower of the two.
 
 use crate::bench::{Run, drive};
-use palimpsest_lab::config::{Drive, Resolved, ssd_presets};
+use palimpsest_lab::config::{DriveConfig, Resolved, ssd_presets};
 use palimpsest_lab::units::Nanos;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn drives(more: &str) -> Vec<Resolved> {
 }
 
 /// Time of `bytes` between controller and die.
-fn transfer(drive: &Drive, bytes: u32) -> Nanos {
+fn transfer(drive: &DriveConfig, bytes: u32) -> Nanos {
     let part = &drive.part;
     match part.t_dma_words.get((bytes / part.word_bytes).wrapping_sub(1) as usize) {
         Some(&time) => time,
@@ -28,7 +28,7 @@ fn transfer(drive: &Drive, bytes: u32) -> Nanos {
 }
 
 /// Command and transfer of a whole page.
-fn page_on_bus(drive: &Drive) -> Nanos {
+fn page_on_bus(drive: &DriveConfig) -> Nanos {
     drive.part.t_command + transfer(drive, drive.part.page_bytes)
 }
 
@@ -43,7 +43,7 @@ fn name(ssd: &Resolved) -> String {
 }
 
 /// Pages that fill one block in every plane: as many low as high ones where pages are paired.
-fn a_block_a_plane(drive: &Drive) -> u64 {
+fn a_block_a_plane(drive: &DriveConfig) -> u64 {
     u64::from(drive.geometry.planes() * drive.geometry.pages_per_block)
 }
 

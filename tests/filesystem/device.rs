@@ -3,7 +3,7 @@
 use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Flash, Halt};
-use palimpsest_lab::plan::inner::Life;
+use palimpsest_lab::plan::inner::Hint;
 use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Memory {
     /// Pages trimmed so far.
     pub discards: u64,
     /// The hint of file pages that are written now.
-    pub life: Life,
+    pub hint: Hint,
 }
 
 impl Memory {
@@ -51,7 +51,7 @@ impl Memory {
             trims: vec![0; shape.channels as usize],
             reading: vec![false; shape.channels as usize],
             discards: 0,
-            life: Life::Unknown,
+            hint: Hint::None,
             shape,
         }
     }
@@ -168,8 +168,8 @@ impl Device for Memory {
         Ok(())
     }
 
-    fn set_hint(&mut self, life: Life) {
-        self.life = life;
+    fn set_hint(&mut self, hint: Hint) {
+        self.hint = hint;
     }
 
     /// Trimmed pages at the end of a block do not count.

@@ -1,7 +1,7 @@
-//! Small drives of every shape, drawn from a seed and built through the configuration, so that only what a user can ask for
+//! Small drives of every shape, drawn from a seed and built through the configuration, so that only what a user can configure
 //! is tested.
 
-use palimpsest_lab::config::{Drive, resolve};
+use palimpsest_lab::config::{DriveConfig, resolve};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Geometry;
 use palimpsest_lab::host::find_layer;
@@ -11,7 +11,7 @@ use palimpsest_lab::rng::Rng;
 /// A drive and the settings that make it, for messages.
 #[derive(Clone)]
 pub struct Shape {
-    pub drive: Drive,
+    pub drive: DriveConfig,
     pub settings: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ fn draw_part(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
     set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
 }
 
-/// A read command, or the one that the layer's name stands for, and what a spread command can do.
+/// A read command, or that of the layer's name, and what a spread command can do.
 fn draw_reads(entry: &Entry, rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
     let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);

@@ -2,16 +2,16 @@
 //! under random load.
 
 use crate::drives::{build, pick, plain, with};
-use palimpsest_lab::config::Drive;
+use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::{self, Durability, Ftl, Guarantee, Report};
+use palimpsest_lab::ftl::{self, Durability, Ftl, Guarantee, LayerFigures};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::{Data, Payload};
 use palimpsest_lab::nand::{Flash, Nand};
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::plan::{self, Cause, Gate, Io};
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::{Command, Device, Verifier};
+use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
 use palimpsest_lab::sim::engine::Engine;
 use palimpsest_lab::units::Nanos;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ pub enum Op {
 
 use Op::{Erase, Program, Read};
 
-/// A layer that does what it is told: request number n plans operation n of the script.
+/// A layer that follows a script: request number n plans operation n.
 struct Scripted {
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
 }
@@ -75,8 +75,8 @@ impl Ftl for Scripted {
     fn check(&mut self, _io: &Io) -> std::result::Result<(), String> {
         Ok(())
     }
-    fn report(&self) -> Report {
-        Report::default()
+    fn figures(&self) -> LayerFigures {
+        LayerFigures::default()
     }
 }
 
@@ -88,7 +88,7 @@ impl Verifier for Unverified {
     }
 }
 
-/// When each request completed. Requests are told apart by their size.
+/// When each request completed. Their sizes distinguish requests.
 #[derive(Default)]
 pub struct Times(pub Vec<(usize, Nanos)>);
 
@@ -105,13 +105,13 @@ pub const PROGRAM: Nanos = 200_000;
 pub const ERASE: Nanos = 2_000_000;
 pub const TRANSFER: Nanos = 10_240;
 
-pub fn drive(changes: &[&str]) -> Drive {
+pub fn drive(changes: &[&str]) -> DriveConfig {
     let base = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "sim.multi_plane=false"]);
     build("page", &with(&base, changes)).expect("a possible drive").drive
 }
 
 /// `layer` on a drive whose blocks 0 to `written` of every plane are full, so that they can be read.
-pub fn device(drive: &Drive, written: u32, layer: Box<dyn Ftl>) -> Device {
+pub fn device(drive: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
     let mut nand = Nand::new(drive.geometry, drive.part.clone(), Payload::None, None);
     let (per_plane, pages) = (drive.geometry.blocks_per_plane, drive.geometry.pages_per_block);
     for block in (0..drive.geometry.blocks()).filter(|block| block % per_plane < written) {
@@ -122,19 +122,19 @@ pub fn device(drive: &Drive, written: u32, layer: Box<dyn Ftl>) -> Device {
     let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
     // Scripts order what they erase.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
-    Device::new(Io::new(nand, true), layer, engine, None, guarantee)
+    Drive::new(Io::new(nand, true), layer, engine, None, guarantee)
 }
 
 /// Such a drive under a script.
 pub struct Bench {
-    pub device: Device,
+    pub device: Drive,
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
     times: Times,
     submitted: usize,
 }
 
 impl Bench {
-    pub fn new(drive: &Drive, written: u32) -> Self {
+    pub fn new(drive: &DriveConfig, written: u32) -> Self {
         let script = Arc::new(Mutex::new(Vec::new()));
         let device = device(drive, written, Box::new(Scripted { script: Arc::clone(&script) }));
         Bench { device, script, times: Times::default(), submitted: 0 }
@@ -202,7 +202,7 @@ fn one_die_works_one_after_the_other() {
 #[test]
 fn the_cache_register_moves_one_page_while_the_array_senses_the_next() {
     let on = "sim.cache_register=true";
-    // The command of the next read pauses the data of this one, which is not told of the delay; the data behind it is.
+    // The command of the next read pauses the data of this one, which does not include the delay; the data after it does.
     let reads = times(&[on], 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
     let each = COMMAND + SENSE;
     assert_eq!(reads, [each + TRANSFER, 2 * each + TRANSFER, 3 * each + TRANSFER]);
@@ -244,7 +244,7 @@ fn planes_run_together() {
 
 #[test]
 fn two_dies_share_a_bus() {
-    // Blocks 0 to 7 and 8 to 15 lie in dies 0 and 1 of one channel.
+    // Blocks 0 to 7 and 8 to 15 are in dies 0 and 1 of one channel.
     let dies = ["ssd.chips_per_channel=2"];
     let done = times(&dies, 1, &[(0, Read(first(0))), (0, Read(first(8)))]);
     // Commands at 0 and 1 us; data at 41 us, then as soon as the bus is free.
@@ -444,7 +444,7 @@ fn a_full_write_buffer_holds_writes_back() {
     device.start_timing().expect("nothing to program");
     let mut times = Times::default();
     for number in 0..4u64 {
-        // Sizes tell requests apart; each is one subpage at its own place.
+        // Sizes distinguish requests; each is one subpage at its own place.
         let extent = Extent { sector: number * 8, sectors: number as u32 + 1 };
         device.submit(Command { kind: RequestKind::Write, extent }, 0, &mut Unverified).expect("room");
         device.harvest(&mut times, &mut Unverified).expect("room");

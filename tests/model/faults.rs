@@ -20,7 +20,7 @@ fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate
 }
 
 fn ended(error: &Error) -> bool {
-    matches!(error, Error::Device(what) if what.contains("end of its life"))
+    matches!(error, Error::DriveFailed(what) if what.contains("end of its life"))
 }
 
 fn counted(entry: &'static Entry, seed: u64) -> bool {

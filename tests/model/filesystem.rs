@@ -11,7 +11,7 @@ use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 
-/// A drive for a file system: about `blocks` blocks, of which the host sees the smaller part.
+/// A drive for a file system: about `blocks` blocks, of which the smaller part is logical space.
 pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
@@ -34,7 +34,7 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     build(entry.name, &draw_below(entry, rng, &settings)).ok()
 }
 
-/// What the layer varies, what it is told of free space, and the buffer of one that has one.
+/// What the layer varies, the free space that is trimmed, and the buffer of one that has one.
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let below = entry.below.expect("a file system is above a layer");
     let streams = ["ftl.streams=3", "buffer.timeout=300us"];
@@ -68,7 +68,7 @@ fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
         match model.count(command) {
             Ok(()) => {}
             // Failed blocks are lost, and a small drive has few.
-            Err(Error::Device(_)) if faulty => return true,
+            Err(Error::DriveFailed(_)) if faulty => return true,
             Err(error) => panic!("request {index}, {command:?}: {error}"),
         }
         if index % 17 == 0 {

@@ -1,7 +1,7 @@
 //! A drive with a shadow that verifies every read, and the loop over seeds.
 
 use crate::drives::Shape;
-use palimpsest_lab::config::Drive;
+use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::{Blueprint, Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
@@ -12,7 +12,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::nand::faults::Faults;
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::plan::Io;
-use palimpsest_lab::sim::device::{Command, Device, Verifier};
+use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
 use palimpsest_lab::sim::engine::Engine;
 use palimpsest_lab::units::Nanos;
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ impl Observer for Completions {
 }
 
 /// A new device as a run makes it.
-pub fn device(drive: &Drive, entry: &Entry, payload: Payload, seed: u64) -> Device {
+pub fn device(drive: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
     let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), seed));
     let io = Io::new(Nand::new(drive.geometry, drive.part.clone(), payload, faults), false);
     let blueprint = Blueprint {
@@ -68,15 +68,15 @@ pub fn device(drive: &Drive, entry: &Entry, payload: Payload, seed: u64) -> Devi
     let layer = (entry.build)(&io, &blueprint);
     let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
     let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-    let mut device = Device::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+    let mut device = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
     device.verify_times(None);
     device
 }
 
 /// A drive under test.
 pub struct Model {
-    pub drive: Drive,
-    pub device: Device,
+    pub drive: DriveConfig,
+    pub device: Drive,
     pub shadow: Shadowed,
     pub completions: Completions,
     submitted: BTreeMap<(u8, u64), i64>,
@@ -109,7 +109,7 @@ impl Model {
         self.device.set_stream(self.served / 3 % 5);
     }
 
-    /// Everything the layer and flash know agrees.
+    /// The tables of the layer agree with flash.
     pub fn check(&mut self) {
         if let Err(what) = self.device.ftl.check(&self.device.io) {
             panic!("check: {what}");

@@ -3,13 +3,13 @@
 
 use crate::drives::pick;
 use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, device, drive, first};
-use palimpsest_lab::config::Drive;
-use palimpsest_lab::ftl::{Ftl, Report};
+use palimpsest_lab::config::DriveConfig;
+use palimpsest_lab::ftl::{Ftl, LayerFigures};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::Flash;
 use palimpsest_lab::plan::{Cause, Gate, Io};
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::sim::drive::Command;
 use palimpsest_lab::units::Nanos;
 
 use Op::{Erase, Program, Read};
@@ -67,13 +67,13 @@ impl Ftl for Graph {
     fn check(&mut self, _io: &Io) -> Result<(), String> {
         Ok(())
     }
-    fn report(&self) -> Report {
-        Report::default()
+    fn figures(&self) -> LayerFigures {
+        LayerFigures::default()
     }
 }
 
 /// When each of `steps` has ended, submitted at the times given to a drive whose first two blocks of each plane are full.
-fn ends(drive: &Drive, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
+fn ends(drive: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
     let graph = Graph { steps: steps.to_vec(), ended: Vec::new() };
     let (mut device, mut times) = (device(drive, 2, Box::new(graph)), Times::default());
     for (number, &at) in at.iter().enumerate() {
@@ -112,7 +112,7 @@ fn place(op: Op) -> (u32, Option<u32>) {
 }
 
 /// Random operations of one step each, after up to two steps before them.
-fn draw(drive: &Drive, rng: &mut Rng, count: usize) -> Vec<Step> {
+fn draw(drive: &DriveConfig, rng: &mut Rng, count: usize) -> Vec<Step> {
     let blocks = drive.geometry.blocks();
     let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
     let mut steps: Vec<Step> = Vec::new();
@@ -192,7 +192,7 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
             }
         }
     }
-    assert!(at_once > 20 && together > 20, "{at_once} started at once, {together} together: too few to tell");
+    assert!(at_once > 20 && together > 20, "{at_once} started at once, {together} together: too few for a verdict");
 }
 
 #[test]

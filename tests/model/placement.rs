@@ -5,7 +5,7 @@ use crate::harness::{Model, for_each_seed, note};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::sim::drive::Command;
 
 /// Every `stride`-th write is new and never written again, the others go round a few hot pages: with as many planes as
 /// `stride`, one plane gets the cold writes only.

@@ -18,10 +18,10 @@ use palimpsest_lab::plan::port::pieces;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
-use palimpsest_lab::sim::device::{Command, Device};
+use palimpsest_lab::sim::drive::{Command, Drive};
 use std::ops::ControlFlow;
 
-/// What the host knows of one subpage.
+/// The host's record of one subpage.
 #[derive(Clone, Default)]
 struct Known {
     current: u64,
@@ -50,7 +50,7 @@ impl Known {
 }
 
 struct Powered {
-    device: Device,
+    device: Drive,
     known: Vec<Known>,
     scratch: Buffers,
     per_subpage: u32,
@@ -84,7 +84,7 @@ impl Powered {
     }
 
     fn serve(&mut self, command: Command) -> Flash<()> {
-        let Device { io, ftl, .. } = &mut self.device;
+        let Drive { io, ftl, .. } = &mut self.device;
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
@@ -202,7 +202,7 @@ impl Powered {
         self.device.ftl.recover(&mut self.device.io)
     }
 
-    fn read_all(&mut self, drive: &palimpsest_lab::config::Drive, after_cut: bool) -> Flash<()> {
+    fn read_all(&mut self, drive: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
         for command in sweep(drive, RequestKind::Read, u64::from(self.per_subpage) * 8) {
             self.serve(command)?;
             self.verify(command.extent, after_cut);
@@ -422,7 +422,7 @@ impl Source for Listed {
     }
 }
 
-/// A whole run, as a user asks for it with `faults.power_cut_at`.
+/// A whole run, as a user runs it with `faults.power_cut_at`.
 fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x3ea1);
     let Some(mut shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };

@@ -8,7 +8,7 @@ use palimpsest_lab::nand::data::{Data, Payload};
 use palimpsest_lab::nand::part::ReadCommand;
 use palimpsest_lab::nand::{Nand, Outcome};
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::sim::drive::Command;
 
 const SUBPAGE_SECTORS: u64 = 8;
 
@@ -31,9 +31,9 @@ fn write(model: &mut Model, unit: u64) {
 }
 
 fn figure(model: &Model, name: &str) -> (u64, u64) {
-    match model.device.ftl.report().own.iter().find(|(own, _)| *own == name) {
+    match model.device.ftl.figures().own.iter().find(|(own, _)| *own == name) {
         Some((_, Figure::Count(count) | Figure::Level(count))) => (*count, 1),
-        Some((_, Figure::Share(part, whole) | Figure::Part(part, whole))) => (*part, *whole),
+        Some((_, Figure::ShareOfCount(part, whole) | Figure::ShareOfLevel(part, whole))) => (*part, *whole),
         None => panic!("{name} is not reported"),
     }
 }

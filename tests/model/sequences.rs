@@ -6,7 +6,7 @@ use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::sim::drive::Command;
 
 pub const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
 const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };

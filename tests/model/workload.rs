@@ -1,9 +1,9 @@
-//! What a host might ask: unaligned extents, hot spots, sequential runs, trims, flushes.
+//! Requests of a host: unaligned extents, hot spots, sequential runs, trims, flushes.
 
-use palimpsest_lab::config::Drive;
+use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::device::Command;
+use palimpsest_lab::sim::drive::Command;
 
 /// A mixture of requests over a drive.
 pub struct Mix {
@@ -11,7 +11,7 @@ pub struct Mix {
     sectors: u64,
     sectors_per_subpage: u64,
     sectors_per_page: u64,
-    /// Where the present sequential run goes on.
+    /// Where the present sequential run continues.
     run: u64,
     hot: u64,
     /// Of 100 requests, how many trim.
@@ -23,7 +23,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    pub fn new(drive: &Drive, seed: u64) -> Self {
+    pub fn new(drive: &DriveConfig, seed: u64) -> Self {
         let mut rng = Rng::new(seed, 0x3070);
         let sectors = drive.logical_bytes() / 512;
         Mix {
@@ -85,12 +85,12 @@ impl Mix {
 }
 
 /// Writes that fill the whole drive in order, in requests of `step` sectors.
-pub fn fill(drive: &Drive, step: u64) -> impl Iterator<Item = Command> + use<> {
+pub fn fill(drive: &DriveConfig, step: u64) -> impl Iterator<Item = Command> + use<> {
     sweep(drive, RequestKind::Write, step)
 }
 
 /// Requests of `kind` over the whole drive in order.
-pub fn sweep(drive: &Drive, kind: RequestKind, step: u64) -> impl Iterator<Item = Command> + use<> {
+pub fn sweep(drive: &DriveConfig, kind: RequestKind, step: u64) -> impl Iterator<Item = Command> + use<> {
     let sectors = drive.logical_bytes() / 512;
     (0..sectors.div_ceil(step)).map(move |index| {
         let sector = index * step;

@@ -17,7 +17,7 @@ pub enum Error {
         what: String,
     },
     /// The simulated drive failed: it serves no more requests (no good blocks left, say). Exit status 1.
-    Device(String),
+    DriveFailed(String),
     /// A translation layer broke a rule of flash: a bug of that layer, with the history of the block. Exit status 1.
     Rule(String),
     /// Reading the workload failed in the operating system. Exit status 1.
@@ -43,7 +43,7 @@ impl fmt::Display for Error {
         match self {
             Error::Input { place, what } | Error::Io { place, what } if place.is_empty() => write!(f, "{what}"),
             Error::Input { place, what } | Error::Io { place, what } => write!(f, "{place}: {what}"),
-            Error::Device(what) | Error::Rule(what) => write!(f, "{what}"),
+            Error::DriveFailed(what) | Error::Rule(what) => write!(f, "{what}"),
             Error::Interrupted => write!(f, "interrupted"),
         }
     }

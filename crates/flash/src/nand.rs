@@ -1,14 +1,15 @@
 //! Flash: the only thing that changes cells.
 //!
 //! Models which pages of which blocks hold what, how often each block was erased, what each operation costs in energy, and
-//! which operations the part allows. `probe_*` asks whether an operation is legal; `read`, `program` and `erase` do it or
-//! refuse with the rule that it breaks. Time is not known here. Ignored: analogue effects (retention, read disturb,
+//! which operations the part allows. `probe_*` checks whether an operation is legal; `read`, `program` and `erase` do it or
+//! refuse with the rule that it breaks. There is no time here. Ignored: analogue effects (retention, read disturb,
 //! voltage distributions); faults are injected by probability instead ([`faults`]).
 
 mod counters;
 pub mod data;
 pub mod faults;
 pub mod history;
+pub mod outcome;
 pub mod own;
 pub mod part;
 pub mod rules;
@@ -22,6 +23,7 @@ pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
+pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
 use part::{Part, ReadCommand};
@@ -46,33 +48,7 @@ pub const PADDING: u32 = u32::MAX - 1;
 /// Logical number recorded with a subpage whose program failed or was cut off: it cannot be read.
 pub const TORN: u32 = u32::MAX - 2;
 
-/// Why flash did not do an operation.
-#[derive(Debug)]
-pub enum Halt {
-    /// The power failed during this operation.
-    PowerCut,
-    /// The operation breaks a rule of the part: a bug of the translation layer.
-    Refused(Box<Refusal>),
-    /// The translation layer found no block to write to: the drive is at the end of its life.
-    NoSpace,
-    /// The layer cannot go on, for this reason.
-    Ended(&'static str),
-}
-
-/// Result of flash operations.
-pub type Flash<T> = std::result::Result<T, Halt>;
-
-/// Whether a program or erase reported success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Outcome {
-    /// The operation did what it should.
-    Done,
-    /// The part reported failure; the block must not be used again.
-    Failed,
-}
-
-/// What flash knows of a block.
+/// The state of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Block {
     /// Pages up to this one (exclusive) have been programmed, or were skipped and cannot be any more.
@@ -319,7 +295,7 @@ impl Nand {
     pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
-        self.history.note(history::Kind::Read, block, page, wanted);
+        self.history.note(history::RecordKind::Read, block, page, wanted);
         if let Err(rule) = self.probe_read(ppn, wanted, command) {
             return Err(self.refuse(rule, block, page));
         }
@@ -451,7 +427,7 @@ impl Nand {
     ) -> Flash<Outcome> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
-        self.history.note(history::Kind::Program, block, page, written);
+        self.history.note(history::RecordKind::Program, block, page, written);
         let first = (ppn * self.geometry.subpages_per_page) as usize;
         let mut allowed = self.probe_program(ppn, written, reuse);
         let again = self.programs[ppn as usize] > 0;
@@ -563,7 +539,7 @@ impl Nand {
     /// [`Halt::Refused`] for a bad block, [`Halt::PowerCut`].
     pub fn erase(&mut self, block: u32) -> Flash<Outcome> {
         let cut = self.begin();
-        self.history.note(history::Kind::Erase, block, 0, 0);
+        self.history.note(history::RecordKind::Erase, block, 0, 0);
         if self.blocks[block as usize].bad {
             return Err(self.refuse(Rule::BadBlock, block, 0));
         }
@@ -593,12 +569,12 @@ impl Nand {
         Ok(Outcome::Done)
     }
 
-    /// Sum of the erases of all blocks; equals the erases counted, unless somebody else changed cells.
+    /// Sum of the erases of all blocks; equals the erases counted, unless other code changed cells.
     pub fn sum_of_erases(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.erases)).sum()
     }
 
-    /// The block that page `ppn` lies in, and its number there.
+    /// The block of page `ppn`, and the number of the page in it.
     #[inline]
     pub fn split(&self, ppn: u32) -> (u32, u32) {
         self.pages_per_block.split(ppn)

@@ -7,7 +7,7 @@
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::inner::Life;
+use palimpsest_ftl_api::plan::inner::Hint;
 
 /// No page.
 pub const NO_PAGE: u32 = u32::MAX;
@@ -90,7 +90,7 @@ pub trait Device {
     }
 
     /// Sets the hint of the file pages that are written from now on.
-    fn set_hint(&mut self, _hint: Life) {}
+    fn set_hint(&mut self, _hint: Hint) {}
 
     /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo it.
     fn trim(&mut self, block: u32) -> Flash<()>;

@@ -18,7 +18,7 @@ use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl::layers::block::{self, Block};
 use palimpsest_ftl::layers::page::{self, Page};
-use palimpsest_ftl::layers::pages::BuildUnits;
+use palimpsest_ftl::layers::pages::BuildSubpageLayer;
 use palimpsest_ftl::layers::{hotcold, llh, mga, spread, subpage};
 use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl_api::plan::Io;
@@ -113,7 +113,7 @@ pub(super) enum MappedUnit {
     /// A page.
     Page,
     /// A subpage.
-    Subpage(BuildUnits),
+    Subpage(BuildSubpageLayer),
 }
 
 /// A file system needs room beside the logical space of the drive: for metadata, and for collection.

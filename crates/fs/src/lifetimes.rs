@@ -10,7 +10,7 @@
 //! In the host's memory, 32 bytes a file; lost at a power cut, after which lifetimes of valid pages start at the mount.
 
 use palimpsest_flash::geometry::FileGroup;
-use palimpsest_ftl_api::plan::inner::Life;
+use palimpsest_ftl_api::plan::inner::Hint;
 use std::collections::BTreeMap;
 
 /// Invalidations of its own after which the groups of a file no longer count.
@@ -101,7 +101,7 @@ impl Lifetimes {
     }
 
     /// Expected lifetime of pages of the file `ino` that are written now.
-    pub fn expect(&self, ino: u32) -> Life {
+    pub fn expect(&self, ino: u32) -> Hint {
         let (file, group) = self.files.get(ino as usize).copied().unwrap_or_default();
         let of = |histories: &BTreeMap<u64, History>, key: u64| {
             let history = histories.get(&key).copied().unwrap_or_default().at(self.now);
@@ -111,10 +111,10 @@ impl Lifetimes {
         let alike = (directory.0 + suffix.0).checked_div(directory.1 + suffix.1);
         let own = file.at(self.now);
         if own.invalidations >= ENOUGH {
-            return Life::Pages(own.total_lifetime / own.invalidations);
+            return Hint::Lifetime(own.total_lifetime / own.invalidations);
         }
-        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Life::Unknown };
-        Life::Pages((own.total_lifetime + before) / (own.invalidations + 1))
+        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Hint::None };
+        Hint::Lifetime((own.total_lifetime + before) / (own.invalidations + 1))
     }
 }
 
@@ -122,9 +122,9 @@ impl Lifetimes {
 mod tests {
     use super::*;
 
-    fn pages(life: Life) -> u64 {
-        match life {
-            Life::Pages(pages) => pages,
+    fn pages(hint: Hint) -> u64 {
+        match hint {
+            Hint::Lifetime(pages) => pages,
             other => panic!("{other:?}"),
         }
     }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_file_that_is_overwritten_evenly() {
         let mut lives = Lifetimes::default();
-        assert_eq!(lives.expect(2), Life::Unknown);
+        assert_eq!(lives.expect(2), Hint::None);
         (0..10).for_each(|_| lives.programmed(2));
         for _ in 0..2000 {
             lives.programmed(3);

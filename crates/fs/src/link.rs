@@ -19,7 +19,7 @@ use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::rng::mix;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::plan::inner::{Inner, Life};
+use palimpsest_ftl_api::plan::inner::{Hint, Inner};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -52,7 +52,7 @@ pub(super) struct Link {
     /// Gathered pages that become one command.
     run: Option<Run>,
     /// The hint of file pages that are written now.
-    life: Life,
+    hint: Hint,
 }
 
 /// Consecutive pages that are written, or moved, as one command.
@@ -63,7 +63,7 @@ struct Run {
     /// The page that the first is moved from.
     from: Option<u32>,
     cause: Cause,
-    life: Life,
+    hint: Hint,
     /// Gates that close when the contents have arrived.
     arrived: Vec<Gate>,
 }
@@ -91,7 +91,7 @@ impl Link {
             holders: BTreeMap::new(),
             fingerprints: 0,
             run: None,
-            life: Life::Unknown,
+            hint: Hint::None,
         }
     }
 
@@ -145,12 +145,12 @@ pub(super) struct Attached<'a> {
 
 impl Attached<'_> {
     /// Programs the pages from `page` on, after `after`, the permission exchange and, for metadata, the last barrier.
-    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, life: Life, after: Gate) -> Flash<()> {
+    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, hint: Hint, after: Gate) -> Flash<()> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
         let after = self.io.all_of(&[after, group, before]);
         let done = self.io.gate();
-        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, life })?;
+        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, hint })?;
         // Without a signal the contents are in durable memory of the layer.
         let done = self.io.used(done);
         self.wait_for(done);
@@ -180,7 +180,7 @@ impl Attached<'_> {
                 (Some(from), Some(next)) => from + run.pages == next,
                 _ => false,
             };
-            let alike = (run.cause, run.life) == (page.cause, page.life);
+            let alike = (run.cause, run.hint) == (page.cause, page.hint);
             continues && alike && run.first + run.pages == page.first && run.pages < LONGEST_RUN
         });
         if !fits {
@@ -203,14 +203,14 @@ impl Attached<'_> {
             run.arrived.push(self.fetch(from, sectors, Cause::Gc, &mut run.contents)?);
         }
         let after = self.io.all_of(&run.arrived);
-        self.program(run.first, &run.contents, run.cause, run.life, after)
+        self.program(run.first, &run.contents, run.cause, run.hint, after)
     }
 
     /// Reads pages to be moved; returns the gate that closes when they have arrived.
     fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let (after, signal) = (self.io.all_of(&[group]), self.io.gate());
-        self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, life: Life::Unknown })?;
+        self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, hint: Hint::None })?;
         Ok(self.io.used(signal))
     }
 
@@ -227,20 +227,20 @@ impl Device for Attached<'_> {
     }
 
     fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()> {
-        let (cause, life, arrived) = match purpose {
-            Purpose::Data => (Cause::Host, self.link.life, self.link.arrived.pop_front().unwrap_or(Gate::NONE)),
+        let (cause, hint, arrived) = match purpose {
+            Purpose::Data => (Cause::Host, self.link.hint, self.link.arrived.pop_front().unwrap_or(Gate::NONE)),
             Purpose::Metadata => {
                 if self.io.nand().payload() == Payload::Tag {
                     self.link.holders.insert(page, contents.iter().map(|data| data.value).collect());
                 }
-                (Cause::Metadata, Life::Metadata, Gate::NONE)
+                (Cause::Metadata, Hint::Metadata, Gate::NONE)
             }
         };
         if !self.store.takes_runs() {
-            return self.program(page, contents, cause, life, arrived);
+            return self.program(page, contents, cause, hint, arrived);
         }
         let (contents, arrived) = (contents.to_vec(), vec![arrived]);
-        self.gather(Run { first: page, pages: 1, contents, from: None, cause, life, arrived })
+        self.gather(Run { first: page, pages: 1, contents, from: None, cause, hint, arrived })
     }
 
     fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool> {
@@ -253,28 +253,28 @@ impl Device for Attached<'_> {
         let after = self.io.all_of(&[group]);
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
-        let inner = Inner { cause, after, signal: Gate::NONE, life: Life::Unknown };
+        let inner = Inner { cause, after, signal: Gate::NONE, hint: Hint::None };
         self.store.read(self.io, page, 0, sectors, contents, inner)?;
         Ok(true)
     }
 
     fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
         if self.store.takes_runs() {
-            let (cause, life) = (Cause::Gc, Life::Moved);
+            let (cause, hint) = (Cause::Gc, Hint::Moved);
             let page =
-                Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, life, arrived: Vec::new() };
+                Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, hint, arrived: Vec::new() };
             return self.gather(page);
         }
         let mut contents = Vec::new();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
         let read = self.fetch(from, sectors, Cause::Gc, &mut contents)?;
-        self.program(to, &contents, Cause::Gc, Life::Moved, read)
+        self.program(to, &contents, Cause::Gc, Hint::Moved, read)
     }
 
     fn barrier(&mut self) -> Flash<()> {
         self.submit()?;
         let signal = self.io.gate();
-        self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, life: Life::Unknown })?;
+        self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, hint: Hint::None })?;
         let signal = self.io.used(signal);
         self.wait_for(signal);
         self.link.before = self.io.all_of(&[self.link.epoch, self.link.before]);
@@ -287,7 +287,7 @@ impl Device for Attached<'_> {
         self.submit()?;
         let pages = self.link.shape.pages_per_block;
         let after = self.io.all_of(&[self.link.before]);
-        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, life: Life::Unknown };
+        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, hint: Hint::None };
         self.store.trim_block(self.io, block, inner)?;
         self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
         let holders = &mut self.link.holders;
@@ -304,8 +304,8 @@ impl Device for Attached<'_> {
         self.store.discard(self.io, page, pages)
     }
 
-    fn set_hint(&mut self, life: Life) {
-        self.link.life = life;
+    fn set_hint(&mut self, hint: Hint) {
+        self.link.hint = hint;
     }
 
     fn written(&self, block: u32) -> u32 {

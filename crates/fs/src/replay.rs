@@ -23,9 +23,9 @@ use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::layers::page::{overlay, pages};
 use palimpsest_ftl::log::streams::needs_hints;
-use palimpsest_ftl_api::plan::inner::{Inner, Life};
+use palimpsest_ftl_api::plan::inner::{Hint, Inner};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures};
 use std::collections::BTreeMap;
 
 /// Most pages written between two commits.
@@ -170,10 +170,10 @@ impl Replay {
                 part + 1
             };
             let name = format!("{stream:x}.{part:x}");
-            let kin = io.kin();
+            let group = io.file_group();
             let made = self.with(io, |filesystem, device| {
                 let made = filesystem.create(device, ROOT, &name, FileType::File)?;
-                filesystem.set_group(made, kin);
+                filesystem.set_group(made, group);
                 Ok(made)
             })?;
             self.files.insert(stream, (made, part));
@@ -237,7 +237,7 @@ impl Replay {
         {
             let after = self.link.exchange_permission(io, self.link.shape.channel(logical));
             let signal = io.gate();
-            let inner = Inner { cause: Cause::Rmw, after, signal, life: Life::Unknown };
+            let inner = Inner { cause: Cause::Rmw, after, signal, hint: Hint::None };
             self.store.read(io, logical, 0, self.sectors_per_page as u32, contents, inner)?;
             arrived = io.used(signal);
         }
@@ -252,7 +252,7 @@ impl Replay {
         let per_subpage = self.sectors_per_page as u32 / width;
         let channel = self.link.shape.channel(begin.logical);
         let after = self.link.exchange_permission(io, channel);
-        let inner = Inner { cause: Cause::Host, after, signal: io.request(), life: Life::Unknown };
+        let inner = Inner { cause: Cause::Host, after, signal: io.request(), hint: Hint::None };
         let sectors = run.iter().map(|wanted| wanted.sectors).sum();
         let mut contents = Vec::new();
         self.store.read(io, begin.logical, begin.first, sectors, &mut contents, inner)?;
@@ -512,17 +512,17 @@ impl Ftl for Replay {
         }
     }
 
-    fn report(&self) -> Report {
-        let mut report = self.store.seen().report();
-        let Some(filesystem) = &self.mounted else { return report };
+    fn figures(&self) -> LayerFigures {
+        let mut figures = self.store.seen().figures();
+        let Some(filesystem) = &self.mounted else { return figures };
         let counters = filesystem.counters();
         let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
-        report.gc_runs += counters.collected;
-        report.gc_erased += counters.trimmed;
-        report.gc_moved_subpages += counters.moved_pages * u64::from(self.link.shape.subpages_per_page);
+        figures.gc_runs += counters.collected;
+        figures.gc_erased += counters.trimmed;
+        figures.gc_moved_subpages += counters.moved_pages * u64::from(self.link.shape.subpages_per_page);
         let free = (0..self.link.shape.channels).map(|channel| filesystem.free_in(channel));
         let wear = self.link.wear.iter().copied();
-        report.own.extend([
+        figures.own.extend([
             ("fs_channel_free_least", Figure::Level(free.clone().min().unwrap_or(0))),
             ("fs_channel_free_most", Figure::Level(free.max().unwrap_or(0))),
             ("fs_channel_trims_least", Figure::Level(wear.clone().min().unwrap_or(0))),
@@ -534,12 +534,12 @@ impl Ftl for Replay {
             ("fs_command_groups", Figure::Count(self.link.groups)),
             ("fs_page_state_bytes", Figure::Level(filesystem.status_bytes())),
             ("imbalance_files", Figure::Level(imbalance.files)),
-            ("imbalance_uneven", Figure::Part(imbalance.uneven(), imbalance.files)),
-            ("imbalance_above_1", Figure::Part(imbalance.above_one(), imbalance.files)),
+            ("imbalance_uneven", Figure::ShareOfLevel(imbalance.uneven(), imbalance.files)),
+            ("imbalance_above_1", Figure::ShareOfLevel(imbalance.above_one(), imbalance.files)),
         ]);
         let points = POINTS.iter().zip(imbalance.at_most);
-        report.own.extend(points.map(|(&(_, name), files)| (name, Figure::Part(files, imbalance.files))));
-        report
+        figures.own.extend(points.map(|(&(_, name), files)| (name, Figure::ShareOfLevel(files, imbalance.files))));
+        figures
     }
 
     /// Pages that are valid for the file system, where the layer gives their place; for the layer, pages not yet trimmed count too.

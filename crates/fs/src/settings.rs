@@ -4,38 +4,38 @@ use crate::schemes;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Kind, Notation, SHARE, near};
+use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
 use palimpsest_ftl_api::settings::Settings;
 
 /// The keys of every file system.
 static KEYS: &[Key] = &[
     Key::new(
         "fs.dispatch_overhead",
-        Kind::Time,
+        ValueType::Time,
         "3us",
         "DRAM permission exchange between FTL modules, once for each group of commands to one channel, one at a time",
     ),
     Key::new(
         "fs.files",
-        Kind::Choice(&["names", "addresses"]),
+        ValueType::Choice(&["names", "addresses"]),
         "names",
         "a request's file: the one it names (else that of its range), or always that of its range",
     ),
     Key::new(
         "fs.file_size",
-        Kind::Bytes { min: 4096, max: 1 << 40 },
+        ValueType::Bytes { min: 4096, max: 1 << 40 },
         "64MiB",
         "range of addresses that is a file where requests name none",
     ),
     Key::new("fs.gc_start", SHARE, "5%", "collection starts when less of the space is free"),
     Key::new("fs.gc_gain", SHARE, "10%", "collection stops when so much more of the space is free"),
-    Key::new("fs.commit_interval", Kind::Time, "5s", "how long a change may wait for a commit"),
+    Key::new("fs.commit_interval", ValueType::Time, "5s", "how long a change may wait for a commit"),
     DISCARD,
 ];
 
 const DISCARD: Key = Key::new(
     "fs.discard",
-    Kind::Choice(&["auto", "block", "page"]),
+    ValueType::Choice(&["auto", "block", "page"]),
     "auto",
     "free space that is trimmed: whole blocks, or pages after the commit that freed them; auto: pages if the layer below \
          maps subpages",
@@ -44,7 +44,7 @@ const DISCARD: Key = Key::new(
 /// The key that names the channel allocation scheme.
 static SCHEME: Key = Key::new(
     "fs.scheme",
-    Kind::Notation(&Notation { words: schemes, read: scheme, expected: expected_schemes }),
+    ValueType::Notation(&Notation { words: schemes, read: scheme, expected: expected_schemes }),
     "rr",
     "which channel each page of a write goes to",
 );

@@ -6,7 +6,7 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl::layers::pages::{Pages, Units};
+use palimpsest_ftl::layers::pages::{MapsPages, MapsSubpages};
 use palimpsest_ftl_api::Ftl;
 use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
@@ -59,13 +59,13 @@ pub(super) trait Store: Send {
 }
 
 /// A layer that serves single pages.
-pub(super) struct Paged<L: Pages> {
+pub(super) struct Paged<L: MapsPages> {
     pub layer: L,
     pub shape: Shape,
     pub read: ReadPolicy,
 }
 
-impl<L: Pages> Store for Paged<L> {
+impl<L: MapsPages> Store for Paged<L> {
     fn layer(&mut self) -> &mut dyn Ftl {
         &mut self.layer
     }
@@ -131,7 +131,7 @@ impl<L: Pages> Store for Paged<L> {
 
 /// A layer that maps subpages, each of which is a page of the file system.
 pub(super) struct Mapped {
-    pub layer: Box<dyn Units>,
+    pub layer: Box<dyn MapsSubpages>,
     pub shape: Shape,
     /// Whether a power cut loses the contents of its buffers.
     pub volatile: bool,
@@ -159,7 +159,7 @@ impl Store for Mapped {
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
         let (layer, extent) = (&mut self.layer, extent(self.shape, page, contents.len() as u32));
-        io.hand_down_write(inner, page, contents, |io| layer.write(io, extent))
+        io.serve_inner_write(inner, page, contents, |io| layer.write(io, extent))
     }
 
     fn read(
@@ -173,7 +173,7 @@ impl Store for Mapped {
     ) -> Flash<()> {
         let (layer, begin) = (&mut self.layer, extent(self.shape, page, 1).sector + u64::from(first));
         let from = contents.len();
-        io.hand_down_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
+        io.serve_inner_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
         let per_page = u64::from(self.shape.page_bytes) / SECTOR_BYTES;
         let pages = (begin + u64::from(sectors)).div_ceil(per_page) - begin / per_page;
         // Without a payload the layer delivers no contents.
@@ -215,6 +215,6 @@ impl Store for Mapped {
             return Ok(());
         }
         let layer = &mut self.layer;
-        io.hand_down(inner, |io| layer.flush(io))
+        io.serve_inner(inner, |io| layer.flush(io))
     }
 }

@@ -4,7 +4,7 @@
 pub mod blocks;
 pub mod value;
 
-pub use value::{Kind, Notation, Raw, Value};
+pub use value::{Notation, Raw, Value, ValueType};
 
 /// What a key has when it is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Key {
     /// Dotted name, table first.
     pub name: &'static str,
     /// What its values are.
-    pub kind: Kind,
+    pub value_type: ValueType,
     /// What it has when it is not set.
     pub default: Fallback,
     /// One line on what it means.
@@ -32,18 +32,18 @@ pub struct Key {
 
 impl Key {
     /// A key that has `default`, in its own notation, when it is not set.
-    pub const fn new(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-        Key { name, kind, default: Fallback::Text(default), doc }
+    pub const fn new(name: &'static str, value_type: ValueType, default: &'static str, doc: &'static str) -> Key {
+        Key { name, value_type, default: Fallback::Text(default), doc }
     }
 
     /// A key that must be set.
-    pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-        Key { name, kind, default: Fallback::Required, doc }
+    pub const fn required(name: &'static str, value_type: ValueType, doc: &'static str) -> Key {
+        Key { name, value_type, default: Fallback::Required, doc }
     }
 
     /// A key that has what `other` has when it is not set.
-    pub const fn same(name: &'static str, kind: Kind, other: &'static str, doc: &'static str) -> Key {
-        Key { name, kind, default: Fallback::Same(other), doc }
+    pub const fn same(name: &'static str, value_type: ValueType, other: &'static str, doc: &'static str) -> Key {
+        Key { name, value_type, default: Fallback::Same(other), doc }
     }
 
     /// The table that the key is in, and its name there.
@@ -53,11 +53,11 @@ impl Key {
 }
 
 /// A share of something: a ratio up to 1.
-pub const SHARE: Kind = Kind::Ratio { max: 1.0 };
+pub const SHARE: ValueType = ValueType::Ratio { max: 1.0 };
 
 /// Up to three of `names` that look like `name`, best first, as "; did you mean ...?", or nothing.
 pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    // Comparing is quadratic; nobody mistypes a name of this length.
+    // Comparing is quadratic; longer names are not mistyped ones.
     if name.len() > 100 {
         return String::new();
     }

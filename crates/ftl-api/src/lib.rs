@@ -1,7 +1,7 @@
-//! What a flash translation layer is: the trait, its entry in a registry, and the flash that it is handed.
+//! A flash translation layer: the trait, its entry in the registry, and the flash that it gets.
 //!
-//! A layer is sans-I/O: it is given an extent and an [`Io`], through which it acts on flash; it knows no queue, no
-//! clock and no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
+//! A layer is sans-I/O: it gets an extent and an [`Io`], through which it acts on flash; it has no queue, no clock and no
+//! engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
 //! with a complete layer.
 
 pub mod keys;
@@ -42,7 +42,7 @@ pub struct Mapping {
     pub peak_bytes: u64,
 }
 
-/// A figure of a layer's own. The run takes off what was there before the measurement, as the kind of figure asks.
+/// A figure of a layer's own. The run subtracts its value before the measurement, by the type of figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Figure {
     /// Something counted since the drive was new.
@@ -50,14 +50,14 @@ pub enum Figure {
     /// How much there is of something, now or at its peak.
     Level(u64),
     /// A count as a share of another.
-    Share(u64, u64),
+    ShareOfCount(u64, u64),
     /// A level as a share of another.
-    Part(u64, u64),
+    ShareOfLevel(u64, u64),
 }
 
 /// What a layer reports beside what flash and engine count.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Report {
+pub struct LayerFigures {
     /// Its tables.
     pub mapping: Mapping,
     /// Collections of garbage.
@@ -80,7 +80,7 @@ pub struct Report {
 
 /// A flash translation layer.
 ///
-/// Extents lie within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
+/// Extents are within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
 /// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::report`].
 pub trait Ftl: Send {
     /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
@@ -91,10 +91,10 @@ pub trait Ftl: Send {
         self.unit_subpages()
     }
 
-    /// A request for `extent` comes after some others (`soon`: after a few). Layers may ask the processor for memory.
+    /// A request for `extent` comes after some others (`soon`: after a few). Layers may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// Serves a write: [`Io::written`] says what each piece of the extent becomes over its old content. The request completes
+    /// Serves a write: [`Io::written`] gives the new content of each piece of the extent over its old content. The request completes
     /// when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at once if none does.
     ///
     /// # Errors
@@ -108,19 +108,19 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Forgets the units of `extent`, which are whole: they read as zeros. They may come back after a power cut.
+    /// Unmaps the units of `extent`, which are whole: they read as zeros. A power cut may undo it.
     ///
     /// # Errors
     /// As [`Self::write`].
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Programs what waits in memory; the request completes when that is done (its gate as for [`Self::write`]).
+    /// Programs all buffered units; the request completes when they are programmed (its gate as for [`Self::write`]).
     ///
     /// # Errors
     /// As [`Self::write`].
     fn flush(&mut self, io: &mut Io) -> Flash<()>;
 
-    /// When [`Self::timer`] wants to be called, if nothing happens before.
+    /// When [`Self::timer`] is due.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
@@ -141,8 +141,8 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// The power is back: rebuilds every table from flash, as nothing else survived but what a protected buffer holds. The
-    /// power may fail again meanwhile. Called only where the payload keeps program numbers ([`palimpsest_flash::nand::Nand::sequence`]).
+    /// After a power cut: rebuilds every table from flash and from a protected buffer, all that survives. A second power cut may
+    /// interrupt it. Called only where the payload keeps program numbers ([`palimpsest_flash::nand::Nand::sequence`]).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -151,14 +151,14 @@ pub trait Ftl: Send {
     /// Checks every table against itself and against flash. Slow.
     ///
     /// # Errors
-    /// What does not agree.
+    /// What disagrees.
     fn check(&mut self, io: &Io) -> Result<(), String>;
 
     /// Figures for the results.
-    fn report(&self) -> Report;
+    fn figures(&self) -> LayerFigures;
 
     /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its erase.
-    /// False where the layer does not tell. For pictures: called some hundred times in a run.
+    /// False where the layer has no such counts. For charts: called some hundred times in a run.
     fn count_valid(&self, _valid: &mut [u32]) -> bool {
         false
     }
@@ -196,17 +196,17 @@ pub struct Proposal<'a> {
     pub logical_pages: u64,
 }
 
-/// Why a layer cannot do what a configuration asks.
+/// Why a layer refuses a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit {
-    /// The keys that say so together; the message shows them with their values.
+    /// The keys that contradict each other; the message shows them with their values.
     pub keys: Vec<&'static str>,
     /// What is wrong, and what was expected.
     pub what: String,
 }
 
 impl Unfit {
-    /// What `keys` say together is wrong, as `what` says.
+    /// The refusal `what` of the values of `keys`.
     pub fn new(keys: &[&'static str], what: impl Into<String>) -> Self {
         Unfit { keys: keys.into(), what: what.into() }
     }
@@ -229,27 +229,27 @@ impl Model {
     pub const ANY: Model = Model { needs: &[], varies: |_, _| Vec::new(), subpages_per_page: 1, blocks: 0 };
 }
 
-/// One line of the registry: all that the rest of the program knows of a layer.
+/// One line of the registry: all that other code uses of a layer.
 pub struct Entry {
     /// Name in the configuration.
     pub name: &'static str,
-    /// What it is.
+    /// A line for `palimpsest list`.
     pub about: &'static str,
     /// Its own keys, beside those that every layer has.
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below, where this one is a file system; it uses the keys of that layer too.
     pub below: Option<&'static Entry>,
-    /// Whether it tells hot from cold by how long a file system above says that data will live (classifier `hint`).
+    /// Whether it classifies writes by the lifetime that a file system above expects (classifier `hint`).
     pub takes_hints: bool,
-    /// Whether it keeps hot data apart from cold and moved data whatever `ftl.streams` says.
+    /// Whether it always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
-    /// The read command that the name stands for; `None` where `ftl.read` says it.
+    /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
-    /// Blocks of each plane that it keeps apart, for other things than the pages that the host sees.
+    /// Blocks of each plane that it reserves, beyond those of logical pages.
     pub apart: fn(&Settings, &Geometry) -> u32,
-    /// The key that says how many those are; empty where none does.
+    /// The key of their number; empty where there is none.
     pub apart_key: &'static str,
     /// Refuses a drive that it cannot run on.
     pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
@@ -274,7 +274,7 @@ impl Entry {
         apart_key: "",
         check: |_| Ok(()),
         model: Model::ANY,
-        build: |_, _| panic!("a layer says how it is built"),
+        build: |_, _| panic!("an entry of a layer has `build`"),
     };
 
     /// Whether it is a file system above a layer.

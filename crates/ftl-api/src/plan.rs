@@ -1,9 +1,9 @@
-//! The flash that a translation layer is handed: it acts on cells at once and writes down what the engine has to time.
+//! The flash that a translation layer gets: it changes cells immediately and records the operations that the engine times.
 //!
 //! Each call changes flash (through [`Nand`], which refuses what the part forbids) and, in timed runs, appends one
-//! operation to the plan of the present call. The layer says what an operation must follow ([`Gate`]); operations on one block
+//! operation to the plan of the present call. The layer gives the gate that an operation follows ([`Gate`]); operations on one block
 //! keep their order in any case. There is no clock, queue or source of random numbers here; `now` and the load of the dies
-//! are values that the device sets before each call.
+//! are values that the drive sets before each call.
 
 mod commands;
 pub mod counters;
@@ -76,9 +76,9 @@ pub struct DieLoad {
     pub reads: u32,
 }
 
-/// What a layer is handed with each call: flash, the plan, the host's end of the request, and a view of the dies.
+/// What a layer gets with each call: flash, the plan, the data of the request, and the load of the dies.
 pub struct Io {
-    /// Flash. Layers look at it ([`Io::nand`]); only the commands change it.
+    /// Flash. Layers read its state ([`Io::nand`]); only the commands change it.
     pub nand: Nand,
     pub plan: Plan,
     pub present: Present,
@@ -86,8 +86,8 @@ pub struct Io {
     /// One entry a die.
     pub dies: Vec<DieLoad>,
     pub counters: IoCounters,
-    /// What names say of the files that `stream` may name, by that number; empty where the workload has no names.
-    pub kin: Vec<FileGroup>,
+    /// The file groups of the files, by the number of `stream`; empty where the workload has no names.
+    pub file_groups: Vec<FileGroup>,
     /// What a checked run writes down of the plan.
     pub ledger: Option<Box<Ledger>>,
 }
@@ -103,23 +103,23 @@ impl Io {
             present: Present { now: 0, gate: Gate::NONE, stream: 0, inner: Inner::NONE, buffer_taken: 0, data_at: 0 },
             dies: vec![DieLoad::default(); dies],
             counters: IoCounters::default(),
-            kin: Vec::new(),
+            file_groups: Vec::new(),
             ledger: None,
         }
     }
 
-    /// Flash, to look at.
+    /// Flash, read-only.
     #[inline]
     pub fn nand(&self) -> &Nand {
         &self.nand
     }
 
-    /// What was done for which cause, and what it moved.
+    /// Operations and transfers by cause.
     pub fn counters(&self) -> &IoCounters {
         &self.counters
     }
 
-    /// Lets the power fail during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
+    /// Cuts the power during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
     pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
         self.nand.set_power_cut_at(operation);
     }
@@ -163,12 +163,12 @@ impl Io {
         self.present.stream
     }
 
-    /// What the name of that file says.
-    pub fn kin(&self) -> FileGroup {
-        self.kin.get(self.present.stream as usize).copied().unwrap_or_default()
+    /// The groups of that file.
+    pub fn file_group(&self) -> FileGroup {
+        self.file_groups.get(self.present.stream as usize).copied().unwrap_or_default()
     }
 
-    /// The present request takes `subpages` of the write buffer, until programs say that they are free.
+    /// The present request takes `subpages` of the write buffer, until programs free them.
     #[inline]
     pub fn take_buffer(&mut self, subpages: u32) {
         self.present.buffer_taken += subpages;
@@ -216,7 +216,7 @@ impl Io {
         self.counters.unwritten_subpages += u64::from(subpages);
     }
 
-    /// The host's end of the link, to look at.
+    /// The host's data, read-only.
     pub fn host(&self) -> &HostPort {
         &self.host
     }
@@ -294,9 +294,9 @@ impl Io {
 
 /// Gates.
 impl Io {
-    /// A new gate, to be given as `signal` to the operations that it stands for and as `after` to those that follow them. It
-    /// closes when all that signal it have ended; one that nothing ever signals stays open, and what follows it never starts:
-    /// make a gate only where something will signal it. [`Gate::NONE`] in counted runs.
+    /// A new gate, for `signal` of the operations that it waits for and `after` of those that follow them. It
+    /// closes when all that signal it have ended; one without a signal stays open, and operations that follow it never start:
+    /// make a gate only for operations that signal it. [`Gate::NONE`] in counted runs.
     #[inline]
     pub fn gate(&mut self) -> Gate {
         if self.plan.timed { self.plan.gates.open() } else { Gate::NONE }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// All values, by key.
 ///
-/// The getters panic where a key does not exist or has another kind: a bug of the code that asks, not the user's mistake.
+/// The getters panic where a key does not exist or has another kind: a bug of the caller, not a mistake of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Name of the translation layer (`ftl.name`).
@@ -41,7 +41,9 @@ impl Settings {
         'static: 'a,
     {
         let default = |key: &Key| match key.default {
-            Fallback::Text(text) => (key.name, key.kind.read_text(text).expect("a default is a value of its kind")),
+            Fallback::Text(text) => {
+                (key.name, key.value_type.read_text(text).expect("a default is a value of its kind"))
+            }
             _ => panic!("{} has no default", key.name),
         };
         Self::new(name, keys.into_iter().map(default))
@@ -90,7 +92,7 @@ impl Settings {
         u32::try_from(self.bytes(key)).expect("the schema keeps this size within 32 bits")
     }
 
-    /// What the word of `key` stands for in `meanings`.
+    /// The meaning of the word of `key` in `meanings`.
     pub fn choice<T: Copy>(&self, key: &str, meanings: &[(&str, T)]) -> T {
         let word = self.text(key);
         let found = meanings.iter().find(|(known, _)| *known == word);

@@ -10,6 +10,7 @@ pub mod blocks;
 mod check;
 mod collect;
 mod frontiers;
+pub mod map;
 mod moves;
 mod open_pages;
 mod recover;
@@ -20,7 +21,7 @@ pub mod victim;
 
 pub use recover::Survivors;
 
-use crate::maps::{IN_OPEN_PAGE, MAX_UNITS, Map, UNMAPPED};
+use crate::log::map::{IN_OPEN_PAGE, MAX_UNITS, Map, UNMAPPED};
 use collect::Collector;
 use frontiers::Frontiers;
 use open_pages::OpenPages;
@@ -29,7 +30,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Nand, PADDING, SubpageMask, TORN, first_subpages};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::{Figure, Report};
+use palimpsest_ftl_api::{Figure, LayerFigures};
 use settings::LogSettings;
 
 /// Where a unit is.
@@ -183,9 +184,9 @@ impl<M: Map> Log<M> {
     }
 
     /// The report of a layer that is one log.
-    pub fn report(&self) -> Report {
+    pub fn figures(&self) -> LayerFigures {
         let counters = &self.counters;
-        let mut report = Report {
+        let mut figures = LayerFigures {
             gc_runs: counters.collections,
             gc_erased: counters.erased,
             gc_moved_subpages: counters.moved_units * u64::from(self.shape.unit_subpages),
@@ -194,10 +195,10 @@ impl<M: Map> Log<M> {
                 ("wear_moves", Figure::Count(counters.wear_moves)),
                 ("padded_pages", Figure::Count(counters.padded_pages)),
             ],
-            ..Report::default()
+            ..LayerFigures::default()
         };
-        self.map.describe(&mut report);
-        report
+        self.map.describe(&mut figures);
+        figures
     }
 
     /// How it reads.

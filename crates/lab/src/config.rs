@@ -37,7 +37,7 @@ pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;
 
 /// A drive with all its settings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drive {
+pub struct DriveConfig {
     /// Name of the preset, `name` in the file, or the name of the file.
     pub name: String,
     /// Shape.
@@ -56,7 +56,7 @@ pub struct Drive {
     pub faults: FaultSettings,
 }
 
-impl Drive {
+impl DriveConfig {
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
     pub fn logical_pages(&self) -> u64 {
         let physical = self.geometry.pages();
@@ -101,7 +101,7 @@ pub struct ResolvedKey {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The drive.
-    pub drive: Drive,
+    pub drive: DriveConfig,
     keys: Vec<ResolvedKey>,
 }
 
@@ -165,7 +165,7 @@ fn ftl_overlay(ftl: Option<&str>) -> Result<Overlay> {
     let key = schema::position("ftl.name").expect("the schema has ftl.name");
     let name_shown = palimpsest_flash::units::parse::shown(name);
     let place = format!("--ftl {name_shown}");
-    let value = read_bare(keys()[key].kind, name)
+    let value = read_bare(keys()[key].value_type, name)
         .map_err(|what| Error::input(&place, format!("ftl.name = {name_shown}: {what}")))?;
     Ok(Overlay { settings: vec![Setting { key, value, place }], ..Overlay::default() })
 }
@@ -241,7 +241,8 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
     };
     let fallback = |key: &Known| match key.default {
         Fallback::Text(text) => {
-            let value = read_bare(key.kind, text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name));
+            let value =
+                read_bare(key.value_type, text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name));
             Some((value, "default".into(), 0))
         }
         Fallback::Same(other) => {
@@ -270,7 +271,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
 
 fn default_of(key: &Known) -> Option<(Value, String, usize)> {
     let Fallback::Text(text) = key.default else { return None };
-    Some((read_bare(key.kind, text).ok()?, "default".into(), 0))
+    Some((read_bare(key.value_type, text).ok()?, "default".into(), 0))
 }
 
 fn missing(key: &Known) -> String {

@@ -9,7 +9,7 @@ pub mod served;
 mod session;
 mod summary;
 
-use crate::config::{Drive, Resolved};
+use crate::config::{DriveConfig, Resolved};
 use crate::metrics::operations::{Operations, TimedRequests};
 use crate::metrics::recorder::Series;
 use crate::metrics::snapshots::BlockSeries;
@@ -200,7 +200,7 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
 }
 
 /// The registry entry of the layer of `drive`.
-fn registered(drive: &Drive) -> &'static Entry {
+fn registered(drive: &DriveConfig) -> &'static Entry {
     crate::layers::find_layer(&drive.ftl.name).expect("the configuration checked the name")
 }
 
@@ -208,7 +208,7 @@ fn registered(drive: &Drive) -> &'static Entry {
 ///
 /// # Errors
 /// [`Error::Input`] if the drive cannot do it.
-pub fn check_options(drive: &Drive, options: &Options) -> Result<()> {
+pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
     if drive.faults.power_cut_at.is_some() && (options.fidelity == Fidelity::Timed || options.payload == Payload::None)
     {
         return Err(Error::input(

@@ -13,7 +13,7 @@ use palimpsest_lab::config::schema::{Known, keys};
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::Error as CoreError;
 use palimpsest_lab::ftl::Entry;
-use palimpsest_lab::ftl::keys::Kind;
+use palimpsest_lab::ftl::keys::ValueType;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
 use palimpsest_lab::host::trace::{self, TraceOptions};
@@ -49,7 +49,7 @@ fn raise(error: CoreError) -> PyErr {
     let text = error.to_string();
     match error {
         CoreError::Input { .. } => InputError::new_err(text),
-        CoreError::Device(_) => DeviceError::new_err(text),
+        CoreError::DriveFailed(_) => DeviceError::new_err(text),
         CoreError::Rule(_) => RuleError::new_err(text),
         CoreError::Io { .. } => WorkloadIoError::new_err(text),
         CoreError::Interrupted => Interrupted::new_err(text),
@@ -260,8 +260,8 @@ fn workload_spec(name: &str) -> Option<String> {
 /// Every configuration key: its name, its words (none for quantities), and its meaning.
 #[pyfunction]
 fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
-    let words = |key: &Known| match key.kind {
-        Kind::PartName => names_of("parts"),
+    let words = |key: &Known| match key.value_type {
+        ValueType::PartName => names_of("parts"),
         kind => Ok(kind.words().into_iter().map(String::from).collect()),
     };
     keys().iter().map(|key| Ok((key.name, words(key)?, key.doc.as_str()))).collect()

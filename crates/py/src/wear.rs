@@ -45,6 +45,6 @@ pub fn life(
 ) -> PyResult<(u32, f64, bool, f64)> {
     let part = part(part_name, &overrides)?;
     let wear = model(&part, bias)?;
-    let life = wear.life(window, biased);
-    Ok((part.endurance, life.cycles, life.ends_biased, wear.lasting_loss(biased * window)))
+    let lasts = wear.endurance(window, biased);
+    Ok((part.endurance, lasts.cycles, lasts.ends_biased, wear.lasting_loss(biased * window)))
 }

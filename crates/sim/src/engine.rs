@@ -67,7 +67,7 @@ impl Bus {
         self.free_at
     }
 
-    /// Sends a command of `time`: it goes before data, which it pauses. Data that has its turn already is not told of the
+    /// Sends a command of `time`: it precedes data, which it pauses. Data that has its turn already does not include the
     /// delay; what comes behind that is.
     #[inline]
     fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
@@ -270,7 +270,7 @@ impl Engine {
         self.kick_woken();
     }
 
-    /// Starts the dies that something became ready in, in that order: each knows by now all that became ready with it, so that
+    /// Starts the dies that something became ready in, in that order: each has all operations that became ready with it, so that
     /// planes go together.
     #[inline]
     fn kick_woken(&mut self) {

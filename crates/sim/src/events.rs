@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 /// The last moment: 834 days after the first.
 pub const END_OF_TIME: Nanos = (1 << 56) - 1;
 
-/// What happens; the number says to whom.
+/// The event, with the number of its die, channel or gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A die has sensed its pages.

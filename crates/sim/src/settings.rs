@@ -1,4 +1,4 @@
-//! What the event engine can be told.
+//! Settings of the event engine.
 
 use palimpsest_flash::units::Nanos;
 

@@ -1,10 +1,10 @@
 //! The host's own view of its data, against which every read is verified.
 //!
 //! Holds for each logical subpage what the host last put there, by the same rule of merging as [`palimpsest_ftl_api::plan::port`] but with
-//! the shadow's own copy of what was there before: a layer that loses, mixes up or forgets to read data is found out.
+//! the shadow's own copy of what was there before: a layer that loses, mixes up or does not read data fails.
 //!
 //! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
-//! yet, or what the interrupted request brought. Which of them, the first read says; from then on it must stay.
+//! yet, or that of the interrupted request. The first read decides which; from then on it must stay.
 
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Extent;
@@ -59,7 +59,7 @@ impl Shadow {
         }
     }
 
-    /// A power cut is to come: from now on what may come back is remembered. `durable` says that a write cannot be lost once
+    /// Prepares for a power cut: records the contents that it may restore. `durable`: a write cannot be lost once
     /// it was served.
     pub fn expect_power_cut(&mut self, durable: bool) {
         self.cut_ahead = Some(durable);
@@ -146,7 +146,7 @@ impl Shadow {
         }
     }
 
-    /// The host has written `extent`; `port` knows what.
+    /// The host has written `extent`; `port` has the data.
     pub fn write(&mut self, port: &HostPort, extent: Extent) {
         if self.cut_ahead.is_some() {
             pieces(extent, self.per_subpage).for_each(|piece| self.remember(piece.lsn, false));

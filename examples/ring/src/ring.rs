@@ -1,8 +1,8 @@
 //! `ring`: a page map over one circular log (the simplest layer of Rosenblum and Ousterhout's log-structured kind).
 //! Ignores: parallel planes, wear, hot and cold data, what is best to clean. Settings used: `ftl.read`.
 
-use palimpsest_lab::ftl::keys::{Key, Kind};
-use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, Mapping, Report, Unfit};
+use palimpsest_lab::ftl::keys::{Key, ValueType};
+use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, Unfit};
 use palimpsest_lab::geometry::{Extent, Geometry};
 use palimpsest_lab::log::settings::read_policy;
 use palimpsest_lab::nand::data::Data;
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 
 static RESERVE: Key = Key::new(
     "ring.reserve",
-    Kind::Ratio { max: 100.0 },
+    ValueType::Ratio { max: 100.0 },
     "150%",
     "erased pages that only cleaning may use, as a share of a block",
 );
@@ -43,7 +43,7 @@ struct Ring {
     full: VecDeque<u32>, // written blocks, oldest first
     open: Option<u32>,   // the block that is being written
     reserve: u32,        // erased pages that only cleaning may use
-    figures: Report,
+    figures: LayerFigures,
 }
 
 impl Ring {
@@ -58,7 +58,7 @@ impl Ring {
             full: VecDeque::new(),
             open: None,
             reserve: (f64::from(shape.pages_per_block) * blueprint.settings.ratio(RESERVE.name)) as u32,
-            figures: Report::default(),
+            figures: LayerFigures::default(),
         }
     }
 
@@ -255,13 +255,13 @@ impl Ftl for Ring {
             return Err(format!("good block {block} is in no list"));
         }
         match self.free.iter().find(|&&block| io.nand().next_page(block) > 0) {
-            Some(block) => Err(format!("block {block} is said to be free but is not erased")),
+            Some(block) => Err(format!("block {block} counts as free but is not erased")),
             None => Ok(()),
         }
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let bytes = self.map.len() as u64 * 8; // as the papers count an entry
-        Report { mapping: Mapping { tables: vec![("map", bytes)], peak_bytes: bytes }, ..self.figures.clone() }
+        LayerFigures { mapping: Mapping { tables: vec![("map", bytes)], peak_bytes: bytes }, ..self.figures.clone() }
     }
 }

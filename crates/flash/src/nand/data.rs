@@ -122,8 +122,8 @@ impl PayloadStore {
         }
     }
 
-    /// Whether storing `data` over what the subpages `written` hold would take cells from 1 to 0 only. Fingerprints know no
-    /// cells: only bytes can tell.
+    /// Whether storing `data` over what the subpages `written` hold would take cells from 1 to 0 only. Needs bytes:
+    /// fingerprints have no cells.
     pub fn only_clears(&self, first: usize, written: SubpageMask, data: &[Data]) -> bool {
         if self.kind != Payload::Bytes {
             return true;

@@ -35,7 +35,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Faults as `settings` say, drawn from `seed`.
+    /// Faults of `settings`, drawn from `seed`.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {
         Faults { settings, rng: Rng::new(seed, 0xfa17) }
     }

@@ -4,9 +4,9 @@
 
 const LENGTH: usize = 4096;
 
-/// Kind of a remembered operation.
+/// Type of a recorded operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// Never happened.
     Nothing,
     /// A page read.
@@ -18,16 +18,16 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Record {
     mask: u64,
     block: u32,
     page: u16,
-    kind: Kind,
+    kind: RecordKind,
 }
 
 /// The ring.
 pub struct History {
-    entries: Box<[Entry]>,
+    entries: Box<[Record]>,
     next: usize,
 }
 
@@ -35,25 +35,26 @@ impl History {
     /// An empty history.
     #[expect(clippy::new_without_default, reason = "a history is made once, by flash")]
     pub fn new() -> Self {
-        let nothing = Entry { mask: 0, block: 0, page: 0, kind: Kind::Nothing };
+        let nothing = Record { mask: 0, block: 0, page: 0, kind: RecordKind::Nothing };
         History { entries: vec![nothing; LENGTH].into_boxed_slice(), next: 0 }
     }
 
     /// Remembers an operation.
     #[inline]
-    pub fn note(&mut self, kind: Kind, block: u32, page: u32, mask: u64) {
-        self.entries[self.next] = Entry { mask, block, page: page as u16, kind };
+    pub fn note(&mut self, kind: RecordKind, block: u32, page: u32, mask: u64) {
+        self.entries[self.next] = Record { mask, block, page: page as u16, kind };
         self.next = (self.next + 1) % LENGTH;
     }
 
     /// The remembered operations on `block`, oldest first, one short text each; the last one is the latest.
     pub fn of(&self, block: u32) -> Vec<String> {
         let (newer, older) = self.entries.split_at(self.next);
-        let matching = older.iter().chain(newer).filter(|entry| entry.kind != Kind::Nothing && entry.block == block);
+        let matching =
+            older.iter().chain(newer).filter(|entry| entry.kind != RecordKind::Nothing && entry.block == block);
         let mut texts: Vec<String> = matching
             .map(|entry| match entry.kind {
-                Kind::Erase => "erase".to_owned(),
-                Kind::Read => format!("read page {} subpages {:#b}", entry.page, entry.mask),
+                RecordKind::Erase => "erase".to_owned(),
+                RecordKind::Read => format!("read page {} subpages {:#b}", entry.page, entry.mask),
                 _ => format!("program page {} subpages {:#b}", entry.page, entry.mask),
             })
             .collect();

@@ -25,7 +25,7 @@ pub enum CellKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramOrder {
     /// First programs in ascending page order; a page may be partially programmed again only while no later page of the
-    /// block was programmed. What datasheets of SLC parts since about 2006, and of all MLC and TLC parts, ask for.
+    /// block was programmed. Required by datasheets of SLC parts since about 2006, and of all MLC and TLC parts.
     Strict,
     /// First programs in ascending page order; free subpages of earlier pages may be programmed at any time (the MGA paper).
     Ascending,
@@ -119,7 +119,7 @@ pub struct Part {
     pub t_read_retry: Nanos,
     /// From the suspend command until the die can read.
     pub t_suspend: Nanos,
-    /// From the resume command until the suspended operation goes on.
+    /// From the resume command until the suspended operation continues.
     pub t_resume: Nanos,
     /// Bytes of an ECC code word, the grain of the `dma` and `spread` reads.
     pub word_bytes: u32,

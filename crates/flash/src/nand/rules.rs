@@ -1,6 +1,6 @@
 //! The rules of flash, as a part states them: order of programs, programs between erases, pairs of pages.
 //!
-//! Pure functions of what flash knows of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
+//! Pure functions of the state of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
 //! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
 
 use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};
@@ -9,9 +9,9 @@ use std::fmt;
 /// A rule that an operation breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// A read wants a subpage that was not written since the erase.
+    /// A read of a subpage that was not written since the erase.
     ReadUnwritten,
-    /// A read wants a subpage whose program failed or was cut off.
+    /// A read of a subpage whose program failed or was interrupted.
     ReadTorn,
     /// A read in `spread` mode of a part that has no such command.
     NoSpread,
@@ -111,7 +111,7 @@ pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
     Ok(())
 }
 
-/// What a rule may look at.
+/// The state that a rule reads.
 pub struct PageView<'a> {
     /// The part.
     pub part: &'a Part,

@@ -53,7 +53,7 @@ pub struct Wear {
 
 /// How long a block lives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Life {
+pub struct Endurance {
     /// Cycles until its rate reaches the limit.
     pub cycles: f64,
     /// Those of them in which biased cycles are allowed.
@@ -109,7 +109,7 @@ impl Wear {
     }
 
     /// The life of a block of whose cycles, up to `window` (a share of the endurance), the share `biased` is biased.
-    pub fn life(&self, window: f64, biased: f64) -> Life {
+    pub fn endurance(&self, window: f64, biased: f64) -> Endurance {
         let at_limit = |age: f64| {
             // The loss is piecewise linear and grows: halving finds where cycles and loss reach `age`.
             let (mut low, mut high) = (0.0, age);
@@ -122,7 +122,7 @@ impl Wear {
         let in_window = at_limit(1.0 - self.passing);
         let ends_biased = biased > 0.0 && in_window < window;
         let share = if ends_biased { in_window } else { (1.0 - self.lasting_loss(biased * window)).max(0.0) };
-        Life { cycles: share * self.endurance, window: share.min(window) * self.endurance, ends_biased }
+        Endurance { cycles: share * self.endurance, window: share.min(window) * self.endurance, ends_biased }
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
             assert!(near(wear.bit_error_rate(0.0, 0.0, false), 1e-5));
             assert!(near(wear.bit_error_rate(1500.0, 0.0, false), 1e-4));
             assert!(near(wear.bit_error_rate(3000.0, 0.0, false), 1e-3));
-            assert!(near(wear.life(0.4, 0.0).cycles, 3000.0));
+            assert!(near(wear.endurance(0.4, 0.0).cycles, 3000.0));
             assert!(near(wear.rate_after(1500.0, 0.0), 1e-4));
         }
     }
@@ -166,11 +166,11 @@ mod tests {
         for (bias, losses) in [(Bias::Reprogram, &part.wear.reprogram_loss), (Bias::Voltage, &part.wear.voltage_loss)] {
             let wear = Wear::new(&part, bias);
             for (&share, &loss) in part.wear.shares.iter().zip(losses) {
-                let life = wear.life(share, 1.0);
-                assert!(near(life.cycles, 3000.0 * (1.0 - loss)), "{bias:?} {share}: {life:?}");
-                assert_eq!(life.ends_biased, share == 1.0);
-                let biased = (share * 3000.0).min(life.cycles);
-                assert!(near(wear.bit_error_rate(life.cycles, biased, share == 1.0), 1e-3), "{bias:?} {share}");
+                let endurance = wear.endurance(share, 1.0);
+                assert!(near(endurance.cycles, 3000.0 * (1.0 - loss)), "{bias:?} {share}: {endurance:?}");
+                assert_eq!(endurance.ends_biased, share == 1.0);
+                let biased = (share * 3000.0).min(endurance.cycles);
+                assert!(near(wear.bit_error_rate(endurance.cycles, biased, share == 1.0), 1e-3), "{bias:?} {share}");
             }
         }
     }
@@ -180,7 +180,7 @@ mod tests {
         let wear = Wear::new(&a16(), Bias::Reprogram);
         assert!(near(wear.lasting_loss(0.1), 0.005) && near(wear.lasting_loss(0.3), 0.031));
         assert!(near(wear.lasting_loss(0.7), 0.085 + 0.0165), "on with the slope of the last rows");
-        let half = wear.life(0.4, 0.5);
+        let half = wear.endurance(0.4, 0.5);
         assert!(near(half.cycles, 3000.0 * 0.99) && near(half.window, 1200.0), "{half:?}");
         assert_eq!(Wear::new(&slc(), Bias::Reprogram).lasting_loss(0.5), 0.0, "nothing was measured");
     }
@@ -195,8 +195,8 @@ mod tests {
         assert!(wear.bit_error_rate(4000.0, 4000.0, true) > 5e-3);
         assert!(wear.bit_error_rate(4000.0, 4000.0, false) < 1e-4);
         assert!(wear.rate_after(4000.0, 4000.0) > 5e-3 && wear.rate_after(4001.0, 4000.0) < 1e-4);
-        let life = wear.life(0.4, 1.0);
-        assert!(life.ends_biased && near(life.cycles, 100.0), "{life:?}");
-        assert!(near(wear.life(0.005, 1.0).cycles, 10_000.0 * (1.0 - 0.00075)));
+        let endurance = wear.endurance(0.4, 1.0);
+        assert!(endurance.ends_biased && near(endurance.cycles, 100.0), "{endurance:?}");
+        assert!(near(wear.endurance(0.005, 1.0).cycles, 10_000.0 * (1.0 - 0.00075)));
     }
 }

@@ -7,14 +7,14 @@
 //! or each n-th on n channels, as in turn (`fs.depth_pages`).
 
 use super::{Scheme, SchemeEntry, View};
-use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::keys::{Key, ValueType};
 
 /// Most pages of a request that is not large.
 const THRESHOLD: u32 = 16;
 
 const DEPTH_PAGES: Key = Key::new(
     "fs.depth_pages",
-    Kind::Choice(&["consecutive", "apart"]),
+    ValueType::Choice(&["consecutive", "apart"]),
     "consecutive",
     "pages of a large write that depth and hybrid give a channel at once: consecutive, or each n-th on n channels",
 );

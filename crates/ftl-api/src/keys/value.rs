@@ -1,4 +1,4 @@
-//! Values of keys: how each kind is read from what stands in a file or behind an option, and how it is written back.
+//! Values of keys: how each type is read from a file or an option, and written back.
 
 use super::blocks::{BlockCount, format_blocks, parse_blocks};
 use super::near;
@@ -16,7 +16,7 @@ const LARGEST: Picojoules = 1_000_000_000_000;
 /// A notation that a variant defines for values of its own.
 #[derive(Debug)]
 pub struct Notation {
-    /// Words that it knows, for completion and for "did you mean".
+    /// Its words, for completion and for "did you mean".
     pub words: fn() -> Vec<&'static str>,
     /// The canonical text of a value.
     pub read: fn(&str) -> Parsed<String>,
@@ -24,9 +24,9 @@ pub struct Notation {
     pub expected: fn() -> String,
 }
 
-/// What the values of a key are.
+/// The type of the values of a key.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum ValueType {
     /// A name: letters, digits, `-`, `_` and `.`.
     Name,
     /// Name or path of a part; empty for none.
@@ -93,7 +93,7 @@ pub enum Value {
     Factor(f64),
 }
 
-/// What stands in a TOML file or behind `--set key=`.
+/// A value in a TOML file or after `--set key=`.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Raw {
@@ -118,16 +118,16 @@ impl Raw {
     }
 }
 
-impl Kind {
+impl ValueType {
     /// Whether its values are words, so that a bare text is taken as it is.
     pub fn is_text(self) -> bool {
-        matches!(self, Kind::Name | Kind::PartName | Kind::Choice(_) | Kind::Notation(_))
+        matches!(self, ValueType::Name | ValueType::PartName | ValueType::Choice(_) | ValueType::Notation(_))
     }
 
     /// The value of a plain text: a number, `true`, `[]` or a text of the kind's own.
     ///
     /// # Errors
-    /// As [`Kind::read`].
+    /// As [`ValueType::read`].
     pub fn read_text(self, text: &str) -> Parsed<Value> {
         let raw = match (self.is_text(), text) {
             (true, _) => Raw::Text(text.into()),
@@ -146,9 +146,9 @@ impl Kind {
     /// The words that it may be; none where it takes quantities.
     pub fn words(self) -> Vec<&'static str> {
         match self {
-            Kind::Choice(words) => words.into(),
-            Kind::Notation(notation) => (notation.words)(),
-            Kind::Flag => vec!["true", "false"],
+            ValueType::Choice(words) => words.into(),
+            ValueType::Notation(notation) => (notation.words)(),
+            ValueType::Flag => vec!["true", "false"],
             _ => Vec::new(),
         }
     }
@@ -159,33 +159,41 @@ impl Kind {
     /// One line on what is wrong (type, unit, range) and what was expected.
     pub fn read(self, raw: &Raw) -> Parsed<Value> {
         match (self, raw) {
-            (Kind::Name, Raw::Text(text)) if is_name(text) => Ok(Value::Text(text.clone())),
-            (Kind::PartName, Raw::Text(text)) if !text.chars().any(char::is_control) => Ok(Value::Text(text.clone())),
-            (Kind::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => Ok(Value::Text(text.clone())),
-            (Kind::Notation(notation), Raw::Text(text)) => (notation.read)(text).map(Value::Text),
-            (Kind::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),
-            (Kind::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
-            (Kind::Time, Raw::Text(text)) => time(text).map(Value::Time),
-            (Kind::Times, Raw::List(list)) => list.iter().map(time_in_list).collect::<Parsed<_>>().map(Value::Times),
-            (Kind::Bytes { min, max }, Raw::Text(text)) => bytes(text, min, max).map(Value::Bytes),
-            (Kind::Rate, Raw::Text(text)) => parse_rate(text).map(Value::Rate),
-            (Kind::Ratio { max }, Raw::Text(text)) => parse_ratio(text).and_then(|ratio| at_most(ratio, max)),
-            (Kind::Ratio { max }, Raw::Float(number)) => {
+            (ValueType::Name, Raw::Text(text)) if is_name(text) => Ok(Value::Text(text.clone())),
+            (ValueType::PartName, Raw::Text(text)) if !text.chars().any(char::is_control) => {
+                Ok(Value::Text(text.clone()))
+            }
+            (ValueType::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => {
+                Ok(Value::Text(text.clone()))
+            }
+            (ValueType::Notation(notation), Raw::Text(text)) => (notation.read)(text).map(Value::Text),
+            (ValueType::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),
+            (ValueType::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
+            (ValueType::Time, Raw::Text(text)) => time(text).map(Value::Time),
+            (ValueType::Times, Raw::List(list)) => {
+                list.iter().map(time_in_list).collect::<Parsed<_>>().map(Value::Times)
+            }
+            (ValueType::Bytes { min, max }, Raw::Text(text)) => bytes(text, min, max).map(Value::Bytes),
+            (ValueType::Rate, Raw::Text(text)) => parse_rate(text).map(Value::Rate),
+            (ValueType::Ratio { max }, Raw::Text(text)) => parse_ratio(text).and_then(|ratio| at_most(ratio, max)),
+            (ValueType::Ratio { max }, Raw::Float(number)) => {
                 ratio_from_number(*number).and_then(|ratio| at_most(ratio, max))
             }
-            (Kind::Ratio { .. }, Raw::Whole(number)) => ratio_from_number(*number as f64).map(Value::Ratio),
-            (Kind::Ratios, Raw::List(list)) => list.iter().map(ratio_in_list).collect::<Parsed<_>>().map(Value::Ratios),
-            (Kind::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
-            (Kind::Energies, Raw::List(list)) => {
+            (ValueType::Ratio { .. }, Raw::Whole(number)) => ratio_from_number(*number as f64).map(Value::Ratio),
+            (ValueType::Ratios, Raw::List(list)) => {
+                list.iter().map(ratio_in_list).collect::<Parsed<_>>().map(Value::Ratios)
+            }
+            (ValueType::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
+            (ValueType::Energies, Raw::List(list)) => {
                 list.iter().map(energy_in_list).collect::<Parsed<_>>().map(Value::Energies)
             }
-            (Kind::Blocks, Raw::Text(text)) => parse_blocks(text).map(Value::Blocks),
-            (Kind::Blocks, Raw::Float(number)) => {
+            (ValueType::Blocks, Raw::Text(text)) => parse_blocks(text).map(Value::Blocks),
+            (ValueType::Blocks, Raw::Float(number)) => {
                 ratio_from_number(*number).map(|share| Value::Blocks(BlockCount::Share(share)))
             }
-            (Kind::Factor, Raw::Float(number)) => factor(*number),
-            (Kind::Factor, Raw::Whole(number)) => factor(*number as f64),
-            (Kind::Choice(words), Raw::Text(text)) => {
+            (ValueType::Factor, Raw::Float(number)) => factor(*number),
+            (ValueType::Factor, Raw::Whole(number)) => factor(*number as f64),
+            (ValueType::Choice(words), Raw::Text(text)) => {
                 let near = near(text, words.iter().copied());
                 Err(format!("\"{}\" is not known; {}{near}", shown(text), self.expected()))
             }
@@ -196,24 +204,24 @@ impl Kind {
     /// "expected ...", for messages.
     pub fn expected(self) -> String {
         match self {
-            Kind::Name => "expected a name of letters, digits, '-', '_' and '.'".into(),
-            Kind::PartName => "expected the name of a part, or the path of a part file".into(),
-            Kind::Choice(words) => format!("expected one of {}", words.join(", ")),
-            Kind::Notation(notation) => format!("expected {}", (notation.expected)()),
-            Kind::Count { min, max } => format!("expected a whole number from {min} to {max}"),
-            Kind::Flag => "expected true or false".into(),
-            Kind::Time => "expected a time such as \"35us\"".into(),
-            Kind::Times => "expected a list of times such as [\"35us\", \"45us\"]".into(),
-            Kind::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
-            Kind::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
-            Kind::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
-            Kind::Ratios => "expected a list of percentages such as [\"20%\", \"40%\"]".into(),
-            Kind::Energy => "expected an energy such as \"50.37uJ\"".into(),
-            Kind::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),
-            Kind::Blocks => {
+            ValueType::Name => "expected a name of letters, digits, '-', '_' and '.'".into(),
+            ValueType::PartName => "expected the name of a part, or the path of a part file".into(),
+            ValueType::Choice(words) => format!("expected one of {}", words.join(", ")),
+            ValueType::Notation(notation) => format!("expected {}", (notation.expected)()),
+            ValueType::Count { min, max } => format!("expected a whole number from {min} to {max}"),
+            ValueType::Flag => "expected true or false".into(),
+            ValueType::Time => "expected a time such as \"35us\"".into(),
+            ValueType::Times => "expected a list of times such as [\"35us\", \"45us\"]".into(),
+            ValueType::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
+            ValueType::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
+            ValueType::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
+            ValueType::Ratios => "expected a list of percentages such as [\"20%\", \"40%\"]".into(),
+            ValueType::Energy => "expected an energy such as \"50.37uJ\"".into(),
+            ValueType::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),
+            ValueType::Blocks => {
                 "expected blocks such as \"2 blocks\", or a share of a plane's blocks such as \"20%\"".into()
             }
-            Kind::Factor => "expected a number from 1e-6 to 1e9".into(),
+            ValueType::Factor => "expected a number from 1e-6 to 1e9".into(),
         }
     }
 }
@@ -258,7 +266,7 @@ fn is_name(text: &str) -> bool {
 
 fn within(number: i64, min: u64, max: u64) -> Parsed<u64> {
     let inside = u64::try_from(number).ok().filter(|number| (min..=max).contains(number));
-    inside.ok_or_else(|| format!("{number} is out of range; {}", Kind::Count { min, max }.expected()))
+    inside.ok_or_else(|| format!("{number} is out of range; {}", ValueType::Count { min, max }.expected()))
 }
 
 fn at_most(ratio: f64, max: f64) -> Parsed<Value> {
@@ -280,12 +288,12 @@ fn time(text: &str) -> Parsed<Nanos> {
 fn time_in_list(raw: &Raw) -> Parsed<Nanos> {
     match raw {
         Raw::Text(text) => time(text),
-        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), Kind::Time.expected())),
+        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), ValueType::Time.expected())),
     }
 }
 
 fn ratio_in_list(raw: &Raw) -> Parsed<f64> {
-    match (Kind::Ratio { max: 1.0 }).read(raw)? {
+    match (ValueType::Ratio { max: 1.0 }).read(raw)? {
         Value::Ratio(ratio) => Ok(ratio),
         other => unreachable!("a ratio was read as {other:?}"),
     }
@@ -294,7 +302,7 @@ fn ratio_in_list(raw: &Raw) -> Parsed<f64> {
 fn energy_in_list(raw: &Raw) -> Parsed<Picojoules> {
     match raw {
         Raw::Text(text) => energy(text),
-        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), Kind::Energy.expected())),
+        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), ValueType::Energy.expected())),
     }
 }
 
@@ -320,5 +328,5 @@ fn factor(number: f64) -> Parsed<Value> {
     if (1e-6..=1e9).contains(&number) {
         return Ok(Value::Factor(number));
     }
-    Err(format!("{number:?} is out of range; {}", Kind::Factor.expected()))
+    Err(format!("{number:?} is out of range; {}", ValueType::Factor.expected()))
 }

@@ -1,4 +1,4 @@
-//! The flash commands of a layer: what to do, why, after which gate, and which gate hears of the end.
+//! The flash commands of a layer: the operation, its cause, the gate that it follows, and the gate that it signals.
 //!
 //! Each has a constructor for the usual case; `..` sets the rest: `Read { signal, ..Read::new(ppn, subpages, cause) }`.
 
@@ -41,8 +41,8 @@ pub struct Program<'a> {
     pub ppn: u32,
     /// Subpages written, padding included.
     pub written: SubpageMask,
-    /// Logical subpage that stands in each subpage of the page, for the out-of-band area; [`palimpsest_flash::nand::PADDING`] for
-    /// padding. Recovery sees these numbers and nothing else.
+    /// Logical subpage of each subpage of the page, for the out-of-band area; [`palimpsest_flash::nand::PADDING`] for
+    /// padding. Recovery has only these numbers.
     pub logical: &'a [u32],
     /// Content of each subpage of the page.
     pub data: &'a [Data],

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cause {
-    /// The host asked for it.
+    /// A request of the host.
     Host,
     /// Garbage collection, wear levelling, moves from failing blocks.
     Gc,

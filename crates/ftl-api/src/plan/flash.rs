@@ -41,7 +41,7 @@ impl Io {
         }
         for command in select::commands(part, policy, words) {
             let part = self.nand.part();
-            // What lies in two words is read by two commands, and crosses the host link with the last.
+            // A subpage in two words is read by two commands, and crosses the host link with the last.
             let touched = subpages_of_words(part, command.words & words) & subpages;
             let behind = subpages_of_words(part, words & !(u64::MAX >> command.words.leading_zeros()));
             self.read_words(Read { subpages: touched & !behind, words: command.words & words, ..read }, command)?;

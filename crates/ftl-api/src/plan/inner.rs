@@ -1,46 +1,46 @@
-//! A request within a request: what a file system hands down to the layer below it.
+//! A request within a request: from a file system to the layer below it.
 //!
-//! The layer serves it as it serves the host; what is different, it is told here: whose data it is and when that arrives, why
-//! the request is made, whom to tell, and how long what is written will live. Operations that a layer does for the host are
-//! counted under the cause of the inner request; a page that gathers parts of several counts under that of the last of them.
+//! The layer serves it as a request of the host, except for its data and their arrival, its cause, the gate that it signals, and
+//! its hint. Operations that a layer does for the host count under the cause of the inner request; a page with units of several
+//! counts under that of the last.
 
 use super::{Cause, Gate, Io};
 use palimpsest_flash::nand::data::Data;
 
-/// How long something that is written will be current, as far as somebody above the layer knows.
+/// The expected lifetime of a write, set by a file system above the layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
-    /// Nobody knows.
-    Unknown,
-    /// Records of a file system, which the next commit writes anew.
+pub enum Hint {
+    /// Unknown.
+    None,
+    /// Metadata of a file system, which the next commit rewrites.
     Metadata,
-    /// What the collection of a file system moves: it has lived longer than what stood beside it.
+    /// Pages that the collection of a file system moves: they outlived their block.
     Moved,
     /// Until about this many pages of files have been written.
-    Pages(u64),
+    Lifetime(u64),
 }
 
-/// What an inner request is about.
+/// The context of an inner request.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner {
-    /// Why it is made.
+    /// Its cause.
     pub cause: Cause,
-    /// What it writes has arrived, and what it reads may be read, when this gate closes.
+    /// Its data has arrived, and its reads may start, when this gate closes.
     pub after: Gate,
-    /// Stands for the request: see [`Io::request`].
+    /// The gate of the request: see [`Io::request`].
     pub signal: Gate,
-    /// How long what it writes will live.
-    pub life: Life,
+    /// The hint of its writes.
+    pub hint: Hint,
 }
 
 impl Inner {
     /// No inner request: the host's own.
-    pub const NONE: Inner = Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, life: Life::Unknown };
+    pub const NONE: Inner = Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, hint: Hint::None };
 }
 
 impl Io {
     /// Does `act` as the inner request `inner`.
-    pub fn hand_down<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
+    pub fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let request = std::mem::replace(&mut self.present.gate, inner.signal);
         let outer = std::mem::replace(&mut self.present.inner, inner);
         let done = act(self);
@@ -48,8 +48,8 @@ impl Io {
         done
     }
 
-    /// As [`Self::hand_down`], for a write: `contents` are what logical subpages hold, from subpage `first` on.
-    pub fn hand_down_write<T>(
+    /// As [`Self::serve_inner`], for a write: `contents` are what logical subpages hold, from subpage `first` on.
+    pub fn serve_inner_write<T>(
         &mut self,
         inner: Inner,
         first: u32,
@@ -57,16 +57,16 @@ impl Io {
         act: impl FnOnce(&mut Io) -> T,
     ) -> T {
         self.host.bring_subpages(first, contents);
-        let done = self.hand_down(inner, act);
+        let done = self.serve_inner(inner, act);
         self.host.bring_subpages(0, &[]);
         done
     }
 
-    /// As [`Self::hand_down`], for a read, whose contents are put into `contents` in the order of logical subpages instead of
+    /// As [`Self::serve_inner`], for a read, whose contents are put into `contents` in the order of logical subpages instead of
     /// going to the host; nothing where there are no contents.
-    pub fn hand_down_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T {
+    pub fn serve_inner_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T {
         let before = self.host.take_delivered();
-        let done = self.hand_down(inner, act);
+        let done = self.serve_inner(inner, act);
         let mut delivered = self.host.take_delivered();
         self.host.redeliver(before);
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
@@ -80,10 +80,10 @@ impl Io {
         self.present.inner.after
     }
 
-    /// How long what the present request writes will live.
+    /// The hint of the present request.
     #[inline]
-    pub fn life(&self) -> Life {
-        self.present.inner.life
+    pub fn hint(&self) -> Hint {
+        self.present.inner.hint
     }
 
     /// Whether what is done for `cause` now brings data of the host, and not of a layer above.

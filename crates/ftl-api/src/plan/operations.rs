@@ -1,4 +1,4 @@
-//! What the engine is handed: the operations of a plan, and the gates between them.
+//! The input of the engine: the operations of a plan, and the gates between them.
 
 use super::{Cause, Gate, Gates};
 use palimpsest_flash::nand::{Nand, TORN};
@@ -16,7 +16,7 @@ pub enum OperationKind {
     Erase,
 }
 
-/// One flash operation as the engine sees it.
+/// One flash operation for the engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
     /// What.

@@ -1,7 +1,7 @@
 //! The host's data at the controller: what a write brings, what a read delivers, and how a partial write is merged.
 //!
 //! With fingerprints, the content of a subpage is the fingerprint of (logical number, number of the write); a write of a
-//! part of a subpage mixes the old fingerprint in, so that a layer which forgets to read the old data is found out. With
+//! part of a subpage mixes the old fingerprint in, so that a layer which does not read the old data fails. With
 //! bytes, each 512-byte sector holds bytes that derive from the same two numbers, or what a server was sent.
 
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
@@ -38,7 +38,7 @@ pub struct HostPort {
     write_number: u64,
     /// Bytes of the present write where a server brought them, from this sector on.
     incoming: Option<(u64, Box<[u8]>)>,
-    /// What logical subpages hold from this one on, where a layer above says it.
+    /// Contents of logical subpages from this one on, where a layer above sets them.
     subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
     /// Subpages that cross the link at the least.

@@ -5,7 +5,7 @@ use super::{Io, Program, Read};
 use palimpsest_flash::nand::{Flash, Outcome, first_subpages};
 
 impl Io {
-    /// Reads all of a page that must be decoded, to hand the wanted subpages of what it stores to the host or to the layer; by
+    /// Reads all of a page that must be decoded, and transfers the wanted subpages to the host or to the layer; by
     /// the command for whole pages.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! The read selector: which commands read the wanted code words of one page (SPREAD paper, Sec. IV, "SPREAD mode selector").
 //!
 //! One command does, unless the part's `spread` command carries a single run of words ([`SpreadReach::Run`]) and several are
-//! wanted. Then each run is a command, or, if the layer is told so, the words between runs are sensed too wherever that
+//! wanted. Then each run is a command, or, with `gaps`, the words between runs are sensed too wherever that
 //! takes less time: of all ways to cover the runs, the quickest one after the other, and of equally quick ones that with
-//! the fewest commands. Only wanted words cross the bus, so that the transfers cost the same whatever is chosen. Ignored:
-//! what else the die and its bus could do meanwhile.
+//! the fewest commands. Only wanted words cross the bus, so that the transfers cost the same for any choice. Ignored:
+//! other operations of the die and its bus meanwhile.
 
 use palimpsest_flash::nand::WordMask;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode, SpreadReach};
@@ -15,7 +15,7 @@ use palimpsest_flash::units::Nanos;
 pub struct ReadPolicy {
     /// Read command.
     pub mode: ReadMode,
-    /// Whether code words that nobody wants may be sensed to save a command.
+    /// Whether unwanted code words may be sensed to save a command.
     pub gaps: bool,
 }
 

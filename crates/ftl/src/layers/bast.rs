@@ -21,7 +21,11 @@ pub const ENTRY: Entry = Entry {
     keys: || vec![&LOG_BLOCKS],
     apart: |settings, _| log_blocks(settings),
     apart_key: LOG_BLOCKS.name,
-    model: Model { varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))], ..Model::ANY },
+    model: Model {
+        needs: &["ftl.log_blocks=2"],
+        varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],
+        ..Model::ANY
+    },
     build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Bast::new(io, blueprint))),
     ..Entry::PLAIN
 };

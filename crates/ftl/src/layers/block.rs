@@ -6,7 +6,7 @@
 //! "codesign"; co-design paper, Sec. III-A and III-B.
 //!
 //! The high part of a logical address names the channel (its Channel Identifier; 3 bits where there are 8 channels and as many
-//! blocks as a power of two), and within a channel consecutive logical blocks lie on its chips, dies and planes in turn. Only
+//! blocks as a power of two), and within a channel consecutive logical blocks are on its chips, dies and planes in turn. Only
 //! where that plane has no free block left does one of another plane of the channel serve, or else of another channel.
 //! Of the free blocks the one with the fewest erases is taken (`ftl.wear_leveling` dynamic); with static levelling the block
 //! with the fewest erases of a plane moves when the spread exceeds the threshold. Free blocks of all channels are as even as
@@ -18,7 +18,7 @@
 mod recover;
 
 use super::page::{overlay, pages};
-use super::pages::Pages;
+use super::pages::MapsPages;
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;
@@ -27,7 +27,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
@@ -36,9 +36,9 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-/// Pages to be written side by side in a logical block; their contents stand in the layer's scratch.
+/// Pages to be written side by side in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
-struct Piece {
+struct PageRun {
     /// The logical block.
     block: u32,
     /// First page within it.
@@ -74,7 +74,7 @@ pub struct Block {
     /// Free blocks of each plane, in order of their erase.
     free: Vec<Vec<u32>>,
     counters: Counters,
-    /// Contents of the pages of a [`Piece`], and the gates that close when they have arrived.
+    /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
     arrived: Vec<Gate>,
 }
@@ -151,8 +151,8 @@ impl Block {
     }
 
     /// Writes the pages of `piece`.
-    fn store(&mut self, io: &mut Io, piece: Piece) -> Flash<()> {
-        let Piece { block, first, count, .. } = piece;
+    fn store(&mut self, io: &mut Io, piece: PageRun) -> Flash<()> {
+        let PageRun { block, first, count, .. } = piece;
         if self.map[block as usize] == NO_BLOCK {
             self.map[block as usize] = self.take(io, block)?;
         }
@@ -170,7 +170,7 @@ impl Block {
 
     /// Programs the pages of `piece` into `physical`, which has been written up to `first` at the most. False where a program
     /// failed: the block is bad then.
-    fn append(&mut self, io: &mut Io, piece: Piece, physical: u32, first: u32) -> Flash<bool> {
+    fn append(&mut self, io: &mut Io, piece: PageRun, physical: u32, first: u32) -> Flash<bool> {
         if self.fills_gaps {
             for page in io.nand().next_page(physical)..first {
                 if !self.program_padding(io, physical, page)? {
@@ -186,7 +186,7 @@ impl Block {
         Ok(true)
     }
 
-    fn program_new(&mut self, io: &mut Io, piece: Piece, physical: u32, page: u32, signal: Gate) -> Flash<bool> {
+    fn program_new(&mut self, io: &mut Io, piece: PageRun, physical: u32, page: u32, signal: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let place = page - piece.first;
         let from = (place * width) as usize;
@@ -211,8 +211,8 @@ impl Block {
     }
 
     /// Copies a logical block into another physical block, with the pages of `piece` in place of the old ones.
-    fn copy(&mut self, io: &mut Io, piece: Piece) -> Flash<()> {
-        let Piece { block, signal, .. } = piece;
+    fn copy(&mut self, io: &mut Io, piece: PageRun) -> Flash<()> {
+        let PageRun { block, signal, .. } = piece;
         let old = self.map[block as usize];
         self.counters.copies += 1;
         loop {
@@ -228,7 +228,7 @@ impl Block {
     }
 
     /// Fills `target`; false where a program failed.
-    fn copy_into(&mut self, io: &mut Io, block: u32, piece: Option<Piece>, target: u32, done: Gate) -> Flash<bool> {
+    fn copy_into(&mut self, io: &mut Io, block: u32, piece: Option<PageRun>, target: u32, done: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let mut old_data = [Data::ZERO; 64];
         for page in 0..self.geometry.pages_per_block {
@@ -303,7 +303,7 @@ impl Block {
         self.valid_count[block as usize] -= u32::from(std::mem::replace(&mut self.valid[index], false));
     }
 
-    /// Erases what logical block `block` stands in, if none of its pages is valid.
+    /// Erases the physical block of logical block `block`, if none of its pages is valid.
     fn erase_if_empty(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
         if self.valid_count[block as usize] > 0 || self.map[block as usize] == NO_BLOCK {
             return Ok(());
@@ -314,7 +314,7 @@ impl Block {
     }
 }
 
-impl Pages for Block {
+impl MapsPages for Block {
     fn write_page(
         &mut self,
         io: &mut Io,
@@ -329,7 +329,7 @@ impl Pages for Block {
         self.arrived.clear();
         self.arrived.push(after);
         let per_block = self.geometry.pages_per_block;
-        self.store(io, Piece { block: page / per_block, first: page % per_block, count: 1, cause, signal })
+        self.store(io, PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal })
     }
 
     fn locate(&self, page: u32) -> Option<u32> {
@@ -383,7 +383,7 @@ impl Ftl for Block {
             }
             let signal = io.request();
             let (block, first) = (page / per_block, page % per_block);
-            self.store(io, Piece { block, first, count, cause: Cause::Host, signal })?;
+            self.store(io, PageRun { block, first, count, cause: Cause::Host, signal })?;
             page += count;
         }
         Ok(())
@@ -434,10 +434,10 @@ impl Ftl for Block {
         self.check_blocks(io)
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let counters = &self.counters;
         let bytes = map_bytes(self.map.len() as u64);
-        Report {
+        LayerFigures {
             mapping: Mapping { tables: vec![("block_map", bytes)], peak_bytes: bytes },
             merges: counters.copies,
             merge_moved_subpages: counters.copied_pages * u64::from(self.geometry.subpages_per_page),
@@ -447,7 +447,7 @@ impl Ftl for Block {
                 ("wear_moves", Figure::Count(counters.wear_moves)),
                 ("blocks_off_channel", Figure::Count(counters.away)),
             ],
-            ..Report::default()
+            ..LayerFigures::default()
         }
     }
 

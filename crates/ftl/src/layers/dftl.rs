@@ -13,7 +13,7 @@ use super::page::Page;
 use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::keys::{Key, ValueType};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Model};
 
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
 
 static CMT: Key = Key::new(
     "ftl.cmt",
-    Kind::Bytes { min: CACHED_BYTES, max: 1 << 34 },
+    ValueType::Bytes { min: CACHED_BYTES, max: 1 << 34 },
     "64KiB",
     "DRAM for the cached mapping table, 8 bytes an entry",
 );

@@ -29,7 +29,11 @@ pub const ENTRY: Entry = Entry {
         1 => Err(Unfit::new(&[LOG_BLOCKS.name], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),
     },
-    model: Model { varies: |rng, _| vec![format!("ftl.log_blocks={}", 2 + rng.below(4))], ..Model::ANY },
+    model: Model {
+        needs: &["ftl.log_blocks=2"],
+        varies: |rng, _| vec![format!("ftl.log_blocks={}", 2 + rng.below(4))],
+        ..Model::ANY
+    },
     build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Fast::new(io, blueprint))),
     ..Entry::PLAIN
 };

@@ -1,10 +1,10 @@
-//! Reads of subpages that lie here and there: one command a physical page (SPREAD paper, Fig. 5).
+//! Reads of scattered subpages: one command a physical page (SPREAD paper, Fig. 5).
 
 use palimpsest_flash::nand::{Flash, SubpageMask, WordMask};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
-/// Subpages of one physical page that are wanted.
+/// Wanted subpages of one physical page.
 #[derive(Clone, Copy)]
 struct Wanted {
     ppn: u32,
@@ -12,26 +12,26 @@ struct Wanted {
     words: WordMask,
 }
 
-/// Subpages that are wanted together.
+/// The wanted subpages of a request.
 #[derive(Default)]
 pub(super) struct Gather {
     wanted: Vec<Wanted>,
 }
 
 impl Gather {
-    /// Nothing is wanted.
+    /// No wanted subpages.
     #[inline]
     pub fn clear(&mut self) {
         self.wanted.clear();
     }
 
-    /// Whether nothing is wanted.
+    /// Whether there are no wanted subpages.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// The code words `words` of page `ppn` are wanted, which lie in `subpages`.
+    /// Adds the code words `words` of page `ppn`, which are in `subpages`.
     #[inline]
     pub fn add(&mut self, ppn: u32, subpages: SubpageMask, words: WordMask) {
         match self.wanted.last_mut() {
@@ -43,10 +43,10 @@ impl Gather {
         }
     }
 
-    /// Reads what is wanted, one read a physical page; `signal` learns when each has ended.
+    /// Reads the wanted subpages, one read a physical page; each signals `signal`.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     #[inline]
     pub fn read(&mut self, io: &mut Io, policy: ReadPolicy, cause: Cause, signal: Gate) -> Flash<()> {
         if self.wanted.len() > 1 {

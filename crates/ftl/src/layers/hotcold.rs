@@ -4,7 +4,7 @@
 //! partially-used and reused blocks, so that the two differ in nothing else. It runs on every part.
 
 use super::llh::Llh;
-use super::pages::BuildUnits;
+use super::pages::BuildSubpageLayer;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry};
 
@@ -18,4 +18,4 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, false));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint, false));

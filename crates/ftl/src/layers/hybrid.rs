@@ -21,16 +21,16 @@ use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::keys::{Key, ValueType};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, Mapping};
 use std::ops::Range;
 
 /// The number of log blocks.
 pub static LOG_BLOCKS: Key =
-    Key::new("ftl.log_blocks", Kind::Count { min: 1, max: 1 << 20 }, "8", "log blocks of each plane");
+    Key::new("ftl.log_blocks", ValueType::Count { min: 1, max: 1 << 20 }, "8", "log blocks of each plane");
 
 /// [`LOG_BLOCKS`] of `settings`.
 pub fn log_blocks(settings: &Settings) -> u32 {
@@ -437,11 +437,11 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
         self.check_blocks(io)
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let (counters, shape) = (&self.map.counters, &self.map.shape);
         let log_pages = u64::from(self.log_blocks) * u64::from(shape.planes()) * u64::from(shape.pages_per_block);
         let tables = vec![("block_map", map_bytes(self.map.data.len() as u64)), ("log_map", map_bytes(log_pages))];
-        Report {
+        LayerFigures {
             mapping: Mapping { peak_bytes: tables.iter().map(|table| table.1).sum(), tables },
             merges: counters.switch + counters.partial + counters.full,
             merge_moved_subpages: counters.copied_pages * u64::from(shape.subpages_per_page),
@@ -452,7 +452,7 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
                 ("full_merges", Figure::Count(counters.full)),
                 ("erased_blocks", Figure::Count(counters.erased)),
             ],
-            ..Report::default()
+            ..LayerFigures::default()
         }
     }
 

@@ -21,13 +21,13 @@ pub mod settings;
 mod write;
 
 use super::gather::Gather;
-use super::pages::{BuildUnits, Units};
+use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::blocks::Blocks;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::maps::bytes::map_bytes;
-use bank::{Bank, Life, NOWHERE, Threshold, Transitions};
-use buffers::{Append, Buffer, NOBODY};
+use bank::{Bank, NO_FRONTIER, Threshold, Transitions, UseState};
+use buffers::{Append, Buffer, NOT_WAITING};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
@@ -37,7 +37,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 use settings::LlhSettings;
 
 pub const ENTRY: Entry = Entry {
@@ -53,7 +53,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildUnits = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
 
 /// The stream of hot data, its buffer and its block.
 const HOT: u32 = 0;
@@ -62,7 +62,7 @@ const COLD: u32 = 1;
 /// The buffer of moved data.
 const MOVED: u32 = 2;
 /// Buffers of a bank.
-const KINDS: u32 = 3;
+const BUFFERS_PER_BANK: u32 = 3;
 
 /// Map entry of a unit that was never written, or was trimmed.
 const UNMAPPED: u32 = u32::MAX;
@@ -101,10 +101,10 @@ pub(super) struct Llh {
     blocks_by: Divisor,
     map: Vec<u32>,
     blocks: Blocks,
-    life: Vec<Life>,
+    use_states: Vec<UseState>,
     banks: Vec<Bank>,
     buffers: Vec<Buffer>,
-    /// For each buffer, when the oldest unit came that somebody waits for, or [`NOBODY`].
+    /// For each buffer, arrival of its oldest unit with a waiting request, or [`NOT_WAITING`].
     since: Vec<Nanos>,
     oldest: Nanos,
     streams: StreamChooser,
@@ -129,7 +129,7 @@ pub(super) struct Llh {
     logical: Vec<u32>,
     image: Vec<Data>,
     wanted: Gather,
-    /// Coded pages that a read wants, with the subpages of each.
+    /// Coded pages of a read, with the wanted subpages of each.
     coded: Vec<(u32, SubpageMask)>,
 }
 
@@ -151,11 +151,11 @@ impl Llh {
             per_block: Divisor::new(geometry.subpages_per_block()),
             blocks_by: Divisor::new(geometry.blocks_per_plane),
             map: vec![UNMAPPED; units as usize],
-            life: vec![Life::Clean; geometry.blocks() as usize],
+            use_states: vec![UseState::Clean; geometry.blocks() as usize],
             banks: Vec::new(),
-            buffers: (0..geometry.planes() * KINDS).map(|_| Buffer::default()).collect(),
-            since: vec![NOBODY; (geometry.planes() * KINDS) as usize],
-            oldest: NOBODY,
+            buffers: (0..geometry.planes() * BUFFERS_PER_BANK).map(|_| Buffer::default()).collect(),
+            since: vec![NOT_WAITING; (geometry.planes() * BUFFERS_PER_BANK) as usize],
+            oldest: NOT_WAITING,
             streams: StreamChooser::always(&blueprint.settings, units, sectors_per_subpage),
             victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
@@ -181,7 +181,7 @@ impl Llh {
         for bank in 0..geometry.planes() {
             let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
                 .slowed(layer.settings.threshold_steps, layer.settings.threshold_floor);
-            layer.banks.push(Bank { frontiers: [NOWHERE; 2], waiting: [Vec::new(), Vec::new()], threshold });
+            layer.banks.push(Bank { frontiers: [NO_FRONTIER; 2], waiting: [Vec::new(), Vec::new()], threshold });
         }
         layer
     }
@@ -197,7 +197,7 @@ impl Llh {
     }
 
     fn banks_count(&self) -> u32 {
-        self.buffers.len() as u32 / KINDS
+        self.buffers.len() as u32 / BUFFERS_PER_BANK
     }
 
     #[inline]
@@ -238,7 +238,7 @@ impl Llh {
         }
     }
 
-    /// Lists what a read of `piece` wants, and delivers it.
+    /// Lists the wanted subpages of `piece`, and delivers them.
     #[inline]
     fn read_piece(&mut self, io: &mut Io, piece: Piece) {
         let data = match self.map[piece.lsn as usize] {
@@ -273,7 +273,7 @@ impl Llh {
         let (counters, moves) = (&self.counters, &self.transitions);
         let [hot, cold] = counters.host_units;
         let mut own = vec![
-            ("hot_share", Figure::Share(hot, hot + cold)),
+            ("hot_share", Figure::ShareOfCount(hot, hot + cold)),
             ("padded_pages", Figure::Count(counters.padded)),
             ("wear_moves", Figure::Count(counters.wear_moves)),
             ("transition_clean_used", Figure::Count(moves.clean_used)),
@@ -293,10 +293,10 @@ impl Llh {
             ("transition_reused_clean", Figure::Count(moves.reused_clean)),
             ("reused_low_pages", Figure::Count(low)),
             ("skipped_low_pages", Figure::Count(counters.skipped_low)),
-            ("reusable_share", Figure::Share(tried, tried + counters.skipped_low)),
+            ("reusable_share", Figure::ShareOfCount(tried, tried + counters.skipped_low)),
             ("second_write_logical_pages", Figure::Count(counters.second_units)),
             ("wom_failures", Figure::Count(counters.wom_failures)),
-            ("wom_failure_share", Figure::Share(counters.wom_failures, tried)),
+            ("wom_failure_share", Figure::ShareOfCount(counters.wom_failures, tried)),
             ("partially_used_blocks", Figure::Level(waiting as u64)),
             ("threshold_pu", Figure::Level(thresholds().map(|threshold| u64::from(threshold.now)).sum())),
             (
@@ -312,7 +312,7 @@ impl Llh {
     }
 }
 
-impl Units for Llh {
+impl MapsSubpages for Llh {
     fn holds(&self, unit: u32) -> bool {
         self.map[unit as usize] != UNMAPPED
     }
@@ -339,7 +339,7 @@ impl Ftl for Llh {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.life());
+        let stream = self.streams.stream_of(extent, io.hint());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }
@@ -363,18 +363,18 @@ impl Ftl for Llh {
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for piece in pieces(extent, self.sectors_per_subpage) {
-            self.forget(io, piece.lsn);
+            self.unmap(io, piece.lsn);
         }
         Ok(())
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
-        // All that anybody waits for.
-        self.flush_buffers(io, NOBODY - 1, io.request())
+        // Every buffer with a waiting request.
+        self.flush_buffers(io, NOT_WAITING - 1, io.request())
     }
 
     fn deadline(&self) -> Option<Nanos> {
-        (self.timeout > 0 && self.oldest != NOBODY).then(|| self.oldest.saturating_add(self.timeout))
+        (self.timeout > 0 && self.oldest != NOT_WAITING).then(|| self.oldest.saturating_add(self.timeout))
     }
 
     fn timer(&mut self, io: &mut Io) -> Flash<()> {
@@ -393,9 +393,9 @@ impl Ftl for Llh {
         self.check_all(io)
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let (counters, bytes) = (&self.counters, map_bytes(self.map.len() as u64));
-        Report {
+        LayerFigures {
             mapping: Mapping { tables: vec![("map", bytes)], peak_bytes: bytes },
             gc_runs: counters.collections,
             gc_erased: counters.erased,
@@ -403,7 +403,7 @@ impl Ftl for Llh {
             retired_blocks: counters.retired,
             safe_life: self.settings.safe_life,
             own: self.own_figures(),
-            ..Report::default()
+            ..LayerFigures::default()
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages of
 //! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
-//! how many pages are free ([`write`], III-D), and a logical page that is read often may stand in few pages only
+//! how many pages are free ([`write`], III-D), and a logical page that is read often may be spread over few pages only
 //! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
 //! acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides, and each file says what it
 //! decides beyond that.
@@ -17,25 +17,26 @@
 //! rounds it never has).
 
 mod collect;
+mod free_pages;
 mod map;
 mod merge;
 mod pages;
 mod recover;
 mod rounds;
 pub mod settings;
-mod space;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use super::gather::Gather;
 use super::page;
-use super::pages::{BuildUnits, Units};
+use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::rotation::Rotation;
 use crate::log::victim::{self, Victim};
 use collect::Collector;
+use free_pages::FreePages;
 use map::{Map, Target, UNMAPPED};
-use pages::{Pages, Rules};
+use pages::{PageStates, Rules};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::{Part, ProgramOrder};
@@ -43,9 +44,8 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Io};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures};
 use settings::MgaSettings;
-use space::Space;
 use write::Image;
 
 pub const ENTRY: Entry = Entry {
@@ -58,7 +58,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildUnits = |io, blueprint| Box::new(Mga::new(io, blueprint));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Mga::new(io, blueprint));
 
 /// Subpages of one physical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +88,8 @@ struct Mga {
     sectors_per_subpage: u32,
     sectors_per_page: u64,
     map: Map,
-    pages: Pages,
-    space: Space,
+    pages: PageStates,
+    space: FreePages,
     /// Exclusive allocation while more pages than this are fully free.
     threshold: u32,
     rotation: Rotation,
@@ -121,14 +121,14 @@ impl Mga {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (*io.geometry(), MgaSettings::new(&blueprint.settings));
         let part = io.nand().part();
-        let pages = Pages::new(&geometry, part, rules(part, &settings), |block| io.nand().is_bad(block));
+        let pages = PageStates::new(&geometry, part, rules(part, &settings), |block| io.nand().is_bad(block));
         Mga {
             subpages: geometry.subpages_per_page,
             all: first_subpages(geometry.subpages_per_page),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
-            space: Space::new(&geometry, part, &settings, &pages.blocks),
+            space: FreePages::new(&geometry, part, &settings, &pages.blocks),
             pages,
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
             rotation: Rotation::new(settings.log.allocation, &geometry),
@@ -152,7 +152,7 @@ impl Mga {
         (first / self.sectors_per_subpage, (first + sectors).div_ceil(self.sectors_per_subpage))
     }
 
-    /// Whether small writes are placed by exclusive allocation now: more pages are fully free than the threshold says.
+    /// Whether small writes are placed by exclusive allocation now: more pages are fully free than the threshold.
     #[inline]
     fn exclusive(&self) -> bool {
         self.space.total() > self.threshold
@@ -169,7 +169,7 @@ impl Mga {
         }
     }
 
-    /// Lists what a host read of `lpn` wants.
+    /// Lists the wanted subpages of a host read of `lpn`.
     fn want(&mut self, io: &Io, lpn: u32, first: u32, sectors: u32) {
         let (begin, end) = self.touched(first, sectors);
         match self.map.look_up(lpn) {
@@ -220,7 +220,7 @@ fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
     }
 }
 
-impl Units for Mga {
+impl MapsSubpages for Mga {
     fn holds(&self, unit: u32) -> bool {
         self.map.place(unit / self.subpages, unit % self.subpages) != UNMAPPED
     }
@@ -276,7 +276,7 @@ impl Ftl for Mga {
     fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
         for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
             let (begin, end) = self.touched(first, sectors);
-            self.forget(lpn, first_subpages(end - begin) << begin);
+            self.unmap(lpn, first_subpages(end - begin) << begin);
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Ftl for Mga {
         self.check_all(io)
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let (counters, transitions) = (&self.counters, &self.pages.transitions);
         let counts = [
             ("transition_ff_pv", transitions.ff_pv),
@@ -322,12 +322,12 @@ impl Ftl for Mga {
         ];
         let small = counters.exclusive_writes + counters.shared_writes;
         let shares = [
-            ("exclusive_share", Figure::Share(counters.exclusive_writes, small)),
-            ("shared_share", Figure::Share(counters.shared_writes, small)),
+            ("exclusive_share", Figure::ShareOfCount(counters.exclusive_writes, small)),
+            ("shared_share", Figure::ShareOfCount(counters.shared_writes, small)),
         ];
         let counts = counts.into_iter().map(|(name, count)| (name, Figure::Count(count)));
         let levels = levels.into_iter().map(|(name, level)| (name, Figure::Level(level)));
-        Report {
+        LayerFigures {
             mapping: self.map.mapping(),
             gc_runs: counters.collections,
             gc_erased: counters.erased,
@@ -336,7 +336,7 @@ impl Ftl for Mga {
             merge_moved_subpages: counters.merge_moved,
             retired_blocks: counters.retired,
             own: counts.chain(levels).chain(shares).collect(),
-            ..Report::default()
+            ..LayerFigures::default()
         }
     }
 

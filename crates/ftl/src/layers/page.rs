@@ -4,18 +4,18 @@
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
 //! A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
-use super::pages::Pages;
+use super::pages::MapsPages;
+use crate::log::map::Map;
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
-use crate::maps::Map;
 use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
@@ -84,7 +84,7 @@ impl<M: Map> Page<M> {
     }
 }
 
-impl Pages for Page {
+impl MapsPages for Page {
     fn write_page(
         &mut self,
         io: &mut Io,
@@ -133,7 +133,7 @@ impl<M: Map> Ftl for Page<M> {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.life());
+        let stream = self.streams.stream_of(extent, io.hint());
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }
@@ -195,8 +195,8 @@ impl<M: Map> Ftl for Page<M> {
         self.log.check(io)
     }
 
-    fn report(&self) -> Report {
-        self.log.report()
+    fn figures(&self) -> LayerFigures {
+        self.log.figures()
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

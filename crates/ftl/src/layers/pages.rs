@@ -1,14 +1,14 @@
 //! What a layer offers a file system beside the commands of [`Ftl`]: pages with their contents, and TRIM of whole blocks; or,
-//! where it maps subpages, to know which it holds, the commands being given as inner requests ([`palimpsest_ftl_api::plan::inner`]).
+//! where it maps subpages, which ones it holds; commands arrive as inner requests ([`palimpsest_ftl_api::plan::inner`]).
 
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Ftl};
 
-/// A layer whose host writes page by page and says what each page holds. Pages are numbered as in the extents of [`Ftl`];
+/// A layer that is written page by page, with contents. Pages are numbered as in the extents of [`Ftl`];
 /// logical block b is the pages of a physical block from b times their number on.
-pub trait Pages: Ftl {
+pub trait MapsPages: Ftl {
     /// Writes `page`: `contents` has an entry a subpage. Starts after the gate `after` has closed; `signal` learns when it is
     /// durable.
     ///
@@ -38,10 +38,10 @@ pub trait Pages: Ftl {
 }
 
 /// A layer that maps subpages, and so takes a file system whose pages are subpages.
-pub trait Units: Ftl {
+pub trait MapsSubpages: Ftl {
     /// Whether logical subpage `unit` was written since it was trimmed last.
     fn holds(&self, unit: u32) -> bool;
 }
 
 /// Builds one over erased flash.
-pub type BuildUnits = fn(&Io, &Blueprint) -> Box<dyn Units>;
+pub type BuildSubpageLayer = fn(&Io, &Blueprint) -> Box<dyn MapsSubpages>;

@@ -8,9 +8,9 @@
 //! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
 //! paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
-//! Where the sources are silent: a data page whose subpages all stand in the log is invalid at once. Every plane has an open
+//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an open
 //! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.
-//! Trims forget whole pages. Ignored: wear is not levelled between the log and the rest.
+//! Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
 
 mod log;
 mod recover;
@@ -31,7 +31,7 @@ use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::keys::{Key, SHARE};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
@@ -50,7 +50,7 @@ static LOG_FRACTION: Key = Key::new(
     "share of the blocks that take writes smaller than a page; at least one block of each plane",
 );
 
-/// How many log pages ahead of a merge its map entries, and what they name, are asked for.
+/// Log pages ahead of a merge whose map entries, and the blocks that they name, are prefetched.
 const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
 
 /// Blocks of the log in each plane.
@@ -189,7 +189,7 @@ impl SectorLog {
         } else {
             self.data.append_page(io, stream, what, &self.contents)?;
         }
-        self.log.forget(what.unit);
+        self.log.unmap_page(what.unit);
         Ok(())
     }
 
@@ -318,7 +318,7 @@ impl SectorLog {
         }
     }
 
-    /// Asks for the subpages `wanted` of `page`, and delivers them.
+    /// Reads the subpages `wanted` of `page`, and delivers them.
     fn read_scattered(&mut self, io: &mut Io, page: u32, wanted: u32, first: u32, sectors: u32) {
         let per_subpage = self.sectors_per_subpage;
         let held = self.log.held(page);
@@ -367,7 +367,7 @@ impl Ftl for SectorLog {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.life());
+        let stream = self.streams.stream_of(extent, io.hint());
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_piece(io, stream, page, first, sectors)?;
         }
@@ -395,7 +395,7 @@ impl Ftl for SectorLog {
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for (page, _, _) in pages(extent, self.sectors_per_page) {
             self.data.trim(io, page);
-            if self.log.forget(page) {
+            if self.log.unmap_page(page) {
                 self.data.map.set_elsewhere(page, 0);
             }
         }
@@ -421,10 +421,10 @@ impl Ftl for SectorLog {
         self.check_all(io)
     }
 
-    fn report(&self) -> Report {
+    fn figures(&self) -> LayerFigures {
         let (data, own) = (self.data.counters(), &self.counters);
         let (log_bytes, log_peak) = self.log.map_bytes();
-        Report {
+        LayerFigures {
             mapping: Mapping {
                 tables: vec![("map", self.data.map.bytes()), ("log_map", log_bytes)],
                 peak_bytes: self.data.map.bytes() + log_peak,
@@ -442,7 +442,7 @@ impl Ftl for SectorLog {
                 ("log_writes", Figure::Count(own.logged)),
                 ("log_full_writes", Figure::Count(own.unlogged)),
             ],
-            ..Report::default()
+            ..LayerFigures::default()
         }
     }
 

@@ -1,14 +1,14 @@
 //! `subpage`: the fine-grained map ("FGM").
 //!
 //! One physical subpage per logical subpage. Writes gather in one open page a stream, which is programmed when it is full; a
-//! flush or a timeout pads it. Reads of what stands in an open page need no flash. A write of a part of a subpage reads the
+//! flush or a timeout pads it. Reads of units in an open page need no flash. A write of a part of a subpage reads the
 //! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
 //! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
-//! `ftl.read` says which command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
+//! `ftl.read` sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;
-use super::pages::{BuildUnits, Units};
+use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
@@ -19,7 +19,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 
 pub const ENTRY: Entry = Entry {
     name: "subpage",
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprint));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Subpage::new(io, blueprint));
 
 struct Subpage {
     settings: LogSettings,
@@ -93,7 +93,7 @@ impl Subpage {
     }
 }
 
-impl Units for Subpage {
+impl MapsSubpages for Subpage {
     fn holds(&self, unit: u32) -> bool {
         self.log.locate(unit) != Location::Unmapped
     }
@@ -112,7 +112,7 @@ impl Ftl for Subpage {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.life());
+        let stream = self.streams.stream_of(extent, io.hint());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }
@@ -179,8 +179,8 @@ impl Ftl for Subpage {
         self.log.check(io)
     }
 
-    fn report(&self) -> Report {
-        self.log.report()
+    fn figures(&self) -> LayerFigures {
+        self.log.figures()
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

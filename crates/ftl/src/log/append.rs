@@ -2,7 +2,7 @@
 
 use super::open_pages::{HOLE, OpenPage, Slot};
 use super::{Append, Log};
-use crate::maps::{IN_OPEN_PAGE, Map, UNMAPPED};
+use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
 use palimpsest_ftl_api::plan::{Gate, Io, Program};

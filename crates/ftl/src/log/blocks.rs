@@ -1,7 +1,7 @@
-//! What a translation layer knows of its blocks: which are free, open or closed, and which of their units are valid.
+//! The state of blocks in a translation layer: free, open or closed, and the valid units of each.
 //!
 //! A *unit* is what the layer maps (a page or a subpage). Valid units are a bitmap that is local to the block. Closed blocks
-//! of a plane stand in three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
+//! of a plane have three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
 //! FIFO), and an array (for random draws). Wear is read from flash, not kept here.
 
 mod orders;
@@ -16,7 +16,7 @@ pub const NO_BLOCK: u32 = u32::MAX;
 /// Where a block is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockState {
-    /// Erased, waiting to be written.
+    /// Erased.
     Free,
     /// Being written.
     Open,
@@ -28,7 +28,7 @@ pub enum BlockState {
     Retired,
 }
 
-/// What every write touches.
+/// Fields that every write reads or changes.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     state: BlockState,
@@ -37,7 +37,7 @@ struct Block {
     bucket: Links,
 }
 
-/// What closing and cleaning touch.
+/// Fields of closing and cleaning.
 #[derive(Debug, Clone, Copy)]
 struct Closing {
     closed_at: u64,
@@ -180,7 +180,7 @@ impl Blocks {
         self.valid[block as usize * self.words_per_block + word as usize]
     }
 
-    /// Asks for what invalidating `unit` of `block` will touch.
+    /// Prefetches the fields that invalidating `unit` of `block` changes.
     #[inline]
     pub fn prefetch(&self, block: u32, unit: u32) {
         prefetch(&self.valid, block as usize * self.words_per_block + (unit / 64) as usize);
@@ -302,7 +302,7 @@ impl Blocks {
         self.change_count(block, -(bits.count_ones() as i32));
     }
 
-    /// `bits` as they lie in a word, and in the next one.
+    /// `bits` shifted into a word, and into the next one.
     #[inline]
     fn split_bits(&self, block: u32, first: u32, bits: u64) -> (u64, u64, usize) {
         let shift = first % 64;
@@ -358,7 +358,7 @@ impl Blocks {
             let found = self.fewest_valid(plane).map(|block| self.valid_count(block));
             if fewest != found {
                 return Err(format!(
-                    "plane {plane}: the fewest valid units are {fewest:?} but the index says {found:?}"
+                    "plane {plane}: the fewest valid units are {fewest:?} but the index has {found:?}"
                 ));
             }
         }

@@ -1,7 +1,7 @@
 //! The checks of a log against itself and against flash. Slow: for tests and the end of a run.
 
 use super::Log;
-use crate::maps::{IN_OPEN_PAGE, Map, UNMAPPED};
+use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_ftl_api::plan::Io;
 
 impl<M: Map> Log<M> {

@@ -8,7 +8,7 @@
 use super::Log;
 use super::settings::{LogSettings, WearLeveling};
 use super::victim::{self, Victim};
-use crate::maps::Map;
+use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_flash::rng::Rng;

@@ -2,7 +2,7 @@
 
 use super::append::Place;
 use super::{Append, Log};
-use crate::maps::{Map, UNMAPPED};
+use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, SubpageMask, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};

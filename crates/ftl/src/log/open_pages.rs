@@ -5,7 +5,7 @@
 //! is, and that copy stays valid until the page is programmed: so what was acknowledged after programming survives a power cut.
 
 use super::Append;
-use crate::maps::{IN_OPEN_PAGE, UNMAPPED};
+use crate::log::map::{IN_OPEN_PAGE, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 

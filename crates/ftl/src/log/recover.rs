@@ -6,7 +6,7 @@
 
 use super::Log;
 use super::open_pages::{HOLE, OpenPage};
-use crate::maps::{IN_OPEN_PAGE, Map, UNMAPPED};
+use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};

@@ -5,7 +5,7 @@ use super::victim::VICTIM;
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
-use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::keys::{Key, ValueType};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
 
@@ -14,47 +14,57 @@ pub const KEYS: &[Key] = &[
     VICTIM,
     Key::new(
         "ftl.gc_start",
-        Kind::Blocks,
+        ValueType::Blocks,
         "1 block",
         "collection starts when a plane has no more free blocks than this",
     ),
-    Key::new("ftl.gc_stop", Kind::Blocks, "1 block", "collection stops when a plane has more free blocks than this"),
+    Key::new(
+        "ftl.gc_stop",
+        ValueType::Blocks,
+        "1 block",
+        "collection stops when a plane has more free blocks than this",
+    ),
     Key::new(
         "ftl.gc_background",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
         "whether the drive collects, down to gc_stop, while the host is idle",
     ),
-    Key::new("ftl.gc_idle", Kind::Time, "1ms", "how long the host must have been idle before that"),
+    Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that"),
     Key::new(
         "ftl.streams",
-        Kind::Count { min: 1, max: 3 },
+        ValueType::Count { min: 1, max: 3 },
         "1",
         "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
     ),
     CLASSIFIER,
     Key::new(
         "ftl.allocation",
-        Kind::Choice(&["static", "channel", "round-robin", "least-loaded"]),
+        ValueType::Choice(&["static", "channel", "round-robin", "least-loaded"]),
         "round-robin",
         "plane that a host write goes to: the address names plane or channel, the next in turn, the least busy",
     ),
-    Key::new("ftl.wear_leveling", Kind::Choice(&["none", "dynamic", "static"]), "dynamic", "how erases are kept even"),
+    Key::new(
+        "ftl.wear_leveling",
+        ValueType::Choice(&["none", "dynamic", "static"]),
+        "dynamic",
+        "how erases are kept even",
+    ),
     Key::new(
         "ftl.wear_threshold",
-        Kind::Count { min: 1, max: u32::MAX as u64 },
+        ValueType::Count { min: 1, max: u32::MAX as u64 },
         "100",
         "spread of erases that static wear levelling allows",
     ),
     Key::new(
         "ftl.read",
-        Kind::Choice(&["page", "dma", "spread"]),
+        ValueType::Choice(&["page", "dma", "spread"]),
         "page",
         "read command; page-fgm, dma-fgm and spftl each name one",
     ),
     Key::new(
         "ftl.read_gap",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
         "whether spread reads of a part that reads runs may sense words in between to save a command",
     ),

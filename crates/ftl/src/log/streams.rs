@@ -10,18 +10,18 @@ mod size;
 
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Kind, Notation, near};
-use palimpsest_ftl_api::plan::inner::Life;
+use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
+use palimpsest_ftl_api::plan::inner::Hint;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Unfit};
 
 /// A classifier.
 pub trait HotCold: Send {
-    /// Whether a write of `extent` is hot. It is told of every write of the host, in order.
+    /// Whether a write of `extent` is hot. Called for every write of the host, in order.
     fn is_hot(&mut self, extent: Extent) -> bool;
 
-    /// The same of a write that somebody above the layer says something about.
-    fn is_hot_for(&mut self, extent: Extent, _life: Life) -> bool {
+    /// The same for a write with a hint.
+    fn is_hot_for(&mut self, extent: Extent, _hint: Hint) -> bool {
         self.is_hot(extent)
     }
 }
@@ -30,11 +30,11 @@ pub trait HotCold: Send {
 pub struct Classifier {
     /// Name in the configuration.
     pub name: &'static str,
-    /// How it tells hot from cold.
+    /// A line for `palimpsest list`: its rule.
     pub about: &'static str,
     /// Its own keys.
     pub keys: &'static [Key],
-    /// Whether it needs to know how long data will live, which a file system above the layer says.
+    /// Whether it needs hints of a file system above the layer.
     pub needs_hints: bool,
     /// Builds it for so many units of so many sectors.
     pub build: fn(&Settings, u32, u32) -> Box<dyn HotCold>,
@@ -50,9 +50,9 @@ const NONE: &str = "none";
 /// The key that names the classifier.
 pub const CLASSIFIER: Key = Key::new(
     "ftl.classifier",
-    Kind::Notation(&Notation { words: names, read: canonical, expected }),
+    ValueType::Notation(&Notation { words: names, read: canonical, expected }),
     NONE,
-    "how hot writes are told from cold ones: none, or as `palimpsest list classifiers` prints",
+    "how writes are classified as hot or cold: none, or as `palimpsest list classifiers` prints",
 );
 
 fn names() -> Vec<&'static str> {
@@ -96,7 +96,7 @@ pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<()
         let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();
         let (last, others) = takers.split_last().expect("a layer takes hints");
         let what = format!(
-            "hints come from a file system above a layer that tells hot from cold; expected ftl.name = {} or {last}, or \
+            "hints need a file system above a layer that separates hot from cold data; expected ftl.name = {} or {last}, or \
              another classifier",
             others.join(", ")
         );
@@ -119,7 +119,7 @@ impl StreamChooser {
         }
     }
 
-    /// For a layer that has streams for hot and cold data whatever `ftl.streams` says.
+    /// For a layer that always has streams for hot and cold data, whatever `ftl.streams`.
     pub fn always(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
         let classifier = named(settings).map(|named| (named.build)(settings, units, unit_sectors));
         StreamChooser { classifier }
@@ -127,7 +127,7 @@ impl StreamChooser {
 
     /// The stream of a write of `extent` that will live for `life`: 0, or 1 where it is cold and cold data has a stream.
     #[inline]
-    pub fn stream_of(&mut self, extent: Extent, life: Life) -> u32 {
-        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot_for(extent, life)))
+    pub fn stream_of(&mut self, extent: Extent, hint: Hint) -> u32 {
+        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot_for(extent, hint)))
     }
 }

@@ -12,7 +12,7 @@ mod windowed;
 use super::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Kind, Notation, near};
+use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
 
 /// A policy.
 pub trait Victim: Send {
@@ -34,9 +34,9 @@ pub struct Policy {
 
 /// The number of a policy, 1 or more.
 pub struct Number {
-    /// The letter that stands for it in messages.
+    /// The letter of the parameter in messages.
     pub letter: &'static str,
-    /// What it is when only the policy is named.
+    /// Its default.
     pub default: u32,
 }
 
@@ -47,7 +47,7 @@ pub const POLICIES: &[Policy] =
 /// The key that names the policy.
 pub const VICTIM: Key = Key::new(
     "ftl.victim",
-    Kind::Notation(&Notation { words: names, read: canonical, expected }),
+    ValueType::Notation(&Notation { words: names, read: canonical, expected }),
     "greedy",
     "block to clean: one of the policies that `palimpsest list victims` prints, POLICY or POLICY:NUMBER",
 );

@@ -15,13 +15,13 @@
 
 use super::bytes::map_bytes;
 use super::segments::Segments;
-use super::{Map, UNMAPPED};
+use crate::log::map::{Map, UNMAPPED};
 use crate::log::{Append, Log};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Figure, Mapping, Report};
+use palimpsest_ftl_api::{Figure, LayerFigures, Mapping};
 
 /// Bytes of an entry in a translation page, and in the GTD.
 pub const ENTRY_BYTES: u32 = 4;
@@ -253,16 +253,16 @@ impl Map for CachedMap {
         Ok(())
     }
 
-    fn describe(&self, report: &mut Report) {
+    fn describe(&self, figures: &mut LayerFigures) {
         let gtd = (u64::from(self.units()) - u64::from(self.pages)) * u64::from(ENTRY_BYTES);
         let cmt = |entries: u32| map_bytes(entries.into());
         let tables = vec![("cmt", cmt(self.cache.len())), ("gtd", gtd)];
-        report.mapping = Mapping { tables, peak_bytes: cmt(self.peak) + gtd };
+        figures.mapping = Mapping { tables, peak_bytes: cmt(self.peak) + gtd };
         let counters = &self.counters;
-        report.own.extend([
+        figures.own.extend([
             ("map_hits", Figure::Count(counters.hits)),
             ("map_misses", Figure::Count(counters.misses)),
-            ("map_hit_share", Figure::Share(counters.hits, counters.hits + counters.misses)),
+            ("map_hit_share", Figure::ShareOfCount(counters.hits, counters.hits + counters.misses)),
             ("map_evictions", Figure::Count(counters.evictions)),
             ("map_page_reads", Figure::Count(counters.reads)),
             ("map_page_updates", Figure::Count(counters.updates)),

@@ -1,9 +1,9 @@
 //! The full map: an entry of every unit, in DRAM.
 
 use super::bytes::map_bytes;
-use super::{Map, UNMAPPED};
+use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::prefetch::prefetch;
-use palimpsest_ftl_api::{Mapping, Report};
+use palimpsest_ftl_api::{LayerFigures, Mapping};
 
 /// One entry a unit.
 pub struct FullMap(Vec<u32>);
@@ -45,7 +45,7 @@ impl Map for FullMap {
         prefetch(&self.0, unit as usize);
     }
 
-    fn describe(&self, report: &mut Report) {
-        report.mapping = Mapping { tables: vec![("map", self.bytes())], peak_bytes: self.bytes() };
+    fn describe(&self, figures: &mut LayerFigures) {
+        figures.mapping = Mapping { tables: vec![("map", self.bytes())], peak_bytes: self.bytes() };
     }
 }

@@ -2,9 +2,9 @@
 //! the layer keeps in blocks that the log leaves alone.
 
 use super::full::FullMap;
-use super::{Map, UNMAPPED};
+use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::prefetch::prefetch;
-use palimpsest_ftl_api::Report;
+use palimpsest_ftl_api::LayerFigures;
 
 /// A full map of pages, and what stands elsewhere.
 pub struct SharedMap {
@@ -33,7 +33,7 @@ impl SharedMap {
     }
 
     /// After a power cut: all of `unit` stands elsewhere.
-    pub fn forget(&mut self, unit: u32) {
+    pub fn unmap(&mut self, unit: u32) {
         self.all.place(unit, UNMAPPED);
     }
 }
@@ -76,7 +76,7 @@ impl Map for SharedMap {
         self.elsewhere[unit as usize] = absent;
     }
 
-    fn describe(&self, report: &mut Report) {
-        self.all.describe(report);
+    fn describe(&self, figures: &mut LayerFigures) {
+        self.all.describe(figures);
     }
 }

@@ -1,7 +1,7 @@
 //! From resolved keys to the typed settings of a drive.
 
 use super::schema;
-use super::{Drive, ResolvedKey};
+use super::{DriveConfig, ResolvedKey};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
@@ -33,7 +33,7 @@ impl<'a> Values<'a> {
 
     /// The member of `members` at the position of the value of `key` among its words.
     fn choice<T: Copy>(&self, key: &str, members: &[T]) -> T {
-        let words = self.key(key).key.kind.words();
+        let words = self.key(key).key.value_type.words();
         assert_eq!(words.len(), members.len(), "{key} has as many words as meanings");
         let text = self.text(key);
         members[words.iter().position(|word| *word == text).expect("a choice is one of its words")]
@@ -49,9 +49,9 @@ impl Deref for Values<'_> {
 }
 
 /// The drive of `values`. [`super::check`] refuses impossible ones.
-pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> Drive {
+pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig {
     let part = part(part_name, values);
-    Drive {
+    DriveConfig {
         name: name.into(),
         geometry: Geometry {
             channels: values.small("ssd.channels"),

@@ -3,7 +3,7 @@
 //! Every refusal names the keys with their values and sources, and what is possible. Unwise drives are not refused.
 
 use super::build::Values;
-use super::{Drive, ResolvedKey};
+use super::{DriveConfig, ResolvedKey};
 use crate::ftl;
 use crate::layers::{find_layer, layers};
 use palimpsest_flash::error::{Error, Result};
@@ -14,7 +14,7 @@ use palimpsest_flash::units::parse::{format_bytes, format_ratio, format_time};
 use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
-use palimpsest_ftl_api::keys::Kind;
+use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_workload::request::SECTOR_BYTES;
 
 /// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
@@ -33,7 +33,7 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 ///
 /// # Errors
 /// [`Error::Input`] at the place of the key of the last overlay.
-pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
+pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     page_shape(values)?;
     size(values)?;
     counts(drive, values)?;
@@ -48,7 +48,7 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// The checks of the layer, of the layer below a file system, and of the classifier.
-fn layer(drive: &Drive, values: &Values) -> Result<()> {
+fn layer(drive: &DriveConfig, values: &Values) -> Result<()> {
     let (entry, all) = (entry_of(drive), layers().collect::<Vec<_>>());
     let proposal = Proposal {
         settings: &drive.ftl,
@@ -63,11 +63,11 @@ fn layer(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// The layer that the drive names.
-fn entry_of(drive: &Drive) -> &'static ftl::Entry {
+fn entry_of(drive: &DriveConfig) -> &'static ftl::Entry {
     find_layer(&drive.ftl.name).expect("the name was read as that of a layer")
 }
 
-fn counts(drive: &Drive, values: &Values) -> Result<()> {
+fn counts(drive: &DriveConfig, values: &Values) -> Result<()> {
     if drive.geometry.dies() > MOST_DIES {
         let keys = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"];
         let what = format!("that makes {} dies; at most {MOST_DIES} can be simulated", drive.geometry.dies());
@@ -144,7 +144,7 @@ fn size(values: &Values) -> Result<()> {
     refuse(values, &keys, &what)
 }
 
-fn program_order(drive: &Drive, values: &Values) -> Result<()> {
+fn program_order(drive: &DriveConfig, values: &Values) -> Result<()> {
     let part = &drive.part;
     if part.paired() && !part.pages_per_block.is_multiple_of(2) {
         return refuse(
@@ -163,7 +163,7 @@ fn program_order(drive: &Drive, values: &Values) -> Result<()> {
     Ok(())
 }
 
-fn words(drive: &Drive, values: &Values) -> Result<()> {
+fn words(drive: &DriveConfig, values: &Values) -> Result<()> {
     let part = &drive.part;
     let mode = read_policy(&drive.ftl).mode;
     if mode == ReadMode::Spread && part.t_read_words.is_empty() {
@@ -196,7 +196,7 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// Refuses tables that would be ignored, or would override an explicit rate.
-fn word_times(drive: &Drive, values: &Values) -> Result<()> {
+fn word_times(drive: &DriveConfig, values: &Values) -> Result<()> {
     let part = &drive.part;
     if !part.e_read_words.is_empty() && part.t_read_words.is_empty() {
         let what = "the part has no spread command; expected its times in part.t_read_words too";
@@ -218,24 +218,24 @@ fn word_times(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// Whole blocks of spare space in each plane when the drive is full.
-fn all_spare(drive: &Drive) -> u64 {
+fn all_spare(drive: &DriveConfig) -> u64 {
     let spare = drive.geometry.pages() - drive.logical_pages();
     spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
 }
 
 /// As [`all_spare`], without the blocks that the layer reserves.
-fn spare(drive: &Drive) -> u64 {
+fn spare(drive: &DriveConfig) -> u64 {
     all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
 }
 
 /// Blocks of each plane that the layer reserves, where a plane has `blocks`.
-fn apart(drive: &Drive, blocks: u32) -> u64 {
+fn apart(drive: &DriveConfig, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
     (entry_of(drive).apart)(&drive.ftl, &geometry).into()
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
-fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
+fn spare_blocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
@@ -251,8 +251,8 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
     if kept > 1 && has > open && !apart_key.is_empty() {
-        cures.push(match values.key(apart_key).key.kind {
-            Kind::Count { .. } => format!("{apart_key} = {}", has - open),
+        cures.push(match values.key(apart_key).key.value_type {
+            ValueType::Count { .. } => format!("{apart_key} = {}", has - open),
             _ => {
                 // Rounded down to the next hundredth of a percent.
                 let hundredths = (has - open) * 10_000 / blocks;
@@ -281,7 +281,7 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// Blocks of a plane that yield `needs` spare ones, at the drive's over-provisioning.
-fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
+fn enough_blocks(drive: &DriveConfig, needs: u64) -> Option<u64> {
     let mut kept = 0;
     // More blocks may mean more reserved ones; where this does not converge there is no such number.
     for _ in 0..100 {
@@ -300,7 +300,7 @@ fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
 }
 
 /// Collection must be able to stop: a full drive has no more free blocks than spare ones.
-fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
+fn thresholds(drive: &DriveConfig, values: &Values) -> Result<()> {
     let blocks = drive.geometry.blocks_per_plane;
     let (start, stop) =
         (u64::from(drive.ftl.blocks("ftl.gc_start").of(blocks)), u64::from(drive.ftl.blocks("ftl.gc_stop").of(blocks)));
@@ -337,7 +337,7 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
 }
 
 /// Bit error rates must grow; the tables of losses must ascend and match.
-fn wear(drive: &Drive, values: &Values) -> Result<()> {
+fn wear(drive: &DriveConfig, values: &Values) -> Result<()> {
     let wear = &drive.part.wear;
     if wear.fresh_rate <= 0.0 || wear.fresh_rate >= wear.limit_rate {
         let what = "a block wears from its fresh rate to its limit; expected 0 < part.ber_fresh < part.ber_limit";
@@ -360,7 +360,7 @@ fn wear(drive: &Drive, values: &Values) -> Result<()> {
     Ok(())
 }
 
-fn buffer(drive: &Drive, values: &Values) -> Result<()> {
+fn buffer(drive: &DriveConfig, values: &Values) -> Result<()> {
     if drive.host.buffer_bytes >= u64::from(drive.part.page_bytes) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Values in the notations of files and results: TOML in, TOML and JSON out.
 
 use palimpsest_flash::units::parse::Parsed;
-use palimpsest_ftl_api::keys::{Kind, Raw, Value};
+use palimpsest_ftl_api::keys::{Raw, Value, ValueType};
 
 /// The raw value of a TOML item.
 pub fn raw(value: &toml_edit::Value) -> Raw {
@@ -19,14 +19,14 @@ pub fn raw(value: &toml_edit::Value) -> Raw {
 /// The value of `text` after `--set key=`: a TOML value, or a bare string.
 ///
 /// # Errors
-/// As [`Kind::read`].
-pub fn read_bare(kind: Kind, text: &str) -> Parsed<Value> {
+/// As [`ValueType::read`].
+pub fn read_bare(value_type: ValueType, text: &str) -> Parsed<Value> {
     let raw = match text.trim().parse::<toml_edit::Value>() {
         Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_))) => raw(&value),
-        Ok(value) if !kind.is_text() => raw(&value),
+        Ok(value) if !value_type.is_text() => raw(&value),
         _ => Raw::Text(text.trim().into()),
     };
-    kind.read(&raw)
+    value_type.read(&raw)
 }
 
 /// The value as TOML that reads back to it; all quantities as strings with units.

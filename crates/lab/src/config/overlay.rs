@@ -7,7 +7,7 @@ use super::notation::{raw, read_bare};
 use super::schema::{self, ABOUT, keys};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::parse::shown;
-use palimpsest_ftl_api::keys::{Kind, Raw, Value, near};
+use palimpsest_ftl_api::keys::{Raw, Value, ValueType, near};
 use std::ops::Range;
 use toml_edit::{Document, Item, TableLike};
 
@@ -70,7 +70,7 @@ impl Overlay {
             let place = format!("{file}:{}", line_of(text, span));
             match ABOUT.contains(&name.as_str()) {
                 true => overlay.describe(&name, raw, place, describes)?,
-                false => overlay.set(&name, |kind| kind.read(&raw), place, describes)?,
+                false => overlay.set(&name, |value_type| value_type.read(&raw), place, describes)?,
             }
         }
         Ok(overlay)
@@ -87,7 +87,7 @@ impl Overlay {
             let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));
             };
-            overlay.set(name.trim(), |kind| read_bare(kind, value), place, Describes::Options)?;
+            overlay.set(name.trim(), |value_type| read_bare(value_type, value), place, Describes::Options)?;
         }
         Ok(overlay)
     }
@@ -100,7 +100,7 @@ impl Overlay {
     fn set(
         &mut self,
         name: &str,
-        read: impl Fn(Kind) -> std::result::Result<Value, String>,
+        read: impl Fn(ValueType) -> std::result::Result<Value, String>,
         place: String,
         describes: Describes,
     ) -> Result<()> {
@@ -116,7 +116,8 @@ impl Overlay {
         if let Some(other) = self.get(key) {
             return Err(Error::input(place, format!("{name} is already set by {}", other.place)));
         }
-        let value = read(keys()[key].kind).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
+        let value =
+            read(keys()[key].value_type).map_err(|what| Error::input(place.clone(), format!("{name}: {what}")))?;
         self.settings.push(Setting { key, value, place });
         Ok(())
     }

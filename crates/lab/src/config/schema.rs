@@ -4,7 +4,7 @@ use crate::layers::layers;
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
 use palimpsest_ftl::log::streams::CLASSIFIERS;
-use palimpsest_ftl_api::keys::Kind::{
+use palimpsest_ftl_api::keys::ValueType::{
     self, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate, Ratio, Ratios, Time,
     Times,
 };
@@ -12,11 +12,11 @@ use palimpsest_ftl_api::keys::{Key, Notation, near};
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-const PAGE: Kind = Bytes { min: 512, max: 16 << 20 };
-const WORD: Kind = Bytes { min: 1, max: 16 << 20 };
-const SPARE: Kind = Bytes { min: 0, max: 16 << 20 };
-const BUFFER: Kind = Bytes { min: 512, max: 1 << 40 };
-const PROBABILITY: Kind = Ratio { max: 1.0 };
+const PAGE: ValueType = Bytes { min: 512, max: 16 << 20 };
+const WORD: ValueType = Bytes { min: 1, max: 16 << 20 };
+const SPARE: ValueType = Bytes { min: 0, max: 16 << 20 };
+const BUFFER: ValueType = Bytes { min: 512, max: 1 << 40 };
+const PROBABILITY: ValueType = Ratio { max: 1.0 };
 const ANY: u64 = u32::MAX as u64;
 
 /// The keys of the drive and of its part.

@@ -70,7 +70,7 @@ fn keys_of_one_layer_name_it() {
 #[test]
 fn every_scheme_can_be_named() {
     use palimpsest_fs::schemes::SCHEMES;
-    let kind = keys()[schema::position("fs.scheme").unwrap()].kind;
+    let kind = keys()[schema::position("fs.scheme").unwrap()].value_type;
     assert_eq!(kind.words(), ["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]);
     for scheme in SCHEMES {
         let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();

@@ -34,9 +34,9 @@ pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: 
         let bytes = u128::from(measured.host_bytes) * budget / u128::from(measured.erases);
         return Some(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
-    let life = Wear::new(part, Bias::Reprogram).life(safe_life, reused(measured));
+    let endurance = Wear::new(part, Bias::Reprogram).endurance(safe_life, reused(measured));
     let an_erase = measured.host_bytes as f64 / measured.erases as f64;
-    let cycles = life.window + (life.cycles - life.window) * (1.0 - measured.second_writes);
+    let cycles = endurance.window + (endurance.cycles - endurance.window) * (1.0 - measured.second_writes);
     Some((an_erase * cycles * f64::from(blocks)) as u64)
 }
 
@@ -46,8 +46,8 @@ pub fn unsafe_after(part: &Part, safe_life: f64, measured: &Measured) -> Option<
     if measured.reused_erases == 0 {
         return None;
     }
-    let life = Wear::new(part, Bias::Reprogram).life(safe_life, reused(measured));
-    life.ends_biased.then(|| libm::round(life.cycles) as u64)
+    let endurance = Wear::new(part, Bias::Reprogram).endurance(safe_life, reused(measured));
+    endurance.ends_biased.then(|| libm::round(endurance.cycles) as u64)
 }
 
 fn reused(measured: &Measured) -> f64 {

@@ -13,7 +13,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{format_bytes, parse_bytes};
-use palimpsest_sim::device::Command;
+use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::Source;
 
 /// The preconditioning of a run.

@@ -12,7 +12,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::device::Command;
+use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
 /// The empty workload of a served drive.

@@ -4,7 +4,7 @@ mod jobs;
 mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
-use crate::config::Drive;
+use crate::config::DriveConfig;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{Host, Requests};
@@ -17,8 +17,8 @@ use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
-use palimpsest_ftl_api::{Blueprint, Report};
-use palimpsest_sim::device::{Command, Device, Verifier};
+use palimpsest_ftl_api::{Blueprint, LayerFigures};
+use palimpsest_sim::drive::{Command, Drive, Verifier};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
@@ -46,7 +46,7 @@ struct Upcoming {
 pub(super) struct Baseline {
     pub(super) nand: NandCounters,
     pub(super) io: IoCounters,
-    pub(super) ftl: Report,
+    pub(super) ftl: LayerFigures,
     pub(super) time: Nanos,
     pub(super) bus_busy: Vec<Nanos>,
     pub(super) die_busy: Vec<Nanos>,
@@ -82,10 +82,10 @@ impl Verifier for ShadowVerifier {
 
 /// A drive under a workload.
 pub struct Session<'a> {
-    drive: &'a Drive,
+    drive: &'a DriveConfig,
     options: &'a Options,
     watcher: Watcher<'a>,
-    pub(super) device: Device,
+    pub(super) device: Drive,
     pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
     pub(super) baseline: Baseline,
@@ -119,7 +119,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`Error::Input`] for options that contradict each other.
-    pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+    pub fn new(drive: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
         let entry = registered(drive);
         let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
             let durable = !entry.buffered || !blueprint.acknowledge_programs;
             shadow.expect_power_cut(durable && !entry.is_file_system());
         }
-        let mut device = Device::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+        let mut device = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
         if options.fidelity == Fidelity::Timed {
             device.verify_times(None);
         }
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
         self.baseline = Baseline {
             nand: device.io.nand.counters().clone(),
             io: device.io.counters.clone(),
-            ftl: device.ftl.report(),
+            ftl: device.ftl.figures(),
             time: device.engine.now(),
             bus_busy: device.engine.bus_busy(),
             die_busy: device.engine.die_busy(),
@@ -445,7 +445,7 @@ impl<'a> Session<'a> {
     /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
     #[inline]
     fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
-        let groups = &mut self.device.io.kin;
+        let groups = &mut self.device.io.file_groups;
         let known = (groups.len() as u32).max(1);
         if request.file != NO_FILE
             && request.owner() >= known

@@ -13,7 +13,7 @@ use crate::metrics::summary::{
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Picojoules;
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
-use palimpsest_ftl_api::{Figure, Report};
+use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use serde_json::{Map, Value};
 
@@ -28,7 +28,7 @@ pub(super) fn outcome(
     let drive = &resolved.drive;
     let timed = options.fidelity == Fidelity::Timed;
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
-    let report = session.device.ftl.report();
+    let figures = session.device.ftl.figures();
     let before = &session.baseline.ftl;
     let flash = flash(session);
     let (io, io_before) = (&session.device.io.counters, &session.baseline.io);
@@ -67,29 +67,29 @@ pub(super) fn outcome(
         padding_bytes: io.padding_bytes - io_before.padding_bytes,
         read_amplification: read_amplification(io, io_before),
         gc: Gc {
-            runs: report.gc_runs - before.gc_runs,
-            erased_blocks: report.gc_erased - before.gc_erased,
-            moved_subpages: report.gc_moved_subpages - before.gc_moved_subpages,
+            runs: figures.gc_runs - before.gc_runs,
+            erased_blocks: figures.gc_erased - before.gc_erased,
+            moved_subpages: figures.gc_moved_subpages - before.gc_moved_subpages,
             mean_ns: (recorder.collections.count() > 0).then(|| recorder.collections.mean()),
             p99_ns: (recorder.collections.count() > 0).then(|| recorder.collections.percentile(990)),
         },
         merge: Merge {
-            count: report.merges - before.merges,
-            moved_subpages: report.merge_moved_subpages - before.merge_moved_subpages,
+            count: figures.merges - before.merges,
+            moved_subpages: figures.merge_moved_subpages - before.merge_moved_subpages,
         },
         mapping: MappingBytes {
-            bytes: report.mapping.tables.iter().map(|table| table.1).sum(),
-            bytes_peak: report.mapping.peak_bytes,
-            tables: report.mapping.tables.iter().copied().collect(),
+            bytes: figures.mapping.tables.iter().map(|table| table.1).sum(),
+            bytes_peak: figures.mapping.peak_bytes,
+            tables: figures.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
-        lifetime: lifetime(session, &report, report.safe_life, &measured),
-        ftl_stats: own_figures(&report, before),
+        lifetime: lifetime(session, &figures, figures.safe_life, &measured),
+        ftl_stats: own_figures(&figures, before),
         notes: notes(
             session,
             skipped_lines,
             &precondition,
-            unsafe_after(&drive.part, report.safe_life, &measured),
+            unsafe_after(&drive.part, figures.safe_life, &measured),
             timed,
         ),
         precondition,
@@ -158,7 +158,7 @@ fn energy(session: &Session<'_>) -> Energy {
     }
 }
 
-fn lifetime(session: &Session<'_>, report: &Report, safe_life: f64, measured: &Measured) -> Lifetime {
+fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measured: &Measured) -> Lifetime {
     let nand = &session.device.io.nand;
     let blocks = nand.geometry().blocks();
     Lifetime {
@@ -166,28 +166,28 @@ fn lifetime(session: &Session<'_>, report: &Report, safe_life: f64, measured: &M
         max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
         reused_erases: measured.reused_erases,
         projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
-        retired_blocks: report.retired_blocks,
+        retired_blocks: figures.retired_blocks,
     }
 }
 
 /// The layer's own figures of the measured part.
-fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
+fn own_figures(figures: &LayerFigures, before: &LayerFigures) -> Map<String, Value> {
     let earlier = |name: &str| before.own.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
     let value = |name: &str, figure: Figure| match (figure, earlier(name)) {
         (Figure::Count(now), Some(Figure::Count(then))) => Value::from(now - then),
         (Figure::Count(level), _) | (Figure::Level(level), _) => Value::from(level),
-        (Figure::Part(_, 0), _) => Value::Null,
-        (Figure::Part(part, whole), _) => Value::from(part as f64 / whole as f64),
-        (Figure::Share(part, whole), then) => {
+        (Figure::ShareOfLevel(_, 0), _) => Value::Null,
+        (Figure::ShareOfLevel(part, whole), _) => Value::from(part as f64 / whole as f64),
+        (Figure::ShareOfCount(part, whole), then) => {
             let (part_before, whole_before) = match then {
-                Some(Figure::Share(part, whole)) => (part, whole),
+                Some(Figure::ShareOfCount(part, whole)) => (part, whole),
                 _ => (0, 0),
             };
             let whole = whole - whole_before;
             if whole == 0 { Value::Null } else { Value::from((part - part_before) as f64 / whole as f64) }
         }
     };
-    report.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
+    figures.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
 }
 
 /// Notes on the run for the user.

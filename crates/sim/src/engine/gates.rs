@@ -1,4 +1,4 @@
-//! Closing of gates: what waits for them goes on.
+//! Closing of gates: operations that wait for them continue.
 
 use super::{Engine, NONE};
 use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER};

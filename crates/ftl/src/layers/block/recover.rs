@@ -1,6 +1,6 @@
 //! After a power cut: the block map from what is on flash; and the checks of the layer against flash.
 
-use super::{Block, Piece};
+use super::{Block, PageRun};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
@@ -151,7 +151,7 @@ impl Block {
         target: u32,
     ) -> Flash<bool> {
         let count = (self.arrived.len()) as u32;
-        let piece = Piece { block, first, count, cause: Cause::Merge, signal: Gate::NONE };
+        let piece = PageRun { block, first, count, cause: Cause::Merge, signal: Gate::NONE };
         for page in first..first + count {
             if newest[page as usize].is_none() {
                 continue;

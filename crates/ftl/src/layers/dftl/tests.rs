@@ -67,7 +67,7 @@ impl Rig {
 
     /// The figure `name` of the report.
     fn figure(&self, name: &str) -> u64 {
-        match self.layer.report().own.iter().find(|(own, _)| *own == name).expect("a figure").1 {
+        match self.layer.figures().own.iter().find(|(own, _)| *own == name).expect("a figure").1 {
             Figure::Count(count) | Figure::Level(count) => count,
             other => panic!("{name} is {other:?}"),
         }
@@ -152,17 +152,17 @@ fn overwritten(payload: Payload) -> Rig {
 fn operations_add_up_in_every_payload() {
     for payload in [Payload::None, Payload::Tag, Payload::Bytes] {
         let rig = overwritten(payload);
-        let (counters, report) = (rig.io.counters(), rig.layer.report());
+        let (counters, figures) = (rig.io.counters(), rig.layer.figures());
         let of = |cause: Cause| (counters.reads[cause as usize], counters.programs[cause as usize]);
         let (hits, misses) = (rig.figure("map_hits"), rig.figure("map_misses"));
         assert_eq!(of(Cause::Host).0 + of(Cause::Host).1, u64::from(PAGES) + 2000);
         assert_eq!(hits + misses, u64::from(PAGES) + 2000, "each request is of one page");
         assert_eq!(of(Cause::Metadata), (rig.figure("map_page_reads"), rig.figure("map_page_updates")));
-        assert_eq!(of(Cause::Gc), (report.gc_moved_subpages, report.gc_moved_subpages));
-        assert!(rig.figure("map_pages_moved") > 0 && report.gc_moved_subpages > rig.figure("map_pages_moved"));
+        assert_eq!(of(Cause::Gc), (figures.gc_moved_subpages, figures.gc_moved_subpages));
+        assert!(rig.figure("map_pages_moved") > 0 && figures.gc_moved_subpages > rig.figure("map_pages_moved"));
         // Each miss reads a translation page, each update of one that there is, too.
         assert!(rig.figure("map_page_reads") <= misses + rig.figure("map_page_updates"));
-        let tables = &report.mapping.tables;
+        let tables = &figures.mapping.tables;
         assert!(tables[0].1 <= 20 * CACHED_BYTES, "the table is no larger than it may be when requests are over");
         assert_eq!(tables[1], ("gtd", 4 * 4), "four translation pages");
     }

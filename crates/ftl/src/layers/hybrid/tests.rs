@@ -76,14 +76,14 @@ impl Rig {
 
     /// Merges by switch, partial and full, copied pages and erases since the last call.
     pub fn news(&mut self) -> [u64; 5] {
-        let report = self.layer.report();
-        let own = |name| match report.own.iter().find(|own| own.0 == name) {
+        let figures = self.layer.figures();
+        let own = |name| match figures.own.iter().find(|own| own.0 == name) {
             Some((_, Figure::Count(count))) => *count,
             other => panic!("{name}: {other:?}"),
         };
         let [switch, partial, full] = ["switch_merges", "partial_merges", "full_merges"].map(own);
-        assert_eq!(report.merges, switch + partial + full);
-        let now = [switch, partial, full, report.merge_moved_subpages / 2, self.io.nand().counters().erases];
+        assert_eq!(figures.merges, switch + partial + full);
+        let now = [switch, partial, full, figures.merge_moved_subpages / 2, self.io.nand().counters().erases];
         let before = std::mem::replace(&mut self.seen, now);
         std::array::from_fn(|index| now[index] - before[index])
     }
@@ -134,7 +134,7 @@ fn trimmed_logical_blocks_are_erased_and_cost_no_copy() {
 fn the_tables_are_those_of_the_blocks_and_of_the_log_pages() {
     for entry in BOTH {
         let rig = Rig::new(entry, 3, 6);
-        let mapping = rig.layer.report().mapping;
+        let mapping = rig.layer.figures().mapping;
         assert_eq!(mapping.tables, [("block_map", 6 * 8), ("log_map", 3 * 8 * 8)]);
         assert_eq!(mapping.peak_bytes, 48 + 192);
     }

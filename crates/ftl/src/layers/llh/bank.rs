@@ -20,7 +20,7 @@ pub(super) const RESERVE: u32 = 1;
 
 /// Where a block is in Fig. 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum UseState {
     Clean,
     PartiallyUsed,
     Used,
@@ -59,7 +59,7 @@ pub(super) struct Frontier {
     pub rewritten: u32,
 }
 
-pub(super) const NOWHERE: Frontier = Frontier {
+pub(super) const NO_FRONTIER: Frontier = Frontier {
     block: NO_BLOCK,
     round: Round::Whole,
     step: 0,
@@ -203,7 +203,7 @@ impl Llh {
             && io.nand().logical(ppn * self.subpages) != TORN
     }
 
-    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and asks for what stands
+    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and prefetches what is
     /// there; the round is over where there is none.
     pub(super) fn seek(&mut self, io: &mut Io, bank: u32, stream: u32, step: u32) -> Flash<()> {
         let Frontier { block, round, .. } = *self.frontier(bank, stream);
@@ -244,23 +244,23 @@ impl Llh {
     fn finish_round(&mut self, bank: u32, stream: u32) {
         let frontiers = &mut self.banks[bank as usize].frontiers;
         let Frontier { block, round, kept, rewritten, .. } =
-            std::mem::replace(&mut frontiers[stream as usize], NOWHERE);
-        let life = &mut self.life[block as usize];
+            std::mem::replace(&mut frontiers[stream as usize], NO_FRONTIER);
+        let use_state = &mut self.use_states[block as usize];
         let next = match round {
-            Round::Low => Life::PartiallyUsed,
-            Round::Again if rewritten > 0 => Life::Reused,
-            _ => Life::Used,
+            Round::Low => UseState::PartiallyUsed,
+            Round::Again if rewritten > 0 => UseState::Reused,
+            _ => UseState::Used,
         };
         let transitions = &mut self.transitions;
-        match (*life, next) {
-            (Life::Clean, Life::PartiallyUsed) => transitions.clean_partially_used += 1,
-            (Life::Clean, _) => transitions.clean_used += 1,
-            (Life::PartiallyUsed, Life::Reused) => transitions.partially_used_reused += 1,
-            (Life::PartiallyUsed, _) => transitions.partially_used_used += 1,
-            (Life::Used, Life::Reused) => transitions.used_reused += 1,
+        match (*use_state, next) {
+            (UseState::Clean, UseState::PartiallyUsed) => transitions.clean_partially_used += 1,
+            (UseState::Clean, _) => transitions.clean_used += 1,
+            (UseState::PartiallyUsed, UseState::Reused) => transitions.partially_used_reused += 1,
+            (UseState::PartiallyUsed, _) => transitions.partially_used_used += 1,
+            (UseState::Used, UseState::Reused) => transitions.used_reused += 1,
             _ => {}
         }
-        *life = next;
+        *use_state = next;
         if kept {
             self.banks[bank as usize].waiting[stream as usize].push(block);
         } else {
@@ -338,7 +338,7 @@ impl Llh {
         let kept = keep && nand.erases(block) < self.safe_erases;
         let ideal = nand.part().order == ProgramOrder::LowHighLow;
         let round = if kept && !ideal { Round::Low } else { Round::Whole };
-        self.begin(io, bank, stream, Frontier { block, round, kept, ..NOWHERE })
+        self.begin(io, bank, stream, Frontier { block, round, kept, ..NO_FRONTIER })
     }
 
     fn begin(&mut self, io: &mut Io, bank: u32, stream: u32, frontier: Frontier) -> Flash<()> {
@@ -349,13 +349,13 @@ impl Llh {
     /// Reuses the block with the fewest valid units that waits for it.
     fn begin_again(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
         let block = self.take_waiting(bank, stream).expect("a block waits");
-        self.begin(io, bank, stream, Frontier { block, round: Round::Again, ..NOWHERE })
+        self.begin(io, bank, stream, Frontier { block, round: Round::Again, ..NO_FRONTIER })
     }
 
     /// Gives cold and moved data the high pages of a block that waits: there is no clean block.
     pub(super) fn use_waiting(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         while let Some(block) = self.take_waiting(bank, HOT).or_else(|| self.take_waiting(bank, COLD)) {
-            self.begin(io, bank, COLD, Frontier { block, round: Round::High, ..NOWHERE })?;
+            self.begin(io, bank, COLD, Frontier { block, round: Round::High, ..NO_FRONTIER })?;
             if self.frontier(bank, COLD).block != NO_BLOCK {
                 return Ok(());
             }

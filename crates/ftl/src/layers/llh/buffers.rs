@@ -1,18 +1,18 @@
 //! Merge buffers: pages in the controller's memory, three a bank (hot, cold, moved), until they are programmed.
 //!
-//! A unit in a buffer remembers where its older copy stands, and that copy stays valid until the page is programmed. Where
-//! buffers do not survive a power cut, cleaning copies such an older copy, too: it is a *shadow* in the buffer of moved data,
+//! A unit in a buffer has the place of its previous copy, which stays valid until the page is programmed. Where
+//! buffers do not survive a power cut, cleaning copies such a previous copy, too: it is a *shadow* in the buffer of moved data,
 //! no newer than what it shadows.
 
-use super::{HOT, IN_BUFFER, KINDS, Llh, MOVED, SLOTS, UNMAPPED};
+use super::{BUFFERS_PER_BANK, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
 /// Unit number of a slot whose unit was trimmed, or is not needed any more.
 pub(super) const HOLE: u32 = u32::MAX;
-/// A buffer that nobody waits for.
-pub(super) const NOBODY: Nanos = Nanos::MAX;
+/// A buffer without a waiting request.
+pub(super) const NOT_WAITING: Nanos = Nanos::MAX;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
@@ -20,7 +20,7 @@ pub(super) struct Slot {
     pub data: Data,
     /// Closes when the content has arrived.
     pub arrived: Gate,
-    /// Physical unit of the older copy, or [`UNMAPPED`].
+    /// Physical unit of the previous copy, or [`UNMAPPED`].
     pub previous: u32,
     /// Subpages of the host's write buffer that it holds.
     pub holds: u32,
@@ -52,7 +52,7 @@ pub(super) struct Append {
     pub cause: Cause,
     /// Its content has arrived when this gate closes.
     pub after: Gate,
-    /// Wants to know when it is programmed.
+    /// Signalled when it is programmed.
     pub signal: Gate,
     pub holds: u32,
 }
@@ -60,7 +60,7 @@ pub(super) struct Append {
 impl Llh {
     #[inline]
     pub(super) fn buffer_of(bank: u32, kind: u32) -> usize {
-        (bank * KINDS + kind) as usize
+        (bank * BUFFERS_PER_BANK + kind) as usize
     }
 
     /// The buffer and slot that a map entry of `unit` names.
@@ -70,7 +70,7 @@ impl Llh {
         (Self::buffer_of(self.bank_of(unit), place / SLOTS), (place % SLOTS) as usize)
     }
 
-    /// A unit that stands in a buffer already is replaced there.
+    /// A unit that is in a buffer already is replaced there.
     #[inline]
     pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: Append) -> bool {
         let entry = self.map[what.unit as usize];
@@ -86,7 +86,7 @@ impl Llh {
         true
     }
 
-    /// Makes `buffer` wait for, and tell, the gates of `what`.
+    /// Makes `buffer` follow and signal the gates of `what`.
     #[inline]
     pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: Append) {
         if what.cause == Cause::Host || !self.protected {
@@ -110,7 +110,7 @@ impl Llh {
         }
     }
 
-    /// Puts a unit into the buffer `kind` of its bank; `previous` is where its older copy stands.
+    /// Puts a unit into the buffer `kind` of its bank; `previous` is the place of its previous copy.
     #[inline]
     pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: Append, previous: u32) {
         let bank = self.bank_of(what.unit);
@@ -126,7 +126,7 @@ impl Llh {
         io.pin(what.data);
     }
 
-    /// Puts a copy of the older version of a unit, at `previous`, into the buffer of moved data.
+    /// Puts a shadow of the previous copy of a unit, at `previous`, into the buffer of moved data.
     pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
@@ -135,7 +135,7 @@ impl Llh {
         io.pin(what.data);
     }
 
-    /// The older version of `unit` need not be kept any more.
+    /// Drops the shadow of `unit`.
     #[inline]
     pub(super) fn drop_shadow(&mut self, io: &mut Io, unit: u32) {
         if self.protected {
@@ -149,7 +149,7 @@ impl Llh {
     }
 
     /// Forgets `unit`.
-    pub(super) fn forget(&mut self, io: &mut Io, unit: u32) {
+    pub(super) fn unmap(&mut self, io: &mut Io, unit: u32) {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}
             entry if entry >= IN_BUFFER => {
@@ -168,7 +168,7 @@ impl Llh {
 
     /// Takes the first `count` slots out of `buffer`; those behind them move up.
     pub(super) fn remove_slots(&mut self, io: &Io, buffer: usize, count: usize) {
-        let kind = buffer as u32 % KINDS;
+        let kind = buffer as u32 % BUFFERS_PER_BANK;
         let page = &mut self.buffers[buffer];
         page.slots.drain(..count);
         for (index, slot) in page.slots.iter().enumerate() {
@@ -178,20 +178,20 @@ impl Llh {
         }
         if page.slots.is_empty() {
             (page.ready, page.done, page.from_host) = (None, None, false);
-            let since = std::mem::replace(&mut self.since[buffer], NOBODY);
-            // Without time all are equally old, and nobody asks.
-            if io.plan.timed && since == self.oldest && since != NOBODY {
+            let since = std::mem::replace(&mut self.since[buffer], NOT_WAITING);
+            // Without time all are equally old, and the order does not matter.
+            if io.plan.timed && since == self.oldest && since != NOT_WAITING {
                 self.find_oldest();
             }
         }
     }
 
     pub(super) fn find_oldest(&mut self) {
-        self.oldest = self.since.iter().copied().min().unwrap_or(NOBODY);
+        self.oldest = self.since.iter().copied().min().unwrap_or(NOT_WAITING);
     }
 
     /// Moves the first `count` slots of the hot buffer of `bank`, which cannot be encoded, to the buffer of moved data.
-    pub(super) fn hand_over(&mut self, io: &mut Io, bank: u32, count: usize) {
+    pub(super) fn divert_to_moved(&mut self, io: &mut Io, bank: u32, count: usize) {
         let (from, to) = (Self::buffer_of(bank, HOT), Self::buffer_of(bank, MOVED));
         let (ready, done) = (self.buffers[from].ready, self.buffers[from].done);
         let since = self.since[from];

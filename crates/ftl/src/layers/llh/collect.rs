@@ -1,9 +1,9 @@
 //! Cleaning: greedy garbage collection in each bank, wear levelling, and moving data away from failing blocks.
 //!
-//! Victims are used and reused blocks; what is moved is cold. Cleaning needs somewhere to write before it can erase, so the
+//! Victims are used and reused blocks; moved units are cold. Cleaning needs somewhere to write before it can erase, so the
 //! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
-use super::bank::{Life, RESERVE};
+use super::bank::{RESERVE, UseState};
 use super::buffers::Append;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::settings::WearLeveling;
@@ -13,7 +13,7 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
-/// Static wear levelling looks at a bank after this many collections.
+/// Static wear levelling checks a bank after this many collections.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 impl Llh {
@@ -36,7 +36,7 @@ impl Llh {
             }
             // What the policy prefers may gain little; in the end only space counts.
             let victim = if attempt <= closed { self.choose(io, bank) } else { self.fewest_valid(io, bank) };
-            let Some(victim) = victim.or_else(|| self.give_back_waiting(io, bank)) else { break };
+            let Some(victim) = victim.or_else(|| self.close_waiting(io, bank)) else { break };
             self.clean_victim(io, bank, victim)?;
         }
         if !self.emptying.is_empty() {
@@ -46,7 +46,7 @@ impl Llh {
     }
 
     /// On an ideal part blocks that wait have no page left: they may be cleaned when nothing else gains.
-    fn give_back_waiting(&mut self, io: &Io, bank: u32) -> Option<u32> {
+    fn close_waiting(&mut self, io: &Io, bank: u32) -> Option<u32> {
         if io.nand().part().order != ProgramOrder::LowHighLow {
             return None;
         }
@@ -133,8 +133,8 @@ impl Llh {
         match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
-                match std::mem::replace(&mut self.life[victim as usize], Life::Clean) {
-                    Life::Reused => self.transitions.reused_clean += 1,
+                match std::mem::replace(&mut self.use_states[victim as usize], UseState::Clean) {
+                    UseState::Reused => self.transitions.reused_clean += 1,
                     _ => self.transitions.used_clean += 1,
                 }
                 self.blocks.release(victim);
@@ -251,7 +251,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold: what lies there is cold,
+    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold: its data is cold,
     /// and the block will wear faster from now on.
     fn level_wear(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         self.wear_checks += 1;

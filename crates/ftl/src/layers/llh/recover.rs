@@ -5,9 +5,9 @@
 //! are written on pair by pair. What was trimmed since its last program may come back. Buffers come back where they are
 //! protected, and are lost where writes are acknowledged by programs.
 
-use super::bank::{Frontier, Life, NOWHERE, Round};
-use super::buffers::{Buffer, HOLE, NOBODY};
-use super::{COLD, HOT, IN_BUFFER, KINDS, Llh, MOVED, SLOTS, UNMAPPED};
+use super::bank::{Frontier, NO_FRONTIER, Round, UseState};
+use super::buffers::{Buffer, HOLE, NOT_WAITING};
+use super::{BUFFERS_PER_BANK, COLD, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -32,7 +32,7 @@ impl Llh {
         self.map.fill(UNMAPPED);
         self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |_| false);
         for bank in &mut self.banks {
-            bank.frontiers = [NOWHERE; 2];
+            bank.frontiers = [NO_FRONTIER; 2];
             bank.waiting.iter_mut().for_each(Vec::clear);
         }
         for block in 0..geometry.blocks() {
@@ -70,10 +70,10 @@ impl Llh {
 
     fn restore_buffers(&mut self, io: &mut Io) {
         for buffer in 0..self.buffers.len() {
-            let (old, kind) = (std::mem::take(&mut self.buffers[buffer]), buffer as u32 % KINDS);
+            let (old, kind) = (std::mem::take(&mut self.buffers[buffer]), buffer as u32 % BUFFERS_PER_BANK);
             if !self.protected {
                 old.slots.iter().filter(|slot| slot.unit != HOLE).for_each(|slot| io.unpin(slot.data));
-                self.since[buffer] = NOBODY;
+                self.since[buffer] = NOT_WAITING;
                 continue;
             }
             let mut restored = Buffer::default();
@@ -95,7 +95,7 @@ impl Llh {
             self.counters.retired += 1;
         }
         let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));
-        self.life[block as usize] = Life::Clean;
+        self.use_states[block as usize] = UseState::Clean;
         if used == 0 && !bad {
             return Ok(());
         }
@@ -114,14 +114,14 @@ impl Llh {
         let reused = pages(false).any(|page| programs(page) > 1);
         let in_order = (0..used).all(|page| programs(page) > 0);
         let lows_left = pages(false).any(|page| programs(page) == 0);
-        self.life[block as usize] = if reused { Life::Reused } else { Life::Used };
+        self.use_states[block as usize] = if reused { UseState::Reused } else { UseState::Used };
         if in_order && !reused {
             // Blocks of two pairs look the same after a round of low pages and in the standard order.
             self.begin_or_close(begun, block, Round::Whole, used);
         } else if self.reuse && part.paired() && highs == 0 && !lows_left {
             self.wait_again(block);
         } else if highs == 0 && lows_left {
-            self.life[block as usize] = Life::Clean;
+            self.use_states[block as usize] = UseState::Clean;
             begun.push(Begun { block, round: Round::Low, step: used });
         } else {
             let last_high = pages(true).rev().find(|&page| programs(page) > 0);
@@ -182,7 +182,7 @@ impl Llh {
                     // What is written with cold data stores whole pages.
                     let round = if stream == COLD && round == Round::Again { Round::High } else { round };
                     let kept = round == Round::Low;
-                    let frontier = Frontier { block, round, step, kept, ..NOWHERE };
+                    let frontier = Frontier { block, round, step, kept, ..NO_FRONTIER };
                     self.banks[bank as usize].frontiers[stream as usize] = frontier;
                     self.seek(io, bank, stream, step)?;
                 }
@@ -194,7 +194,7 @@ impl Llh {
 
     /// `block` waits for its low pages to be reused. The threshold decides when its turn comes.
     fn wait_again(&mut self, block: u32) {
-        self.life[block as usize] = Life::PartiallyUsed;
+        self.use_states[block as usize] = UseState::PartiallyUsed;
         let bank = self.bank_of_block(block) as usize;
         self.banks[bank].waiting[HOT as usize].push(block);
     }
@@ -222,7 +222,7 @@ impl Llh {
                     let (buffer, slot) = self.slot_of(unit, entry);
                     let slot = self.buffers[buffer].slots[slot];
                     if slot.unit != unit || slot.shadow {
-                        return Err(format!("unit {unit} is said to stand in a buffer that holds {}", slot.unit));
+                        return Err(format!("unit {unit} is mapped to a buffer that holds {}", slot.unit));
                     }
                     slot.previous
                 }
@@ -241,7 +241,7 @@ impl Llh {
                 return Err(format!("unit {unit} is mapped to {psn}, which holds {found}"));
             }
             if self.bank_of_block(block) != self.bank_of(unit) {
-                return Err(format!("unit {unit} stands in block {block}, which is not of its bank"));
+                return Err(format!("unit {unit} is in block {block}, which is not of its bank"));
             }
         }
         let valid: u64 = (0..io.geometry().blocks()).map(|block| u64::from(self.blocks.valid_count(block))).sum();
@@ -251,27 +251,27 @@ impl Llh {
         Ok(())
     }
 
-    /// Blocks are where their states, and the transitions so far, say.
+    /// Blocks agree with their states and the transitions so far.
     fn check_life(&self, io: &Io) -> Result<(), String> {
         let mut counts = [0u64; 3];
-        for (block, &life) in (0..).zip(&self.life) {
+        for (block, &use_state) in (0..).zip(&self.use_states) {
             let state = self.blocks.state(block);
             let waits =
                 self.banks[self.bank_of_block(block) as usize].waiting.iter().flatten().any(|&one| one == block);
-            if waits && state != BlockState::Open || state == BlockState::Free && life != Life::Clean {
-                return Err(format!("block {block} is {life:?} and {state:?}, which cannot be"));
+            if waits && state != BlockState::Open || state == BlockState::Free && use_state != UseState::Clean {
+                return Err(format!("block {block} is {use_state:?} and {state:?}, which cannot be"));
             }
             let again =
                 (0..self.pages_per_block).any(|page| io.nand().programs(block * self.pages_per_block + page) > 1);
             let writes = self.banks[self.bank_of_block(block) as usize].frontiers.iter().any(|one| one.block == block);
-            if !self.disturbed && !writes && again != (life == Life::Reused) {
-                return Err(format!("block {block} is {life:?}, but flash says otherwise of its low pages"));
+            if !self.disturbed && !writes && again != (use_state == UseState::Reused) {
+                return Err(format!("block {block} is {use_state:?}, but its low pages on flash disagree"));
             }
-            match life {
-                Life::PartiallyUsed => counts[0] += 1,
-                Life::Used => counts[1] += 1,
-                Life::Reused => counts[2] += 1,
-                Life::Clean => {}
+            match use_state {
+                UseState::PartiallyUsed => counts[0] += 1,
+                UseState::Used => counts[1] += 1,
+                UseState::Reused => counts[2] += 1,
+                UseState::Clean => {}
             }
         }
         let moves = &self.transitions;

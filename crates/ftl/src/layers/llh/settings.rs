@@ -1,11 +1,11 @@
-//! The keys of `llh`, what they refuse, and the drives that its model suite draws.
+//! The keys of `llh`, their checks, and the drives that the model suite draws for it.
 
 use super::code;
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::blocks::{BlockCount, format_blocks, parse_blocks};
-use palimpsest_ftl_api::keys::{Key, Kind, Notation, SHARE, near};
+use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Model, Proposal, Unfit};
 use palimpsest_wom as wom;
@@ -14,7 +14,7 @@ use palimpsest_wom as wom;
 pub const KEYS: &[Key] = &[
     Key::new(
         "ftl.threshold_pu",
-        Kind::Notation(&Notation {
+        ValueType::Notation(&Notation {
             words: Vec::new,
             read: |text| threshold(text).map(format_threshold),
             expected: || THRESHOLD.into(),
@@ -24,32 +24,32 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "ftl.threshold_window",
-        Kind::Count { min: 0, max: 1000 },
+        ValueType::Count { min: 0, max: 1000 },
         "5",
         "collections whose mean valid count moves that threshold; 0: it never moves",
     ),
     Key::new(
         "ftl.threshold_steps",
-        Kind::Count { min: 1, max: 1000 },
+        ValueType::Count { min: 1, max: 1000 },
         "1",
         "collections in a row that point the same way before that threshold moves",
     ),
     Key::new(
         "ftl.threshold_floor",
-        Kind::Count { min: 0, max: 1 << 24 },
+        ValueType::Count { min: 0, max: 1 << 24 },
         "0",
         "blocks that the threshold does not fall below (what it starts with may be less)",
     ),
     Key::new(
         "ftl.reuse_empty",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
         "whether a partially-used block without a valid page is reused at once, however few wait",
     ),
     Key::new("ftl.safe_life", SHARE, "40%", "share of part.endurance in which low pages are reused"),
     Key::new(
         "ftl.wom",
-        Kind::Notation(&Notation { words: codes, read: code_name, expected: expected_codes }),
+        ValueType::Notation(&Notation { words: codes, read: code_name, expected: expected_codes }),
         "polar",
         "write-once-memory code of second writes",
     ),
@@ -65,7 +65,12 @@ pub const KEYS: &[Key] = &[
         "0.25%",
         "probability that a second write cannot be encoded; with payload bytes the code itself decides",
     ),
-    Key::new("ftl.reuse_cold", Kind::Flag, "false", "whether blocks of cold data are partially used and reused, too"),
+    Key::new(
+        "ftl.reuse_cold",
+        ValueType::Flag,
+        "false",
+        "whether blocks of cold data are partially used and reused, too",
+    ),
 ];
 
 const THRESHOLD: &str = "\"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"";

@@ -2,7 +2,7 @@
 //!
 //! Padding is what a page has room for and does not store; the redundancy of a second write counts as padding.
 
-use super::bank::NOWHERE;
+use super::bank::NO_FRONTIER;
 use super::buffers::{Append, HOLE};
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::NO_BLOCK;
@@ -26,7 +26,7 @@ impl Llh {
         if self.buffers[buffer].slots.is_empty() {
             self.ensure_page(io, bank, stream)?;
         }
-        // Cleaning may have moved the older copy into a buffer.
+        // Cleaning may have moved the previous copy into a buffer.
         if self.replace_in_buffer(io, what) {
             return Ok(());
         }
@@ -79,14 +79,14 @@ impl Llh {
         let (units, held) = self.fill_image(buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
         if frontier.again {
             if !self.encode(io, ppn) {
-                self.give_up(io, bank, kind, count)?;
+                self.divert(io, bank, kind, count)?;
                 return Ok(true);
             }
         } else {
             self.prepare(io, ppn, coded);
         }
         let (ready, done) = self.gates_of(io, buffer, frontier.arrived);
-        // What could not be encoded goes with what is moved.
+        // Units that could not be encoded join the moved ones.
         let cause = if kind == MOVED && held == 0 { Cause::Gc } else { Cause::Host };
         let program = Program {
             padding: self.subpages - units,
@@ -154,7 +154,7 @@ impl Llh {
         (ready, page.done.unwrap_or(Gate::NONE))
     }
 
-    /// The first `count` slots of `buffer` now stand in `ppn`, from subpage `first` on.
+    /// Maps the first `count` slots of `buffer` to `ppn`, from subpage `first` on.
     fn settle(&mut self, io: &mut Io, ppn: u32, buffer: usize, count: usize, first: u32) {
         let mut psn = ppn * self.subpages + first;
         for index in 0..count {
@@ -183,7 +183,7 @@ impl Llh {
     /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of cold
     /// data, as a first write; the rest waits for the next page, which is a high one.
     #[cold]
-    fn give_up(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
+    fn divert(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
         self.counters.wom_failures += 1;
         let stream = kind.min(COLD);
         let step = self.frontier(bank, stream).step;
@@ -193,7 +193,7 @@ impl Llh {
         }
         self.ensure_page(io, bank, COLD)?;
         // Cleaning for it may have made these slots holes, no more.
-        self.hand_over(io, bank, count);
+        self.divert_to_moved(io, bank, count);
         self.drain(io, bank, MOVED, false, true)
     }
 
@@ -201,14 +201,14 @@ impl Llh {
     #[cold]
     fn drop_frontier(&mut self, bank: u32, stream: u32) {
         let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
-        let block = std::mem::replace(frontier, NOWHERE).block;
+        let block = std::mem::replace(frontier, NO_FRONTIER).block;
         self.blocks.abandon(block);
         self.counters.retired += 1;
         self.disturbed = true;
         self.failed.push(block);
     }
 
-    /// Programs every buffer that somebody has waited for since `before` or earlier; `signal` learns when that is done.
+    /// Programs every buffer with a request waiting since `before` or earlier; the programs signal `signal`.
     pub(super) fn flush_buffers(&mut self, io: &mut Io, before: u64, signal: Gate) -> Flash<()> {
         for buffer in 0..self.buffers.len() {
             if self.since[buffer] > before || self.buffers[buffer].slots.is_empty() {
@@ -218,7 +218,7 @@ impl Llh {
                 let done = *self.buffers[buffer].done.get_or_insert_with(|| io.gate());
                 io.link(done, signal);
             }
-            let (bank, kind) = (buffer as u32 / super::KINDS, buffer as u32 % super::KINDS);
+            let (bank, kind) = (buffer as u32 / super::BUFFERS_PER_BANK, buffer as u32 % super::BUFFERS_PER_BANK);
             self.drain(io, bank, kind, true, false)?;
             self.evacuate_failed(io)?;
         }

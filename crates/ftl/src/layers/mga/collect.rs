@@ -24,7 +24,7 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
 const SLACK: u32 = 1;
-/// Static wear levelling looks at a plane after this many collections.
+/// Static wear levelling checks a plane after this many collections.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 /// A victim that waits for its last subpages to fill a page.
@@ -95,7 +95,7 @@ impl Collector {
 
 impl Mga {
     /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will be
-    /// programmed as a `whole` matters where small writes want low pages: cleaning packs whole pages into high ones.
+    /// programmed as a `whole` matters where small writes need low pages: cleaning packs whole pages into high ones.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
         let first = self.rotation.first(io, lpn);
         for step in 0..self.space.planes() {
@@ -401,7 +401,7 @@ impl Mga {
             self.program_moved(io, plane, None, UNMAPPED, arrived)?;
         }
         let n = self.subpages as usize;
-        // They stand as they would scattered; the first is as good a place as any to take them from.
+        // Their order is that of scattered subpages; any page serves as the source.
         for first in (0..self.collector.gathered.len()).step_by(n) {
             self.image.parts.clear();
             let arrived = io.gate();
@@ -518,7 +518,7 @@ impl Mga {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: what lies there is cold,
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: its data is cold,
     /// and the block will wear faster from now on.
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;

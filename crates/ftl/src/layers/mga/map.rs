@@ -1,12 +1,12 @@
 //! The two-level map: a page map of all logical pages, and a subpage map of those that are written in part.
 //!
 //! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index of
-//! an SPMT entry (PP). An SPMT entry says where each subpage stands, and keeps the PPN count and the read count. It comes
+//! an SPMT entry (PP). An SPMT entry has the place of each subpage, the PPN count and the read count. It comes
 //! with the first write smaller than a page and goes as soon as one physical page holds all subpages at their own positions,
 //! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3.
 //!
 //! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry; an SPMT entry has an address a subpage and
-//! three bytes: PPN count, read count, and which of its subpages stands in the page that the logical page owns.
+//! three bytes: PPN count, read count, and which of its subpages is in the page that the logical page owns.
 
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::Mapping;
@@ -19,20 +19,20 @@ const ADDRESS_BYTES: u64 = 8;
 /// PPN count, read count and owned page of an SPMT entry.
 const EXTRA_BYTES: u64 = 3;
 
-/// What the PMT says of a logical page.
+/// The PMT entry of a logical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nothing of it was written.
     Unmapped,
     /// FP: this physical page holds all of it, each subpage at its own position.
     Full(u32),
-    /// PP: this SPMT entry knows.
+    /// PP: the place is in this SPMT entry.
     Partial(u32),
 }
 
 /// What an SPMT entry has beside its addresses.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct SpmtEntry {
     /// The logical page; [`UNMAPPED`] in an entry that is free.
     pub lpn: u32,
     /// The physical page that it owns under exclusive allocation, if its owner still is this logical page.
@@ -48,10 +48,10 @@ pub(super) struct Entry {
 /// The two tables.
 pub(super) struct Map {
     subpages: u32,
-    /// Bit of a PMT entry that says PP. None where a page has one subpage: there is no part of a page to write.
+    /// Bit of a PMT entry that marks PP. None where a page has one subpage: there is no part of a page to write.
     partial: u32,
     pmt: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<SpmtEntry>,
     /// `subpages` addresses an entry: physical subpages.
     places: Vec<u32>,
     free: Vec<u32>,
@@ -84,7 +84,7 @@ impl Map {
         self.pmt.len() as u32
     }
 
-    /// What the PMT says of `lpn`.
+    /// The PMT entry of `lpn`.
     #[inline]
     pub fn look_up(&self, lpn: u32) -> Target {
         match self.pmt[lpn as usize] {
@@ -112,7 +112,7 @@ impl Map {
 
     /// An SPMT entry.
     #[inline]
-    pub fn entry(&self, entry: u32) -> &Entry {
+    pub fn entry(&self, entry: u32) -> &SpmtEntry {
         &self.entries[entry as usize]
     }
 
@@ -152,7 +152,7 @@ impl Map {
             return entry;
         }
         debug_assert!(self.subpages > 1);
-        let fresh = Entry { lpn, own: UNMAPPED, period: self.period, pages: 0, reads: 0 };
+        let fresh = SpmtEntry { lpn, own: UNMAPPED, period: self.period, pages: 0, reads: 0 };
         let entry = match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = fresh;
@@ -176,7 +176,7 @@ impl Map {
         entry
     }
 
-    /// Subpage `index` of an entry now stands at `psn`.
+    /// Sets the place of subpage `index` of an entry to `psn`.
     #[inline]
     pub fn set_place(&mut self, entry: u32, index: u32, psn: u32) {
         self.places[(entry * self.subpages + index) as usize] = psn;
@@ -213,7 +213,7 @@ impl Map {
     /// The read count of an entry.
     #[inline]
     pub fn reads(&self, entry: u32) -> u8 {
-        let Entry { reads, period, .. } = self.entries[entry as usize];
+        let SpmtEntry { reads, period, .. } = self.entries[entry as usize];
         reads.checked_shr(self.period.wrapping_sub(period)).unwrap_or(0)
     }
 
@@ -290,13 +290,13 @@ impl Map {
             }
             let count = self.count_pages(entry);
             if count != state.pages || count == 0 {
-                return Err(format!("logical page {lpn} stands in {count} pages but counts {}", state.pages));
+                return Err(format!("logical page {lpn} is in {count} pages but counts {}", state.pages));
             }
             let places = self.places(entry);
             if places[0].is_multiple_of(self.subpages)
                 && places.iter().enumerate().all(|(index, &psn)| psn == places[0].wrapping_add(index as u32))
             {
-                return Err(format!("logical page {lpn} stands whole in one page but has an SPMT entry"));
+                return Err(format!("logical page {lpn} is complete in one page but has an SPMT entry"));
             }
         }
         if used != self.entries_used() {

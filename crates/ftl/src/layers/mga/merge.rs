@@ -1,4 +1,4 @@
-//! Subpage merging: the more often a logical page is read, the fewer pages it may stand in.
+//! Subpage merging: the more often a logical page is read, the fewer pages it may be in.
 //!
 //! A write that would leave a logical page in more pages than its read count allows takes the fewest other subpages along
 //! that bring it to the limit, into one page with room: Fig. 6. The limits are those of the table in the text; the prose
@@ -14,7 +14,7 @@ use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
-/// Pages that a logical page of `subpages` subpages may stand in after `reads` reads.
+/// Pages that a logical page of `subpages` subpages may be in after `reads` reads.
 pub(super) fn limit(reads: u8, subpages: u32) -> u32 {
     let pages: u32 = match reads {
         0 => 4,
@@ -26,7 +26,7 @@ pub(super) fn limit(reads: u8, subpages: u32) -> u32 {
 }
 
 /// Of `groups`, the pages that hold subpages of a logical page, fewest subpages first: the subpages that must move if the
-/// logical page shall stand in `target` and at most `limit` pages in all.
+/// logical page shall be in `target` and at most `limit` pages in all.
 fn to_move(groups: &[Group], target: Option<u32>, limit: u32) -> u64 {
     let others = || groups.iter().filter(|group| Some(group.ppn) != target);
     let excess = (others().count() as u32 + 1).saturating_sub(limit);
@@ -86,7 +86,7 @@ impl Mga {
         Ok(arrived)
     }
 
-    /// Merges `lpn` if it stands in more pages than its read count allows and that takes no cleaning. Nobody waits for it.
+    /// Merges `lpn` if it is in more pages than its read count allows and that needs no cleaning; without a waiting request.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
         if u32::from(self.map.entry(entry).pages) <= limit(self.map.reads(entry), self.subpages) {
@@ -100,7 +100,7 @@ impl Mga {
         self.rotation.used(plane);
         self.image.parts.clear();
         let place = Place { page, plane, moved, exclusive };
-        // Should the program fail, the next write evacuates the block: a read must not fail for want of space.
+        // Should the program fail, the next write evacuates the block: a read must not fail for lack of space.
         self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)
     }
 }

@@ -71,7 +71,7 @@ struct Page {
 const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: UNMAPPED, opened: 0 };
 
 /// All pages of a drive.
-pub(super) struct Pages {
+pub(super) struct PageStates {
     /// Blocks; their valid units are the subpages that are valid or, unless that is a gain, free in a programmed page.
     pub blocks: Blocks,
     pub rules: Rules,
@@ -93,11 +93,11 @@ pub(super) struct Pages {
     partners: Vec<(bool, u32)>,
 }
 
-impl Pages {
+impl PageStates {
     /// All pages free, except in blocks that `is_bad`.
     pub fn new(geometry: &Geometry, part: &Part, rules: Rules, is_bad: impl Fn(u32) -> bool) -> Self {
         let subpages = geometry.subpages_per_page;
-        Pages {
+        PageStates {
             blocks: Blocks::new(geometry, geometry.subpages_per_block(), is_bad),
             rules,
             subpages,
@@ -118,7 +118,7 @@ impl Pages {
         }
     }
 
-    /// The block that `ppn` lies in.
+    /// The block of `ppn`.
     #[inline]
     pub fn block_of(&self, ppn: u32) -> u32 {
         self.per_block.divide(ppn)
@@ -380,7 +380,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Checks the transitions against the states that they led to: `programmed` says which pages were programmed.
+    /// Checks the transitions against the states that they led to: `programmed` marks the programmed pages.
     ///
     /// # Errors
     /// What does not agree.

@@ -1,12 +1,12 @@
 //! After a power cut: both tables and all states from what is on flash, and the checks of the layer against flash.
 //!
 //! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a logical subpage wins. What was trimmed since may come back. Read counts and owned pages are forgotten. A page with a
+//! of a logical subpage wins. A power cut may undo later trims. Read counts and owned pages are lost. A page with a
 //! torn subpage is not programmed again before its erase.
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
-use super::pages::Pages;
+use super::pages::PageStates;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
@@ -21,7 +21,7 @@ impl Mga {
         self.collector.clear();
         self.map.clear();
         self.space.clear();
-        let fresh = Pages::new(&geometry, io.nand().part(), self.pages.rules, |_| false);
+        let fresh = PageStates::new(&geometry, io.nand().part(), self.pages.rules, |_| false);
         let old = std::mem::replace(&mut self.pages, fresh);
         (self.pages.transitions, self.pages.lost) = (old.transitions, old.lost);
         self.map_newest(io);
@@ -181,7 +181,7 @@ impl Mga {
         Ok(())
     }
 
-    /// Free subpages can be programmed, says flash.
+    /// Free subpages can be programmed on flash.
     fn check_free(&self, io: &Io) -> Result<(), String> {
         for ppn in 0..io.geometry().pages() as u32 {
             let free = self.pages.free(ppn);

@@ -43,7 +43,7 @@ impl Rounds {
         self.order[taken as usize]
     }
 
-    /// How many pages of `block` were taken, as flash knows it: up to the last one that was programmed.
+    /// Allocated pages of `block` on flash: up to the last programmed one.
     pub fn taken(&self, nand: &Nand, block: u32) -> u32 {
         let first = block * self.order.len() as u32;
         let last = self.order.iter().rposition(|&page| nand.programs(first + page) > 0);

@@ -2,7 +2,7 @@
 
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::keys::{Key, Kind, SHARE};
+use palimpsest_ftl_api::keys::{Key, SHARE, ValueType};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Model, Proposal, Unfit};
 
@@ -16,25 +16,25 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "ftl.merge_on_read",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
-        "whether a read, too, merges what is in more pages than its read count allows",
+        "whether a read also merges a logical page that is spread over more pages than its read count allows",
     ),
     Key::new(
         "ftl.read_count_aging",
-        Kind::Count { min: 0, max: u32::MAX as u64 },
+        ValueType::Count { min: 0, max: u32::MAX as u64 },
         "0",
         "read counts halve after this many requests; 0: never",
     ),
     Key::new(
         "ftl.low_pages_first",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
         "on mlc, small writes fill the low pages of a block by subpage, its high pages follow",
     ),
     Key::new(
         "ftl.victim_free",
-        Kind::Flag,
+        ValueType::Flag,
         "false",
         "whether free subpages of a victim count as a gain, like invalid ones",
     ),

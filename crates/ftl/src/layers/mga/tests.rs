@@ -118,14 +118,14 @@ fn figure_3_small_writes_map_by_subpages_and_large_ones_by_pages() {
     }
     let kinds: Vec<bool> = (0..5).map(|lpn| matches!(bench.ftl.map.look_up(lpn), Target::Partial(_))).collect();
     assert_eq!(kinds, [false, true, false, false, true]);
-    let report = bench.ftl.report();
+    let figures = bench.ftl.figures();
     let pmt = u64::from(bench.ftl.map.logical_pages()) * 8;
-    assert_eq!(report.mapping.tables, [("pmt", pmt), ("spmt", 2 * 35)]);
+    assert_eq!(figures.mapping.tables, [("pmt", pmt), ("spmt", 2 * 35)]);
     bench.write(1, 0, 4);
     bench.write(4, 0, 4);
-    let report = bench.ftl.report();
-    assert_eq!(report.mapping.tables, [("pmt", pmt), ("spmt", 0)], "overwritten whole: mapped by pages again");
-    assert_eq!(report.mapping.peak_bytes, pmt + 70);
+    let figures = bench.ftl.figures();
+    assert_eq!(figures.mapping.tables, [("pmt", pmt), ("spmt", 0)], "overwritten whole: mapped by pages again");
+    assert_eq!(figures.mapping.peak_bytes, pmt + 70);
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn figure_6c_read_four_times_one_subpage_moves_along() {
     bench.write(0, 3, 1);
     let d = bench.pages_of(0)[3];
     assert_eq!(bench.pages_of(0), [a, a, d, d], "subpage 2 moves with subpage 3, and the PPN count stays 2");
-    let report = bench.ftl.report();
-    assert_eq!((report.merges, report.merge_moved_subpages), (1, 1));
+    let figures = bench.ftl.figures();
+    assert_eq!((figures.merges, figures.merge_moved_subpages), (1, 1));
     assert_eq!(bench.programs(), (0, 0, 1), "one program, which counts as merging");
     assert_eq!(bench.io.counters().reads[Cause::Merge as usize], 1);
     assert_eq!(bench.io.counters().bus_bytes, (4 + 2) * 4096, "a page read, two subpages programmed");
@@ -214,8 +214,8 @@ fn figure_6d_read_ten_times_all_subpages_move_to_a_free_page() {
     let Target::Full(e) = bench.ftl.map.look_up(0) else { panic!("in one page, at its own positions") };
     assert!(e != a && e != b);
     assert_eq!(bench.io.nand().programs(e), 1, "a free page");
-    let report = bench.ftl.report();
-    assert_eq!((report.merges, report.merge_moved_subpages), (1, 3), "three additional migrations");
+    let figures = bench.ftl.figures();
+    assert_eq!((figures.merges, figures.merge_moved_subpages), (1, 3), "three additional migrations");
     assert_eq!(bench.io.counters().reads[Cause::Merge as usize], 2);
     assert_eq!(bench.ftl.map.entries_used(), 1, "only that of the other logical page");
 }
@@ -249,10 +249,10 @@ fn exclusive_allocation_gives_each_logical_page_its_own_page_and_shared_fills_wh
     assert_eq!(bench.places(5)[..2], [(1, 2), (1, 1)], "a piece is one program");
     assert_eq!(bench.pages_of(6)[1..3], [2, 2], "no page has room for two");
     assert_eq!(bench.places(7)[0], (2, 0), "the page opened last");
-    let report = bench.ftl.report();
-    let figure = |name: &str| report.own.iter().find(|own| own.0 == name).unwrap().1;
+    let figures = bench.ftl.figures();
+    let figure = |name: &str| figures.own.iter().find(|own| own.0 == name).unwrap().1;
     let shared = [figure("small_writes_shared"), figure("shared_share"), figure("exclusive_share")];
-    assert_eq!(shared, [Figure::Count(8), Figure::Share(8, 8), Figure::Share(0, 8)]);
+    assert_eq!(shared, [Figure::Count(8), Figure::ShareOfCount(8, 8), Figure::ShareOfCount(0, 8)]);
 }
 
 #[test]
@@ -327,12 +327,12 @@ fn cleaning_gathers_by_logical_page() {
     (0..6).for_each(|_| bench.write(2, 0, 4));
     assert!(bench.ftl.collect(&mut bench.io, 0, false).unwrap());
     bench.ftl.check(&bench.io).unwrap();
-    let report = bench.ftl.report();
-    assert_eq!((report.gc_runs, report.gc_erased), (1, 1));
+    let figures = bench.ftl.figures();
+    assert_eq!((figures.gc_runs, figures.gc_erased), (1, 1));
     for lpn in [0, 1, 2] {
         assert!(matches!(bench.ftl.map.look_up(lpn), Target::Full(_)), "a full logical page moves as a page");
     }
-    assert_eq!((report.gc_moved_subpages, bench.programs().1), (12, 3));
+    assert_eq!((figures.gc_moved_subpages, bench.programs().1), (12, 3));
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn blocks_of_half_free_pages_are_cleaned_where_nothing_is_invalid() {
     for round in 0..4 {
         (0..logical).for_each(|lpn| bench.write(lpn, round, 1));
     }
-    assert!(bench.ftl.report().gc_runs > 0);
+    assert!(bench.ftl.figures().gc_runs > 0);
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_read_merges_if_it_is_told_to() {
         let before = bench.pages_of(0);
         assert_eq!(before.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
         bench.read(0, 0, 4);
-        assert_eq!(bench.ftl.report().merges, merges, "one read: at most three pages");
+        assert_eq!(bench.ftl.figures().merges, merges, "one read: at most three pages");
     }
 }
 

@@ -9,8 +9,8 @@
 //! free; SA looks in the plane that `ftl.allocation` chose, so that pieces spread over the planes; a page owned under EA is
 //! shared like any other once SA rules.
 
+use super::free_pages::HOST;
 use super::map::{Target, UNMAPPED};
-use super::space::HOST;
 use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
@@ -19,7 +19,7 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program, Read};
 
 /// A logical subpage that is programmed, and where in the page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct Placed {
     pub lsn: u32,
     pub data: Data,
     pub slot: u32,
@@ -27,11 +27,11 @@ pub(super) struct Part {
 
 /// What is programmed next.
 pub(super) struct Image {
-    /// Parts of one logical page stand together.
-    pub parts: Vec<Part>,
+    /// Subpages of one logical page are adjacent.
+    pub parts: Vec<Placed>,
     logical: Vec<u32>,
     data: Vec<Data>,
-    /// Where the parts stood before, by page.
+    /// Previous places of the subpages, by page.
     old: Vec<Group>,
 }
 
@@ -46,7 +46,7 @@ impl Image {
     }
 
     pub fn add(&mut self, lsn: u32, data: Data) {
-        self.parts.push(Part { lsn, data, slot: 0 });
+        self.parts.push(Placed { lsn, data, slot: 0 });
     }
 
     /// Gives each part one of the subpages `free`: its own position where possible. Returns which.
@@ -57,7 +57,7 @@ impl Image {
             part.slot = if rest >> own & 1 == 1 { own } else { u32::MAX };
             rest &= !(1 << own);
         }
-        // Positions that were wanted twice are taken; those that nobody wanted are left over.
+        // Positions requested twice are taken; the others are left-over subpages.
         let mut left =
             self.parts.iter().filter(|part| part.slot != u32::MAX).fold(free, |left, part| left & !(1 << part.slot));
         for part in &mut self.parts {
@@ -276,7 +276,7 @@ impl Mga {
         most.and_then(|plane| self.space.take(io, &mut self.pages.blocks, plane, stream, whole)).ok_or(Halt::NoSpace)
     }
 
-    /// The image stands in `ppn` now.
+    /// Maps the image to `ppn`.
     fn commit(&mut self, ppn: u32, fresh: bool, written: u64, programs: u32, owner: u32) {
         self.image.old.clear();
         let mut index = 0;
@@ -326,7 +326,7 @@ impl Mga {
     }
 
     /// Forgets the subpages `which` of `lpn`.
-    pub(super) fn forget(&mut self, lpn: u32, which: u64) {
+    pub(super) fn unmap(&mut self, lpn: u32, which: u64) {
         let target = self.map.look_up(lpn);
         if target == Target::Unmapped {
             return;

@@ -1,6 +1,6 @@
 //! The log of subpages: its blocks, the pages that are being filled, and the map of what it holds.
 //!
-//! The map has an entry for each logical page of which the log holds anything: which subpages, and where each stands. Entries
+//! The map has an entry for each logical page with subpages in the log: which ones, and the place of each. Entries
 //! come from a free list; an array that the simulator alone has finds the entry of a logical page. As DRAM counts what a
 //! drive must keep: one address of 8 bytes for each subpage that the log holds.
 
@@ -61,7 +61,7 @@ pub(super) struct SubpageLog {
     rotation: Rotation,
     /// Entry of each logical page.
     pub(super) index: Vec<u32>,
-    /// Entries of `subpages + 1` words: which subpages the log holds, and where each stands.
+    /// Entries of `subpages + 1` words: the subpages in the log, and the place of each.
     pub(super) entries: Vec<u32>,
     pub(super) free_entries: Vec<u32>,
     /// Subpages held, now and at the most.
@@ -137,13 +137,13 @@ impl SubpageLog {
         }
     }
 
-    /// Where `subpage` of `page` stands, which the log must hold.
+    /// The place of `subpage` of `page`, which is in the log.
     #[inline]
     pub fn place(&self, page: u32, subpage: u32) -> u32 {
         self.entries[self.index[page as usize] as usize * self.words() + 1 + subpage as usize]
     }
 
-    /// Asks for what [`Self::held`] looks at first.
+    /// Prefetches what [`Self::held`] reads first.
     #[inline]
     pub fn prefetch_entry(&self, page: u32) {
         prefetch(&self.index, page as usize);
@@ -159,7 +159,7 @@ impl SubpageLog {
         }
     }
 
-    /// Lets the map say that `subpage` of `page` stands at `psn`. Returns where it stood.
+    /// Maps `subpage` of `page` to `psn`. Returns its previous place.
     #[inline]
     pub(super) fn map(&mut self, page: u32, subpage: u32, psn: u32) -> Option<u32> {
         if self.index[page as usize] == NO_ENTRY {
@@ -180,7 +180,7 @@ impl SubpageLog {
         None
     }
 
-    /// Lets the map forget `subpages` of `page`, all of which the log holds.
+    /// Unmaps `subpages` of `page`, all of which are in the log.
     #[inline]
     pub(super) fn unmap(&mut self, page: u32, subpages: u32) {
         let entry = self.index[page as usize];
@@ -195,7 +195,7 @@ impl SubpageLog {
 
     /// Forgets all of `page`. Returns whether the log held anything.
     #[inline]
-    pub fn forget(&mut self, page: u32) -> bool {
+    pub fn unmap_page(&mut self, page: u32) -> bool {
         let held = self.held(page);
         if held == 0 {
             return false;
@@ -298,7 +298,7 @@ impl SubpageLog {
         })
     }
 
-    /// `piece` now stands in the subpages `places` of `ppn`. Returns what the log holds of its page.
+    /// Maps `piece` to the subpages `places` of `ppn`. Returns the subpages of its page in the log.
     #[inline]
     pub fn settle(&mut self, io: &Io, ppn: u32, places: SubpageMask, piece: Piece) -> u32 {
         let mut rest = places;
@@ -315,7 +315,7 @@ impl SubpageLog {
         let plane = io.geometry().plane_of_block(io.nand().split(ppn).0);
         let frontier = &mut self.frontiers[plane as usize];
         frontier.free &= !places;
-        // The part's rules say whether the page takes one more program.
+        // The part's rules decide whether the page takes one more program.
         let lowest = frontier.free & frontier.free.wrapping_neg();
         if lowest != 0 && io.nand().probe_program(ppn, lowest, false).is_err() {
             frontier.free = 0;

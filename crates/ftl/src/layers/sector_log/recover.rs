@@ -7,8 +7,8 @@
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
+use crate::log::map::Map;
 use crate::log::{Location, Log};
-use crate::maps::Map;
 use crate::maps::shared::SharedMap;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
@@ -23,7 +23,7 @@ impl SectorLog {
             let held = self.log.held(page);
             self.data.map.set_elsewhere(page, held);
             if held == self.all {
-                self.data.map.forget(page);
+                self.data.map.unmap(page);
             }
         }
         let failed = self.log.adopt_blocks(io)?;
@@ -166,10 +166,10 @@ impl SubpageLog {
                 let block = psn / self.blocks.units_per_block();
                 let found = io.nand().logical(psn);
                 if found != lsn || !self.owned[block as usize] {
-                    return Err(format!("subpage {lsn} is said to stand at {psn} of the log, which holds {found}"));
+                    return Err(format!("subpage {lsn} is mapped to {psn} of the log, which holds {found}"));
                 }
                 if !self.blocks.is_valid(block, psn % self.blocks.units_per_block()) {
-                    return Err(format!("subpage {lsn} stands at {psn} of the log, which is not valid"));
+                    return Err(format!("subpage {lsn} is at {psn} of the log, which is not valid"));
                 }
             }
         }

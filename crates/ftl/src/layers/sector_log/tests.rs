@@ -77,7 +77,7 @@ fn small_writes_share_pages_up_to_nop() {
         let mut rig = Rig::new(20, 40, nop, ProgramOrder::Strict);
         (0..8).for_each(|page| rig.write(page * PAGE, SUBPAGE));
         assert_eq!(rig.programs(), (8, again), "nop {nop}");
-        assert_eq!(rig.layer.report().mapping.tables, [("map", 40 * 8), ("log_map", 8 * 8)]);
+        assert_eq!(rig.layer.figures().mapping.tables, [("map", 40 * 8), ("log_map", 8 * 8)]);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_piece_is_one_program_in_one_page() {
     rig.write(0, 3 * SUBPAGE);
     rig.write(PAGE, 2 * SUBPAGE);
     rig.write(2 * PAGE, 2 * SUBPAGE);
-    assert_eq!(rig.programs(), (3, 1), "two subpages do not fit where three stand");
+    assert_eq!(rig.programs(), (3, 1), "two subpages do not fit beside three");
     rig.write(PAGE + 3 * SUBPAGE, 2 * SUBPAGE);
     assert_eq!(rig.programs().0, 5, "a request across two pages is two pieces");
     rig.read(0, 3);
@@ -128,13 +128,13 @@ fn the_oldest_block_is_merged_when_few_are_free() {
     let mut rig = Rig::new(20, 100, 4, ProgramOrder::Strict);
     (0..100).for_each(|page| rig.write(page * PAGE, PAGE));
     (0..64).for_each(|page| rig.write(page * PAGE, SUBPAGE));
-    assert_eq!(rig.layer.report().merges, 0);
-    // Two subpages of page 0, of which the older stands in the oldest block: both are merged.
+    assert_eq!(rig.layer.figures().merges, 0);
+    // Two subpages of page 0, of which the older is in the oldest block: both are merged.
     rig.write(SUBPAGE, SUBPAGE);
-    assert_eq!(rig.layer.report().merges, 0);
+    assert_eq!(rig.layer.figures().merges, 0);
     rig.write(90 * PAGE, SUBPAGE);
-    let report = rig.layer.report();
-    assert_eq!((report.merges, report.merge_moved_subpages), (32, 33));
+    let figures = rig.layer.figures();
+    assert_eq!((figures.merges, figures.merge_moved_subpages), (32, 33));
     // Eight log pages and 32 data pages, and the other log page of page 0.
     assert_eq!(rig.reads(Cause::Merge), 8 + 32 + 1);
     assert_eq!(rig.io.counters().programs[Cause::Merge as usize], 32);
@@ -154,10 +154,10 @@ fn a_full_drive_with_the_least_space_takes_small_writes_for_ever() {
             rig.try_write(sector, sectors).expect("room");
         }
         rig.layer.check(&rig.io).expect("a consistent layer");
-        let report = rig.layer.report();
-        assert!(report.merges > 0 && report.gc_runs > 0);
+        let figures = rig.layer.figures();
+        assert!(figures.merges > 0 && figures.gc_runs > 0);
         assert_eq!(
-            report.own.iter().find(|own| own.0 == "log_full_writes"),
+            figures.own.iter().find(|own| own.0 == "log_full_writes"),
             Some(&("log_full_writes", palimpsest_ftl_api::Figure::Count(0)))
         );
     }
@@ -201,7 +201,7 @@ fn without_blocks_the_log_leaves_a_page_map() {
         rig.layer.retire(&mut rig.io, failed).expect("a merge");
         rig.write(PAGE, SUBPAGE);
     }
-    assert_eq!(rig.layer.report().retired_blocks, 4);
+    assert_eq!(rig.layer.figures().retired_blocks, 4);
     assert!(rig.layer.counters.unlogged > 0);
     assert_eq!(rig.read(0, 1), before);
 }

@@ -98,7 +98,7 @@ fn figure_5(name: &str) -> Rig {
 
 #[test]
 fn figure_5_takes_three_commands() {
-    // F0h and F3h lie in one page with a gap of two subpages between them: one command of 8 KiB for both.
+    // F0h and F3h are in one page with a gap of two subpages between them: one command of 8 KiB for both.
     assert_eq!(figure_5("spftl").read(0, 32), [(0, 8192, 65_000), (1, 4096, 45_000), (2, 4096, 45_000)]);
     // "When SPREAD is not used, three full page reads, that is, 3 x 16-KB reads, are required."
     assert_eq!(figure_5("page-fgm").read(0, 32), [(0, 16_384, 99_000), (1, 16_384, 99_000), (2, 16_384, 99_000)]);
@@ -132,7 +132,7 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     let apart = [(0, 4096, 45_000), (0, 4096, 45_000), (1, 4096, 45_000), (2, 4096, 45_000)];
     assert_eq!(figure_5(false).read(0, 32), apart);
     assert_eq!(figure_5(true).read(0, 32), apart, "the gap is not worth it");
-    // F0h and F2h are words 0 and 1, 4 and 5: 90 us apart, 85 us together, of which the bus moves what is wanted.
+    // F0h and F2h are words 0 and 1, 4 and 5: 90 us apart, 85 us together, of which the bus transfers the wanted words.
     let overwritten = |gaps| {
         let mut rig = Rig::new("spftl", 8, Part { spread_reach: SpreadReach::Run, ..part() }, gaps);
         [0, 1, 2, 3, 1, 20, 21, 22].into_iter().for_each(|lsn| rig.write(lsn));
@@ -146,7 +146,7 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     assert_eq!(rig.io.counters().wanted[Cause::Host as usize], 12_288);
 }
 
-/// What a host read wants, each subpage crosses the host link once, however many commands read its words.
+/// Each wanted subpage of a host read crosses the host link once, whatever the number of commands that read its words.
 #[test]
 fn subpages_cross_the_link_once() {
     let run = Part { spread_reach: SpreadReach::Run, word_bytes: 1024, t_read_words: vec![9; 16], ..part() };
@@ -175,7 +175,7 @@ fn table_1_holds_for_every_set_of_words() {
     }
 }
 
-/// Cleaning reads what the block's bitmap says is valid, and nothing else.
+/// Cleaning reads the units that are valid in the block's bitmap, and no others.
 #[test]
 fn cleaning_reads_only_what_is_valid() {
     for (name, sensed, array) in [("spftl", 4096, 45_000), ("dma-fgm", 16_384, 99_000), ("page-fgm", 16_384, 99_000)] {

@@ -1,11 +1,11 @@
-//! Address: what begins below a boundary is hot. An oracle, for synthetic loads whose popular pages come first (LLH paper,
+//! Address: writes below a boundary are hot. An oracle, for synthetic loads whose popular pages come first (LLH paper,
 //! Sec. 5.3: the pages below the boundary are accessed half of the time).
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{Parsed, format_bytes, parse_bytes, shown};
-use palimpsest_ftl_api::keys::{Key, Kind, Notation};
+use palimpsest_ftl_api::keys::{Key, Notation, ValueType};
 use palimpsest_ftl_api::settings::Settings;
 
 pub(super) const CLASSIFIER: Classifier = Classifier {
@@ -18,7 +18,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
 
 const HOT_BELOW: Key = Key::new(
     "ftl.hot_below",
-    Kind::Notation(&Notation {
+    ValueType::Notation(&Notation {
         words: Vec::new,
         read: |text| boundary(text).map(format_boundary),
         expected: || EXPECTED.into(),

@@ -1,22 +1,22 @@
-//! Hint: what the file system above expects to live less than most of what was written lately is hot. Beyond the papers; the
+//! Hint: writes with an expected lifetime below the median of recent ones are hot. Beyond the papers; the
 //! co-design paper's future work: "hot data identification in file system to help FTL design" (Sec. VI).
 //!
-//! The file system says for how many written pages the pages of a file live (`host::fs::lifetimes`). The rule: hot is what will
-//! live for less than the running median of what was announced, so that about half of what files write is hot. Records of the
-//! file system are hot, what its collection moves is cold, as what the layer's own collection moves; a file of which nothing
-//! is known yet is hot. The median is kept in 1/256 of a doubling and goes a step up or down with each announcement ("frugal
+//! The hint is the expected lifetime of a page in written pages (`palimpsest_fs`, `lifetimes`). The rule: a write is hot if its
+//! lifetime is below the running median of all hints, so that about half of the file writes are hot. Metadata of the file system
+//! are hot; pages that its collection moves are cold, as those of the layer's own collection; a write without a hint is hot.
+//! The median is kept in 1/256 of a doubling and moves a step up or down with each hint ("frugal
 //! streaming", Ma, Muthukrishnan and Sandler 2013).
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
-use palimpsest_ftl_api::plan::inner::Life;
+use palimpsest_ftl_api::plan::inner::Hint;
 
 pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "hint",
-    about: "what the file system above the layer expects to live less than most is hot",
+    about: "writes are hot whose lifetime, as the file system above the layer expects it, is shorter than most",
     keys: &[],
     needs_hints: true,
-    build: |_, _, _| Box::new(Hint::default()),
+    build: |_, _, _| Box::new(ByHint::default()),
 };
 
 /// How far the median goes at a time, in 1/256 of a doubling.
@@ -30,21 +30,21 @@ fn logarithm(pages: u64) -> u32 {
 }
 
 #[derive(Default)]
-pub(super) struct Hint {
-    /// The running median of what was announced.
+pub(super) struct ByHint {
+    /// The running median of the hints.
     median: Option<u32>,
 }
 
-impl HotCold for Hint {
+impl HotCold for ByHint {
     fn is_hot(&mut self, extent: Extent) -> bool {
-        self.is_hot_for(extent, Life::Unknown)
+        self.is_hot_for(extent, Hint::None)
     }
 
-    fn is_hot_for(&mut self, _extent: Extent, life: Life) -> bool {
-        let pages = match life {
-            Life::Unknown | Life::Metadata => return true,
-            Life::Moved => return false,
-            Life::Pages(pages) => logarithm(pages),
+    fn is_hot_for(&mut self, _extent: Extent, hint: Hint) -> bool {
+        let pages = match hint {
+            Hint::None | Hint::Metadata => return true,
+            Hint::Moved => return false,
+            Hint::Lifetime(pages) => logarithm(pages),
         };
         let median = *self.median.get_or_insert(pages);
         self.median = Some(match pages.cmp(&median) {
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn half_of_what_is_announced_is_hot_wherever_it_lies() {
         for scale in [1u64, 1000, 1 << 30] {
-            let (mut hint, mut rng, mut hot) = (Hint::default(), Rng::new(1, scale), 0);
-            hint.is_hot_for(ANY, Life::Pages(1 << 20));
+            let (mut hint, mut rng, mut hot) = (ByHint::default(), Rng::new(1, scale), 0);
+            hint.is_hot_for(ANY, Hint::Lifetime(1 << 20));
             for turn in 0..40_000 {
-                let is_hot = hint.is_hot_for(ANY, Life::Pages(scale << rng.below(8) | rng.below(scale)));
+                let is_hot = hint.is_hot_for(ANY, Hint::Lifetime(scale << rng.below(8) | rng.below(scale)));
                 hot += u32::from(is_hot && turn >= 20_000);
             }
             assert!((8_000..12_000).contains(&hot), "{hot} of 20000");
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn two_kinds_of_files_are_told_apart() {
-        let (mut hint, mut rng, mut wrong) = (Hint::default(), Rng::new(2, 0), 0);
+        let (mut hint, mut rng, mut wrong) = (ByHint::default(), Rng::new(2, 0), 0);
         for turn in 0..20_000 {
             let short = rng.below(2) == 0;
             let pages = if short { 100 + rng.below(20) } else { 10_000 + rng.below(2000) };
-            wrong += u32::from(hint.is_hot_for(ANY, Life::Pages(pages)) != short && turn > 1000);
+            wrong += u32::from(hint.is_hot_for(ANY, Hint::Lifetime(pages)) != short && turn > 1000);
         }
         // The median wanders between the two, and now and then into one.
         assert!(wrong < 200, "{wrong} of 19000");
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn records_are_hot_and_what_moves_is_cold() {
-        let mut hint = Hint::default();
-        assert!(hint.is_hot_for(ANY, Life::Metadata) && hint.is_hot(ANY) && !hint.is_hot_for(ANY, Life::Moved));
+        let mut hint = ByHint::default();
+        assert!(hint.is_hot_for(ANY, Hint::Metadata) && hint.is_hot(ANY) && !hint.is_hot_for(ANY, Hint::Moved));
     }
 }

@@ -1,6 +1,6 @@
-//! Recency: a write is hot if its first unit was written lately, that is, if it still stands in a table of recent writes.
+//! Recency: a write is hot if its first unit was written lately, that is, if it is still in a table of recent writes.
 //!
-//! The table is direct-mapped, with a place for an eighth of the units: a unit is forgotten when another one takes its
+//! The table is direct-mapped, with a place for an eighth of the units: a unit is dropped when another one takes its
 //! place. Cheap, and without a scan; two units of one place hide each other.
 
 use super::{Classifier, HotCold};

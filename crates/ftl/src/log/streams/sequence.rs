@@ -1,8 +1,8 @@
 //! Sequence: pages written in a sequence of more than two consecutive pages are cold (LLH paper, Sec. 5.3, for the FIU traces,
 //! whose requests are all of one page).
 //!
-//! Decided here: a sequence goes on with a write that begins at the page behind the last written one; the first two pages of
-//! it are hot, as it is not known yet. Ignored: sequences that interleave, and reads.
+//! Decided here: a sequence continues with a write that begins at the page after the last written one; the first two pages of
+//! it are hot, as the sequence is not detected yet. Ignored: sequences that interleave, and reads.
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(run, [true, true, false, false]);
         assert!(hot(20, 1), "a jump begins a new sequence");
         assert!(!hot(30, 3), "one request may be a sequence");
-        assert!(!hot(33, 1), "and go on in the next one");
+        assert!(!hot(33, 1), "and continue in the next one");
         assert!(hot(33, 1), "the same page again is no sequence");
     }
 }

@@ -6,7 +6,7 @@ use palimpsest_flash::nand::wear::{Bias, Wear};
 use palimpsest_flash::units::KIB;
 use palimpsest_ftl::log::streams::StreamChooser;
 use palimpsest_ftl_api::keys::Value;
-use palimpsest_ftl_api::plan::inner::Life;
+use palimpsest_ftl_api::plan::inner::Hint;
 use palimpsest_ftl_api::settings::Settings;
 
 /// Tables 2 to 4: endurance, page, pages of a block, spare area in percent; losses to the threshold voltage and to
@@ -29,7 +29,7 @@ fn chips_are_those_of_the_tables() {
             for (share, loss) in [0.2, 0.4, 0.6, 1.0].into_iter().zip(losses) {
                 // The last row is of blocks that are only ever reused.
                 let lost = match share {
-                    1.0 => 100.0 * (1.0 - wear.life(share, 1.0).cycles / f64::from(endurance)),
+                    1.0 => 100.0 * (1.0 - wear.endurance(share, 1.0).cycles / f64::from(endurance)),
                     _ => 100.0 * wear.lasting_loss(share),
                 };
                 assert!((lost - loss).abs() < 1e-6, "{name} {bias:?} {share}: {lost} against {loss}");
@@ -46,15 +46,15 @@ fn chips_are_those_of_the_tables() {
 fn the_rough_estimate_of_section_4() {
     for (name, gain) in [("a16", 4.8), ("a27", 4.0), ("b29", 4.5)] {
         let part = preset("llh-16g", &[&format!("ssd.part={name}")]).unwrap().drive.part;
-        let life = Wear::new(&part, Bias::Reprogram).life(0.4, 1.0);
-        assert!(!life.ends_biased, "reuse is safe up to 0.4 T");
-        let pages = 1.25 * life.window + (life.cycles - life.window);
+        let endurance = Wear::new(&part, Bias::Reprogram).endurance(0.4, 1.0);
+        assert!(!endurance.ends_biased, "reuse is safe up to 0.4 T");
+        let pages = 1.25 * endurance.window + (endurance.cycles - endurance.window);
         let own = 100.0 * (pages / f64::from(part.endurance) - 1.0);
         assert!((own - gain).abs() < 1e-6, "{name}: {own} against {gain}");
     }
     let b16 = preset("llh-16g", &["ssd.part=b16"]).unwrap().drive.part;
     // Its blocks exceed the limit while they are reused.
-    assert!(Wear::new(&b16, Bias::Reprogram).life(0.4, 1.0).ends_biased, "\"all but one of the chips\"");
+    assert!(Wear::new(&b16, Bias::Reprogram).endurance(0.4, 1.0).ends_biased, "\"all but one of the chips\"");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> 
     while let Some(request) = source.next_request().unwrap() {
         last = request.arrival;
         if request.kind == RequestKind::Write {
-            let stream = chooser.stream_of(Extent { sector: request.sector, sectors: request.sectors }, Life::Unknown);
+            let stream = chooser.stream_of(Extent { sector: request.sector, sectors: request.sectors }, Hint::None);
             writes += 1;
             pages[stream as usize] += u64::from(request.sectors) / UNIT_SECTORS;
         }

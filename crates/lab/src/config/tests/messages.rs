@@ -120,7 +120,7 @@ fn mistakes_in_options_name_the_option() {
         "--set ssd.part=tlc: no part is called \"tlc\"; did you mean tlc-16k? expected one of k9-slc-8k, "
     ));
     assert!(message(resolve("default", Some("a b"), &[], &no_file)).starts_with(
-        "--ftl a b: ftl.name = a b: there is no such translation layer; expected one of page, block, subpage, "
+        "--ftl a b: ftl.name = a b: there is no such translation layer; expected one of page, dftl, block, subpage, "
     ));
 }
 
@@ -183,7 +183,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         &["ftl.name=bast", "ftl.log_blocks=20"],
         "--set ftl.log_blocks=20: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
              (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_blocks = 20: a full drive \
-             has 17 spare blocks in a plane, and 23 are needed, of which bast keeps 20 apart; expected ftl.log_blocks = 14 or \
+             has 17 spare blocks in a plane, and 23 are needed, of which bast reserves 20; expected ftl.log_blocks = 14 or \
              ssd.over_provisioning = \"9.47%\" or ssd.blocks_per_plane = 353",
     ),
     (
@@ -267,9 +267,9 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "llh-16g",
         &["ftl.classifier=hint"],
-        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints come from a file \
-             system above a layer that tells hot from cold; expected ftl.name = fs-subpage, fs-spftl, fs-llh or fs-hotcold, or \
-             another classifier",
+        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints need a file \
+             system above a layer that separates hot from cold data; expected ftl.name = fs-subpage, fs-spftl, fs-llh or \
+             fs-hotcold, or another classifier",
     ),
     (
         "codesign-8ch",

@@ -17,7 +17,7 @@ use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
 use std::collections::VecDeque;
 
-/// One request of the host, as the drive sees it.
+/// One request of the host to the drive.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
     /// What.
@@ -38,7 +38,7 @@ struct InFlight {
     job: u32,
 }
 
-/// Somebody who knows what the host's data must be, and checks it.
+/// Checks reads against the host's data.
 pub trait Verifier {
     /// The layer has served `command`; the extent of a trim is what it forgot.
     ///
@@ -51,7 +51,7 @@ pub trait Verifier {
 }
 
 /// A drive.
-pub struct Device {
+pub struct Drive {
     /// Flash and plan.
     pub io: Io,
     /// The translation layer.
@@ -67,11 +67,11 @@ pub struct Device {
     waiting: VecDeque<u32>,
     subpage_bytes: u64,
     unit_sectors: u64,
-    /// Whether requests that are submitted now are not measured: the observer does not hear of them.
+    /// Whether requests that are submitted now are not measured: the observer does not get them.
     pub warming_up: bool,
-    /// Job of the requests that are submitted now, where the workload wants to hear of its jobs.
+    /// Job of the requests that are submitted now, for workloads with jobs.
     pub job: Option<u32>,
-    /// Jobs of the requests that have completed since somebody took them, one for each.
+    /// Jobs of the requests that have completed since this was last taken, one for each.
     pub finished: Vec<u32>,
     guarantee: Guarantee,
     /// Writes whose data is still on the host link, and when it will have come.
@@ -82,7 +82,7 @@ pub struct Device {
     recording: Option<Recording>,
 }
 
-impl Device {
+impl Drive {
     /// A drive of these parts, whose layer gives `guarantee`; `buffer` is the size of the write buffer in subpages for buffered
     /// layers.
     pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>, guarantee: Guarantee) -> Self {
@@ -90,7 +90,7 @@ impl Device {
         io.host.transfer_subpages = ftl.transfer_subpages();
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
         let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
-        Device {
+        Drive {
             io,
             ftl,
             engine,
@@ -126,7 +126,7 @@ impl Device {
         self.outstanding
     }
 
-    /// The units that lie wholly inside `extent`: what a trim forgets.
+    /// The units wholly inside `extent`, which a trim unmaps.
     pub fn whole_units(&self, extent: Extent) -> Option<Extent> {
         let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
         let end = extent.end() / self.unit_sectors * self.unit_sectors;
@@ -211,7 +211,7 @@ impl Device {
     #[inline]
     fn serve_verified(&mut self, mut command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         if command.kind == RequestKind::Trim {
-            // The verifier, too, is told only of what the layer forgets.
+            // The verifier, too, gets only the units that the layer unmaps.
             let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
             command.extent = units;
             // A file system says itself what the layer below it need not store any more.
@@ -237,7 +237,7 @@ impl Device {
         }
         self.close_call();
         if self.io.has_contents() {
-            // A trim forgets whole units only.
+            // A trim unmaps whole units only.
             let done = match command.kind {
                 RequestKind::Trim => self.whole_units(command.extent),
                 _ => Some(command.extent),
@@ -397,7 +397,7 @@ impl Device {
         }
         self.engine.step(&mut self.io);
         if self.engine.now() == END_OF_TIME {
-            return Err(Error::Device("834 days of simulated time are over; the engine counts no further".into()));
+            return Err(Error::DriveFailed("834 days of simulated time are over; the engine counts no further".into()));
         }
         self.harvest(observer, verifier)
     }
@@ -481,14 +481,14 @@ impl Device {
     /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.
     ///
     /// # Errors
-    /// What flash says; [`Error::Device`] where even that lets nothing go on.
+    /// Errors of flash; [`Error::DriveFailed`] where no operation can start.
     pub fn push_out(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.close_call();
         self.settle();
         if self.next_time().is_none() {
-            return Err(Error::Device(format!(
+            return Err(Error::DriveFailed(format!(
                 "{} requests and {} flash operations wait for something that never happens: the translation layer follows \
                  a gate that nothing signals, or holds back what the write buffer waits for",
                 self.outstanding,
@@ -502,13 +502,13 @@ impl Device {
 /// The error that a halt of flash means.
 pub fn explain(halt: Halt) -> Error {
     match halt {
-        Halt::PowerCut => Error::Device("the power failed".into()),
-        Halt::NoSpace => Error::Device(
+        Halt::PowerCut => Error::DriveFailed("the power failed".into()),
+        Halt::NoSpace => Error::DriveFailed(
             "the drive is at the end of its life: no plane has a block left to write to (too many bad blocks for its \
              over-provisioning)"
                 .into(),
         ),
-        Halt::Ended(why) => Error::Device(why.into()),
+        Halt::Ended(why) => Error::DriveFailed(why.into()),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

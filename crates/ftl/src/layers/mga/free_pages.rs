@@ -25,10 +25,10 @@ struct Frontier {
 /// Clean blocks of a plane that small writes leave to what is moved.
 const RESERVE: u32 = 1;
 
-const NOWHERE: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
+const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
 /// Fully free pages.
-pub(super) struct Space {
+pub(super) struct FreePages {
     streams: u32,
     level: bool,
     pages_per_block: u32,
@@ -42,19 +42,19 @@ pub(super) struct Space {
     rounds: Option<Rounds>,
 }
 
-impl Space {
+impl FreePages {
     /// The free blocks of `blocks`.
     pub fn new(geometry: &Geometry, part: &Part, settings: &MgaSettings, blocks: &Blocks) -> Self {
         let planes = geometry.planes();
         let rounds = settings.low_pages_first.then(|| Rounds::new(part, planes));
         let streams = if rounds.is_some() { 1 } else { settings.log.streams.min(2) };
         let free: Vec<u32> = (0..planes).map(|plane| blocks.free_count(plane) * geometry.pages_per_block).collect();
-        Space {
+        FreePages {
             streams,
             level: settings.log.wear_leveling != WearLeveling::None,
             pages_per_block: geometry.pages_per_block,
             blocks_per_plane: geometry.blocks_per_plane,
-            frontiers: vec![NOWHERE; (planes * streams) as usize],
+            frontiers: vec![NO_FRONTIER; (planes * streams) as usize],
             total: free.iter().sum(),
             free,
             rounds,
@@ -63,7 +63,7 @@ impl Space {
 
     /// Nothing is free any more.
     pub fn clear(&mut self) {
-        self.frontiers.fill(NOWHERE);
+        self.frontiers.fill(NO_FRONTIER);
         self.free.fill(0);
         self.total = 0;
         self.rounds.iter_mut().for_each(Rounds::clear);
@@ -132,7 +132,7 @@ impl Space {
         self.total -= 1;
         if frontier.next_page == self.pages_per_block {
             blocks.close(frontier.block);
-            *frontier = NOWHERE;
+            *frontier = NO_FRONTIER;
         }
         Some(ppn)
     }
@@ -160,7 +160,7 @@ impl Space {
         self.total -= 1;
         if frontier.next_page == rounds.low_pages() {
             rounds.begin_second(plane, frontier.block, frontier.next_page);
-            *frontier = NOWHERE;
+            *frontier = NO_FRONTIER;
         }
         Some(ppn)
     }
@@ -203,12 +203,12 @@ impl Space {
                 let rest = self.pages_per_block - self.frontiers[index].next_page;
                 self.free[index / self.streams as usize] -= rest;
                 self.total -= rest;
-                self.frontiers[index] = NOWHERE;
+                self.frontiers[index] = NO_FRONTIER;
             }
         }
     }
 
-    /// Goes on with `block` as flash knows it, if a frontier of its plane has no block: that of moved data first, which needs
+    /// Continues `block` from its state on flash, if a frontier of its plane has no block: that of moved data first, which needs
     /// it the most. False where nothing of the block can be taken.
     pub fn resume(&mut self, nand: &Nand, block: u32) -> bool {
         let plane = block / self.blocks_per_plane;
@@ -224,7 +224,7 @@ impl Space {
             }
         }
         let first = (plane * self.streams) as usize;
-        let vacant = (first..first + self.streams as usize).rev().find(|&index| self.frontiers[index] == NOWHERE);
+        let vacant = (first..first + self.streams as usize).rev().find(|&index| self.frontiers[index] == NO_FRONTIER);
         if let Some(index) = vacant {
             self.frontiers[index] = Frontier { block, next_page };
             self.add(plane, self.pages_per_block - next_page);
