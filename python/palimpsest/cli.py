@@ -19,7 +19,7 @@ import click
 
 from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
-from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions, checked
+from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
 from .progress import ProgressBoard
 from .result import Comparison, Result
@@ -79,7 +79,7 @@ _RUN_OPTIONS = (
     click.option(
         "--check",
         is_flag=True,
-        help="Verify data and times: payload tag where no other is chosen; several times slower.",
+        help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
     ),
     click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
     click.option(
@@ -394,7 +394,7 @@ def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
     window = options.pop("operations_window")
     if operations is None and window is not None:
         raise errors.InputError(f"--operations-window {window}: expected with --operations FILE")
-    return checked(options) | {
+    return options | {
         "overrides": tuple(options["overrides"]),
         "operations": None if operations is None else window or FIRST_OPERATIONS,
     }

@@ -1,11 +1,10 @@
 """What one run is made of: the drive, the layer, the workload, and how they are run; with the defaults of each."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions", "checked"]
+__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
 
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
@@ -14,14 +13,6 @@ COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
 FIRST_OPERATIONS = "1..1000"
 """The window of a timeline of operations where none is given: the first measured requests."""
-
-
-def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run in which `check` becomes the payload that it needs; it is no option of a run itself."""
-    rest = dict(settings)
-    if rest.pop("check", False) and rest.get("payload", "none") == "none":
-        rest["payload"] = "tag"
-    return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +29,7 @@ class RunOptions:
         warmup: requests (`N`) or share (`N%`) at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only.
         payload: `none`, `tag` (every read is checked against what was written) or `bytes`.
+        check: whether data and times are verified: at least the payload `tag`, and a timed run.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         series: whether time series and histograms are kept.
@@ -54,6 +46,7 @@ class RunOptions:
     warmup: str | None = None
     fidelity: str = "timed"
     payload: str = "none"
+    check: bool = False
     seed: int = 1
     skip_bad: bool = False
     series: bool = False
@@ -70,7 +63,7 @@ class RunOptions:
             f"workload = {self.workload}",
             f"precondition = {self.precondition}",
             f"requests = {self.requests or 'all'}, warmup = {self.warmup or 0}",
-            f"fidelity = {self.fidelity}, payload = {self.payload}, seed = {self.seed}",
+            f"fidelity = {self.fidelity}, payload = {self.payload}, check = {self.check}, seed = {self.seed}",
         ]
         return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
 

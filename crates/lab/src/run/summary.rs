@@ -85,13 +85,7 @@ pub(super) fn outcome(
         energy_uj: energy(session),
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
         ftl_stats: own_figures(&figures, before),
-        notes: notes(
-            session,
-            skipped_lines,
-            &precondition,
-            unsafe_after(&drive.part, figures.safe_life, &measured),
-            timed,
-        ),
+        notes: notes(session, skipped_lines, &precondition, unsafe_after(&drive.part, figures.safe_life, &measured)),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -196,7 +190,6 @@ fn notes(
     skipped_lines: u64,
     precondition: &Precondition,
     unsafe_after: Option<u64>,
-    timed: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if session.interrupted {
@@ -234,8 +227,10 @@ fn notes(
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
-        if timed {
-            notes.push("no program, acknowledgement, delivery or erase came before what it depends on".into());
+        if session.device.io.plan.timed {
+            let what =
+                "every program, erase, read and acknowledgement was verified to come after the data that it needs";
+            notes.push(what.into());
         }
     }
     notes
