@@ -8,36 +8,58 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
-TRACE ?= $(firstword $(wildcard ../shared/traces/blkreplay_linux-mysql.load.zst) mysql-like)
-NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null)
+MODULE := python/palimpsest/_core.abi3.so
+SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
+TRACE ?= $(firstword $(wildcard $(SAMPLE)) mysql-like)
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null)
 
-.PHONY: help setup demo test test-long check format bench docs wheel lock clean
+# The native module in .venv is a release, or the one of `make dev` until something asks for a release again.
+BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
+TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
+
+.PHONY: help setup dev demo test test-long check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(BIN)/.native ## .venv with the command palimpsest in it
 
+# Not for figures of speed. What is running keeps the module it has: the new one is another file.
+dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with assertions
+	@cargo build --locked --quiet --manifest-path crates/py/Cargo.toml --lib
+	@rm -f $(BIN)/.native
+	@touch $(BIN)/.dev
+	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE:.so=.new.so)
+	@mv $(MODULE:.so=.new.so) $(MODULE)
+	@echo "dev: .venv/bin/$$($(BIN)/palimpsest --version); make setup goes back to a release"
+
 demo: setup ## a real trace on two translation layers, compared
+	@$(if $(filter mysql-like,$(TRACE)),echo "demo: there is no $(abspath $(SAMPLE)); expected that trace, runs the synthetic mysql-like instead")
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo
 	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
-test: setup ## all tests
-	@$(PY) tools/run_tests.py
+test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
+	@$(PY) tools/run_tests.py $(TESTS)
 
-test-long: setup ## the tests that take minutes
-	@$(PY) tools/run_tests.py --long
+test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, with ONLY and PART too, and a release of the wheel
+	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
+	@$(PY) tools/run_tests.py --long $(TESTS)
 
-check: setup ## format, lint, types, documentation, the wheel and all tests
+check: static ## format, lint, types, documentation, the wheel and all tests
+	@$(MAKE) --no-print-directory test
+
+static: lint-python lint-rust wheel-check types docs # all of check but the tests
+
+lint-rust: $(BIN)/.crates
 	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+lint-python: $(BIN)/.packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+types: $(BIN)/.packages
 	$(BIN)/mypy
-	$(MAKE) --no-print-directory docs
-	$(MAKE) --no-print-directory wheel
-	$(PY) tools/check_wheel.py
-	$(MAKE) --no-print-directory test
 
 format: setup ## format all code
 	cargo fmt --all
@@ -48,21 +70,32 @@ bench: setup ## benchmark figures: simulated requests a second, write-once-memor
 	cargo bench --locked -p palimpsest-lab --bench speed
 	cargo bench --locked -p palimpsest-lab --bench wom
 
-docs: setup ## the documentation, in site/, and that of the core, in target/doc/
+docs-rust: $(BIN)/.crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+docs: $(BUILD) docs-rust ## the documentation, in site/, and that of the crates, in target/doc/
 	$(PY) tools/reference.py docs/reference.md
 	$(PY) tools/tour.py docs/tour.md
 	$(PY) tools/wom_plot.py docs/wom-codes.md docs/images/wom-codes.svg
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "docs: site/index.html and target/doc/palimpsest_lab/index.html"
+	@echo "docs: site/index.html and target/doc/"
 
-# Setup has compiled the same crate with the same profile, so this only packs it.
-wheel: setup ## a wheel for any Python from 3.11 on, in dist/
-	@rm -rf dist
-	$(BIN)/maturin build --release --locked --quiet --out dist
+# A release, of which this only packs what setup has built.
+wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, in dist/
+	$(call build-wheel,release,dist)
 	@echo "wheel: dist/$$(ls dist)"
 
-lock: setup ## pin the newest packages that pyproject.toml allows
+# The wheel of the build in use: packing and installing are checked, whatever the compiler did.
+wheel-check: $(BUILD)
+	$(call build-wheel,$(if $(filter dev,$(BUILD)),dev,release),target/wheel)
+	$(PY) tools/check_wheel.py target/wheel/*.whl
+
+define build-wheel
+@rm -rf $(2)
+$(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
+endef
+
+lock: $(BIN)/.packages ## pin the newest packages that pyproject.toml allows
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes --upgrade \
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
@@ -87,7 +120,7 @@ $(BIN)/.python:
 
 $(BIN)/.packages: $(BIN)/.python requirements/dev.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/dev.lock
 	@touch $@
 
 # Fetching every crate here, those of the tests included, lets all later builds work offline.
@@ -99,4 +132,12 @@ $(BIN)/.crates: $(BIN)/.python Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.t
 $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
 	@echo "setup: building the simulator"
 	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release --locked --quiet
-	@touch $@
+	@rm -f $(BIN)/.dev
+	@touch $(BIN)/.command $@
+
+# The command palimpsest in .venv; its module is whatever lies in python/.
+$(BIN)/.command: $(BIN)/.crates $(BIN)/.packages pyproject.toml
+	@echo "dev: building the simulator and all it needs, once"
+	@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --profile dev --locked --quiet
+	@rm -f $(BIN)/.native
+	@touch $(BIN)/.dev $@

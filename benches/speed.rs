@@ -1,7 +1,7 @@
-//! Simulated requests a second of the cases that the project promises, on one core, with what the memory system allows.
+//! Simulated requests a second of the cases with a goal, on one core, beside the bound of the memory system.
 //!
-//! `make bench` runs it. Each case runs `ROUNDS` times; the best and the median are printed, and the best of a
-//! loop of dependent random accesses over the same footprint, which bounds what any simulator of this design can reach.
+//! `make bench` runs it. Each case runs `ROUNDS` times and prints the best and the median, beside the best of a loop of
+//! dependent random accesses over the same footprint, an upper bound of any simulator of this design.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -195,8 +195,8 @@ const CASES: &[Case] = &[
 /// Requests a second, and the write amplification.
 fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
     let page_kib: u64 = case.page.trim_end_matches("KiB").parse().expect("a size in KiB");
-    // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block. A drive that fits the caches shows what
-    // the processor alone takes.
+    // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block. A drive that fits the caches shows the
+    // time of the processor alone.
     let gibibytes: f64 = std::env::var("BENCH_GIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16.0);
     let blocks = (gibibytes * f64::from(1 << 20) * 1.28 / (page_kib * 256 * 64) as f64).round() as u64;
     let set = |key: &str, value: &str| format!("{key}={value}");
@@ -210,7 +210,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         set("ssd.planes_per_die", "2"),
         set("ssd.blocks_per_plane", &blocks.to_string()),
         set("ssd.over_provisioning", "28%"),
-        // Of no consequence for layers that program each page once.
+        // No effect on layers that program each page once.
         set("part.nop", "4"),
         set("part.order", "ascending"),
     ];
@@ -231,6 +231,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         payload: Payload::None,
         seed: 1,
         series: false,
+        operations: None,
     };
     let mut source = FioSource::new(&FioSpec::parse(case.spec)?, resolved.drive.logical_bytes(), 1)?;
     let mut begin = Instant::now();

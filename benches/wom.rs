@@ -46,7 +46,7 @@ const CASES: &[(&str, &[(f64, f64)])] = &[
     ("fountain", &[(0.1, 1e3), (0.25, 1e3), (0.4, 2e3), (0.55, 4e3), (0.75, 4e3), (1.0, 4e3), (1.95, 4e3), (7.5, 2e3)]),
 ];
 
-/// Microseconds of an encoding that succeeds, the best and the median, and of a decoding, the best.
+/// Microseconds of a successful encoding, the best and the median, and of a decoding, the best.
 fn times(code: &mut dyn Code) -> Option<(f64, f64, f64)> {
     let shape = code.shape();
     let mut rng = Rng::new(1, 1);

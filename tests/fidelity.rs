@@ -1,12 +1,14 @@
-//! Fidelity: runs through the path that users take against closed forms, bounds and identities.
+//! Fidelity: runs through the user's path against closed forms, bounds and identities.
 //!
-//! Each test states its formula and where it is from, prints what was measured, and asserts a bound. `long_*` tests are
-//! the points that take longer (`make test-long`).
+//! Each test states its formula and source, prints its measurement, and asserts a bound. `long_*` tests take longer
+//! (`make test-long`).
 
 #[path = "fidelity/amplification.rs"]
 mod amplification;
 #[path = "fidelity/bench.rs"]
 mod bench;
+#[path = "fidelity/cached_map.rs"]
+mod cached_map;
 #[path = "fidelity/codesign.rs"]
 mod codesign;
 #[path = "fidelity/determinism.rs"]
@@ -15,6 +17,8 @@ mod determinism;
 mod forms;
 #[path = "fidelity/jobs.rs"]
 mod jobs;
+#[path = "fidelity/operations.rs"]
+mod operations;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
 #[path = "fidelity/snapshots.rs"]

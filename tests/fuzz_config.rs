@@ -1,11 +1,11 @@
-//! A seeded, bounded stand-in for the fuzzer: mutated configuration files and options never make `resolve` panic, and
-//! what resolves survives being written and read.
+//! A seeded, bounded substitute for the fuzzer: mutated configuration files and options never make `resolve` panic, and a
+//! resolved drive is unchanged after writing and reading.
 
 use palimpsest_lab::config::fuzzing::fuzz_config;
 use palimpsest_lab::config::{resolve, schema::keys, ssd_presets};
 use palimpsest_lab::rng::Rng;
 
-/// Pieces that mutations put in: keys of every kind, values of every kind, and what breaks parsers.
+/// Pieces that mutations insert: keys and values of every type, and syntax that breaks parsers.
 const PIECES: &[&str] = &[
     "[part]\n",
     "[ssd]\n",
@@ -51,7 +51,7 @@ const PIECES: &[&str] = &[
     "\\u0000",
 ];
 
-/// A file that says everything, to start from.
+/// A file with every key, and small ones, as seeds.
 fn seeds() -> Vec<Vec<u8>> {
     let none = |_: &str| unreachable!("presets need no files");
     let whole = ssd_presets()
@@ -76,7 +76,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
             bytes.splice(at..at, name.bytes());
         }
         3 => {
-            // A whole value replaced, so that the file stays well-formed.
+            // Replaces a whole value, so that the file stays well-formed.
             let start = bytes[at..].iter().position(|byte| *byte == b'=').map(|offset| at + offset + 1);
             let Some(start) = start else { return };
             let end = bytes[start..]

@@ -1,22 +1,22 @@
 //! Fuzzing of the host side as an ordinary test: seeded mutations of small valid inputs through the fuzz entry points.
 //!
-//! Bounded by iterations, so that a failure repeats; `crates/core/src/host/fuzzing.rs` says what must hold.
+//! Bounded by iterations, so that a failure repeats; `crates/workload/src/fuzzing.rs` states what must hold.
 
 use std::io::Write;
 
 use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_spec, fuzz_trace};
 use palimpsest_lab::rng::Rng;
 
-/// Bytes that mean something to some reader.
-const TELLING: &[u8] = b"\n\r\t ,;.:/-+=%\"0199RWDFQCN\0\xff\x1f\x8b(\xb5";
+/// Bytes with a meaning to some reader.
+const SYNTAX: &[u8] = b"\n\r\t ,;.:/-+=%\"0199RWDFQCN\0\xff\x1f\x8b(\xb5";
 
 fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let at = rng.below(bytes.len() as u64 + 1) as usize;
     let end = (at + rng.below(16) as usize).min(bytes.len());
     match rng.below(7) {
         0 if at < bytes.len() => bytes[at] = rng.next_u64() as u8,
-        1 if at < bytes.len() => bytes[at] = TELLING[rng.below(TELLING.len() as u64) as usize],
-        2 => bytes.insert(at, TELLING[rng.below(TELLING.len() as u64) as usize]),
+        1 if at < bytes.len() => bytes[at] = SYNTAX[rng.below(SYNTAX.len() as u64) as usize],
+        2 => bytes.insert(at, SYNTAX[rng.below(SYNTAX.len() as u64) as usize]),
         3 => drop(bytes.drain(at..end)),
         4 => bytes.truncate(at),
         5 => {

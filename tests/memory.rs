@@ -1,6 +1,6 @@
-//! Memory: what the simulator's own tables take.
+//! Memory of the simulator's own tables.
 //!
-//! A test binary of its own, since it looks at the whole process.
+//! A test binary of its own, since it measures the whole process.
 
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::host::fio::{FioSource, FioSpec};
@@ -10,7 +10,7 @@ use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
 use palimpsest_lab::units::{GIB, MIB};
 use std::ops::ControlFlow;
 
-/// The most memory that this process has held, in bytes; `None` where the system does not tell.
+/// Peak memory of this process, in bytes; `None` where the system does not report it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -39,6 +39,7 @@ fn tables_take_sixteen_bytes_a_unit() {
             payload: Payload::None,
             seed: 1,
             series: false,
+            operations: None,
         };
         let mut source = FioSource::new(&spec, bytes, 1).unwrap();
         run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap();

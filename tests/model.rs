@@ -28,5 +28,7 @@ mod reuse;
 mod rules;
 #[path = "model/sequences.rs"]
 mod sequences;
+#[path = "model/timeline.rs"]
+mod timeline;
 #[path = "model/workload.rs"]
 mod workload;

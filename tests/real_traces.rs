@@ -1,10 +1,12 @@
 //! Fidelity of the trace readers: the real traces beside the repository against the table in their README.
 //!
 //! Each file must be recognised as its format, with the requests, write ratio and mean sizes that the table states.
-//! Where our numbers are others, the reason stands beside them. Skips, saying so, when the traces are not there.
+//! Where the counts here differ, the row has the reason. Rows whose trace is not there are left out, with a line on standard
+//! error that says which and where it was expected; cargo does not hide that line.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, Write, stderr};
+use std::path::Path;
 
 use palimpsest_lab::host::request::{Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_lab::host::trace::{TraceOptions, open_trace};
@@ -17,7 +19,7 @@ struct Row {
     write_ratio: f64,
     read_kib: f64,
     write_kib: f64,
-    /// What we count beyond the table, and why.
+    /// Requests counted beyond the table, and why.
     more: (u64, &'static str),
 }
 
@@ -29,7 +31,7 @@ const fn with(row: Row, more: u64, why: &'static str) -> Row {
     Row { more: (more, why), ..row }
 }
 
-const READ_AHEAD: &str = "read-ahead requests (RA), which the table leaves out, are reads";
+const READ_AHEAD: &str = "read-ahead requests (RA), which the table omits, are reads";
 
 const ROWS: [Row; 19] = [
     with(row("blkreplay_linux-webserver-2.load", 268_663, 0.447, 23.5, 9.1), 344, READ_AHEAD),
@@ -50,20 +52,26 @@ const ROWS: [Row; 19] = [
     with(
         row("fiu_cheetah_10k.blkparse", 9_997, 0.110, 4.0, 4.0),
         1,
-        "the first record stands on the third line behind tar padding, which the table takes for noise",
+        "the first record is on the third line after tar padding, which the table takes for noise",
     ),
     row("fiu_home1_1000.blkparse", 1_000, 1.000, 0.0, 4.0),
     row("fiu_home2_1000.blkparse", 1_000, 0.912, 18.4, 4.0),
     row("disksim_iozone_100k.trace", 100_000, 1.000, 0.0, 359.9),
 ];
 
-fn traces() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    if folder.is_dir() {
-        return Some(folder);
+/// The trace of that name. `eprintln!` would be shown for failing tests alone.
+fn sample(file: &str) -> Option<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies two folders deep");
+    let path = root.parent().unwrap_or(root).join(format!("shared/traces/{file}.zst"));
+    match File::open(&path) {
+        Ok(input) => Some(input),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let line = format!("skipped: there is no {}; expected that trace for this test\n", path.display());
+            stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+            None
+        }
+        Err(error) => panic!("{}: {error}", path.display()),
     }
-    eprintln!("skipped: no real traces in {}", folder.display());
-    None
 }
 
 #[derive(Default)]
@@ -88,10 +96,8 @@ impl Totals {
     }
 }
 
-fn read(folder: &Path, file: &str) -> (Totals, u64) {
-    let path = folder.join(format!("{file}.zst"));
-    let input = Box::new(File::open(&path).expect("the README names it"));
-    let mut source: Box<dyn Source> = open_trace(input, file, &TraceOptions::default()).unwrap();
+fn read(input: File, file: &str) -> (Totals, u64) {
+    let mut source: Box<dyn Source> = open_trace(Box::new(input), file, &TraceOptions::default()).unwrap();
     let mut totals = Totals::default();
     while let Some(request) = source.next_request().unwrap() {
         totals.add(request);
@@ -101,14 +107,14 @@ fn read(folder: &Path, file: &str) -> (Totals, u64) {
 
 #[test]
 fn real_traces_have_the_requests_that_their_table_states() {
-    let Some(folder) = traces() else { return };
     for row in &ROWS {
-        let (totals, skipped) = read(&folder, row.file);
+        let Some(input) = sample(row.file) else { continue };
+        let (totals, skipped) = read(input, row.file);
         let [reads, writes] = totals.requests;
         let (more, why) = row.more;
         assert_eq!((reads + writes, skipped), (row.requests + more, 0), "{} {why}", row.file);
         let ratio = writes as f64 / (reads + writes) as f64;
-        // The table has three digits; what we count beyond it moves the ratio by its share.
+        // The table has three digits; further requests change the ratio by their share.
         let slack = 0.0005 + more as f64 / row.requests as f64;
         assert!((ratio - row.write_ratio).abs() <= slack, "{}: write ratio {ratio} {why}", row.file);
         for (is_write, mean) in [(0, row.read_kib), (1, row.write_kib)] {
@@ -119,29 +125,27 @@ fn real_traces_have_the_requests_that_their_table_states() {
     }
 }
 
-/// What the README's table says of locality: GiB touched, GiB written, GiB up to the highest byte, pages written over
-/// distinct pages written, hours. Rows whose counts differ from ours (see above) are left out.
+/// Locality in the README's table: GiB touched, GiB written, GiB up to the highest byte, pages written over distinct pages
+/// written, hours. Without rows whose counts differ here (see above).
 const LOCALITY: [(&str, [f64; 5]); 8] = [
     ("msps_DevToolsRelease.ssdsim", [4.853, 0.702, 153.2, 1.01, 8.333]),
     ("hadoop_eternity10_sdb.D.blkparse", [37.800, 0.021, 397.5, 1.05, 0.047]),
     ("msr_web_3.csv", [0.590, 0.420, 169.6, 1.21, 165.105]),
     ("msr_wdev_3.csv", [0.001, 0.001, 33.9, 10.53, 165.823]),
     ("msr_prxy_0_first20k.csv", [0.011, 0.006, 20.5, 15.05, 0.261]),
-    // The table has one second: the file begins at the later of its two seconds, and what steps back arrives at once.
+    // The table has one second: the file begins at the later of its two seconds, and earlier requests arrive with it.
     ("tencent_cbs_50k.csv", [1.277, 0.781, 1554.4, 1.06, 0.0]),
     ("umass_Financial1_first10k.spc", [0.027, 0.014, 0.5, 3.43, 0.072]),
     ("disksim_iozone_100k.trace", [1.035, 1.035, 16.1, 33.16, 0.260]),
 ];
 
-/// The Hadoop trace touches more pages than are counted each, so that its footprint is an estimate from one page of eight:
-/// the standard error of n pages is then sqrt(7 n), and ours may be off by four of them.
+/// The Hadoop trace touches more pages than have counters, so that its footprint is an estimate from one page of eight: the
+/// standard error of n pages is then sqrt(7 n), and four of them are allowed.
 #[test]
 fn real_traces_have_the_locality_that_their_table_states() {
-    let Some(folder) = traces() else { return };
     for (file, expected) in LOCALITY {
-        let path = folder.join(format!("{file}.zst"));
-        let input = Box::new(File::open(&path).expect("the README names it"));
-        let mut source = open_trace(input, file, &TraceOptions::default()).unwrap();
+        let Some(input) = sample(file) else { continue };
+        let mut source = open_trace(Box::new(input), file, &TraceOptions::default()).unwrap();
         let mut profile = Profile::new(source.as_ref());
         while let Some(request) = source.next_request().unwrap() {
             profile.add(&request);

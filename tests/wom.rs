@@ -1,4 +1,4 @@
-//! Write-once-memory codes against their contract, whatever the cells and the message, and against what theory says of them.
+//! Write-once-memory codes against their contract, for any cells and message, and against theory.
 
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::wom::{CODES, Code, Failed, Shape, find, scramble};
@@ -16,7 +16,7 @@ fn dirty(rng: &mut Rng, shape: Shape, ones: u64) -> Vec<u8> {
     page
 }
 
-/// One encoding, with everything that its contract promises checked. Returns whether it succeeded.
+/// One encoding, checked against the whole contract. Returns whether it succeeded.
 fn write(code: &mut dyn Code, page: &mut [u8], message: &[u8], seed: u64) -> bool {
     let before = page.to_vec();
     let outcome = code.encode(page, message, seed);
@@ -65,7 +65,7 @@ proptest! {
             let mut page = dirty(&mut rng, shape, ones);
             let message = extreme.map_or_else(|| random(&mut rng, message_bytes), |byte| vec![byte; message_bytes]);
             write(code.as_mut(), &mut page, &message, seed);
-            // Over what is there now, whatever that is: the spare is no longer erased.
+            // Over the present content: the spare is no longer erased.
             let message = random(&mut rng, message_bytes);
             write(code.as_mut(), &mut page, &message, seed);
         }
@@ -116,7 +116,7 @@ fn the_spare_that_a_code_says_it_needs_is_enough() {
     }
 }
 
-/// Burshtein and Strugatski's code at 7.5 % of spare: 0.002 of messages fail (our measurement of 10^5), and at 5.5 % 0.13.
+/// Burshtein and Strugatski's code at 7.5 % of spare: 0.002 of messages fail (measured over 10^5), and at 5.5 % 0.13.
 #[test]
 fn polar_fails_as_often_as_it_should() {
     let shape = |spare_bytes| Shape { message_bytes: 4096, cell_bytes: 8192, spare_bytes };

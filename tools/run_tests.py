@@ -1,72 +1,159 @@
-"""Runs the tests of both languages, and ends with one line that adds them up: `N passed, N failed`.
+"""Runs the tests of both languages at the same time, and ends with one line that adds them up: `N passed, N failed`.
 
-What the test programs print passes through as it comes. The exit status is 1 if anything failed.
+What cargo prints passes through as it comes; what pytest prints follows in one piece. The exit status is 1 if anything
+failed. `--part K/N` runs every Nth test of the sorted list, from the Kth on: N parts together run each test once.
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _ROOT = Path(__file__).resolve().parent.parent
 _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed")
+_CARGO_TEST = re.compile(r"^(\S.*): test$")
 _PYTEST = re.compile(r"(\d+) (passed|failed|errors?)\b")
+_SKIPPED = re.compile(r"\bskipped: there is no .+")
+"""What a test in Rust says when its sample is not there; said again at the end."""
+_NO_TESTS = 5
+"""What pytest ends with when it has nothing to run."""
+_WHOLE = (1, 1)
 
 
-def stream(command: list[str]) -> tuple[int, list[str]]:
-    """Runs a command, prints its output as it comes, and gives its status and lines."""
-    print("$", " ".join(command), flush=True)
-    lines = []
-    with subprocess.Popen(
-        command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            lines.append(line.rstrip())
-    return process.returncode, lines
+@dataclass(frozen=True)
+class Selection:
+    """Which tests run: the long ones or the others, those whose name contains `only`, of these part `k` of `n`."""
+
+    long: bool
+    only: str
+    part: tuple[int, int]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every test of its kind runs."""
+        return not self.only and self.part == _WHOLE
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """The names of this part."""
+        k, n = self.part
+        return sorted(set(names))[k - 1 :: n]
 
 
-def cargo_counts(lines: list[str]) -> tuple[int, int]:
+def cargo_counts(lines: Sequence[str]) -> tuple[int, int]:
     """Tests passed and failed, over all test binaries."""
     found = [match for line in lines if (match := _CARGO.match(line))]
     return sum(int(match[1]) for match in found), sum(int(match[2]) for match in found)
 
 
-def pytest_counts(lines: list[str]) -> tuple[int, int]:
+def pytest_counts(lines: Sequence[str]) -> tuple[int, int]:
     """Tests passed and failed (errors included), from the closing line."""
     counts = {name.rstrip("s"): int(number) for number, name in _PYTEST.findall(lines[-1] if lines else "")}
     return counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0)
+
+
+def run_both(rust: Sequence[str], python: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
+    """Runs both commands at once, one that is empty not at all; gives which it is, its status and its lines."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        beside = start(python, said) if python else None
+        try:
+            if rust:
+                print("$", *rust, flush=True)
+                with start(rust, subprocess.PIPE) as process:
+                    lines = list(echoed(process.stdout or ()))
+                yield "cargo", process.returncode, lines
+            if beside:
+                status = beside.wait()
+                said.seek(0)
+                print("$", *python, flush=True)
+                yield "pytest", status, list(echoed(said))
+        finally:
+            if beside:
+                beside.terminate()
+                beside.wait()
+
+
+def start(command: Sequence[str], output: IO[str] | int) -> subprocess.Popen[str]:
+    """Starts a command in the root of the project; what it prints and its errors go one way."""
+    return subprocess.Popen(
+        command, cwd=_ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1
+    )
+
+
+def echoed(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without their ends, each printed as it comes."""
+    for line in lines:
+        print(line, end="", flush=True)
+        yield line.rstrip()
+
+
+def listed(command: Sequence[str]) -> list[str]:
+    """Lines that a command prints on standard output; the end of this program if it fails."""
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode not in (0, _NO_TESTS):
+        raise SystemExit(f"{done.stdout}`{' '.join(command)}` ended with {done.returncode}")
+    return done.stdout.splitlines()
+
+
+def cargo_command(selection: Selection) -> list[str]:
+    """What runs the tests in Rust; empty where the part has none."""
+    cargo = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"]
+    kind = ["--ignored"] if selection.long else []
+    only = [selection.only] if selection.only else []
+    if selection.part == _WHOLE:
+        return [*cargo, "--", *kind, *only]
+    found = listed([*cargo, "--quiet", "--", "--list", *kind, *only])
+    names = selection.of(match[1] for line in found if (match := _CARGO_TEST.match(line)))
+    return [*cargo, "--", *kind, "--exact", *names] if names else []
+
+
+def pytest_command(selection: Selection) -> list[str]:
+    """What runs the tests in Python, on a process a core; empty where the part has none."""
+    pytest = [sys.executable, "-m", "pytest", "-q", "-m", "long" if selection.long else "not long"]
+    if selection.only:
+        pytest += ["-k", selection.only]
+    # A file keeps to one process: one cluster at a time, one notebook. xdist 3.8 loses groups by mark with pytest 9.2.
+    # In the order of names the files that end last are short.
+    spread = ["--numprocesses", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder"]
+    if selection.part == _WHOLE:
+        return [*pytest, *spread]
+    found = listed([*pytest, "--collect-only"])
+    names = selection.of(line for line in found if "::" in line)
+    return [*pytest, *spread, *names] if names else []
+
+
+def part(text: str) -> tuple[int, int]:
+    """`K/N`, with K from 1 to N."""
+    k, _, n = text.partition("/")
+    if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
+        raise argparse.ArgumentTypeError(f"{text}: expected K/N with K from 1 to N, as in 2/5")
+    return int(k), int(n)
 
 
 def main() -> int:
     """Runs what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="the long tests instead of the everyday ones")
-    long = parser.parse_args().long
-    cargo = [
-        "cargo",
-        "test",
-        "--workspace",
-        "--locked",
-        "--no-fail-fast",
-        *(["--release", "--", "--ignored"] if long else []),
-    ]
-    python = [sys.executable, "-m", "pytest", "-q", "-m", "long" if long else "not long"]
+    parser.add_argument("--only", default="", help="tests whose name contains this")
+    parser.add_argument("--part", type=part, default=_WHOLE, metavar="K/N", help="one part of N")
+    selection = Selection(**vars(parser.parse_args()))
     passed = failed = 0
-    broken = []
-    for name, command, counts in (("cargo", cargo, cargo_counts), ("pytest", python, pytest_counts)):
-        status, lines = stream(command)
-        here_passed, here_failed = counts(lines)
-        passed, failed = passed + here_passed, failed + here_failed
-        # pytest says 5 when there was nothing to run, which is how things are while no test is long.
-        if status not in (0, 5 if long else 0):
-            broken.append(name)
-            failed += here_failed == 0
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 1 if broken or failed else 0
+    skipped = set()
+    for program, status, lines in run_both(cargo_command(selection), pytest_command(selection)):
+        here_passed, here_failed = cargo_counts(lines) if program == "cargo" else pytest_counts(lines)
+        # A selection may have no test in Python, but not in either language.
+        is_broken = status not in (0, _NO_TESTS if program == "pytest" and not selection.is_whole else 0)
+        passed, failed = passed + here_passed, failed + (here_failed or int(is_broken))
+        skipped |= {match[0] for line in lines if (match := _SKIPPED.search(line))}
+    if passed + failed == 0:
+        print(f"no test is called {selection.only!r} in part {selection.part[0]} of {selection.part[1]}")
+    print(*sorted(skipped), f"{passed} passed, {failed} failed", sep="\n", flush=True)
+    return 0 if passed and not failed else 1
 
 
 if __name__ == "__main__":

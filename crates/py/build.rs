@@ -1,7 +1,7 @@
-//! Digest of all sources that decide about figures, for `_core.build()`: FNV-1a of 64 bits over paths and contents.
+//! Digest of all sources that affect figures, for `_core.build()`: FNV-1a of 64 bits over paths and contents.
 //!
-//! A version stays the same while one works on a layer; the digest does not, so that results of older code are not taken for
-//! those of newer. It is made of sources, not of what the compiler makes of them: the same on every machine.
+//! While a layer is under work its version stays and its digest changes, so that results of older code are not taken for those
+//! of newer code. It covers sources, not compiled code: the same on every machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn main() {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
         for file in files(&root.join(source)) {
-            let name = file.strip_prefix(&root).expect("it lies in the root").to_string_lossy().replace('\\', "/");
+            let name = file.strip_prefix(&root).expect("a path below the root").to_string_lossy().replace('\\', "/");
             let text = fs::read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
             for byte in name.bytes().chain([0]).chain(text).chain([0]) {
                 digest = (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -24,7 +24,7 @@ fn main() {
     println!("cargo::rustc-env=PALIMPSEST_SOURCES={digest:016x}");
 }
 
-/// The files of a folder and of those in it, in the order of their names; of a file, itself.
+/// The files of a folder and of its folders, in the order of their names; of a file, itself.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return vec![path.into()] };
     let mut inside: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from . import _core, engine
 from .engine import Progress
 from .errors import InputError
-from .options import RunOptions
+from .options import FIRST_OPERATIONS, RunOptions
 from .result import Comparison, Result
 
 __all__ = ["Ssd", "compare", "fio", "load", "run"]
@@ -29,6 +29,8 @@ class Settings(TypedDict, total=False):
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         series: keep time series and histograms, for plots and Parquet (the default).
+        operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
+            such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
     """
 
     overrides: Mapping[str, object]
@@ -40,6 +42,7 @@ class Settings(TypedDict, total=False):
     seed: int
     skip_bad: bool
     series: bool
+    operations: bool | str
 
 
 def _text(value: object) -> str:
@@ -125,6 +128,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
     drive = ssd if isinstance(ssd, Ssd) else None
     requests, warmup = settings.get("requests"), settings.get("warmup")
+    operations = settings.get("operations", False)
     return RunOptions(
         ssd=drive.ssd if drive else str(ssd),
         ftl=ftl or (drive.ftl if drive else None),
@@ -138,6 +142,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
         series=settings.get("series", True),
+        operations=(FIRST_OPERATIONS if operations is True else operations) or None,
     )
 
 

@@ -19,10 +19,10 @@ import click
 
 from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
-from .options import COMPARED_FTLS, FIDELITIES, PAYLOADS, REGISTRIES, RunOptions
-from .parameters import Choice, Count, Folder, Seed, make_folder
+from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
+from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
 from .progress import ProgressBoard
-from .result import Comparison
+from .result import Comparison, Result
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 
@@ -84,6 +84,17 @@ _RUN_OPTIONS = (
         "--out", type=Folder(), metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
+    click.option(
+        "--operations",
+        type=ParquetFile(),
+        metavar="FILE",
+        help="Also write the times of flash operations to FILE.parquet; with --out, the page draws them.",
+    ),
+    click.option(
+        "--operations-window",
+        metavar="FIRST..LAST",
+        help=f"Requests or times (10ms..12ms) of --operations.  [default: {FIRST_OPERATIONS}]",
+    ),
 )
 
 
@@ -127,13 +138,18 @@ def _help_width() -> int:
     return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
 
 
+def _version() -> str:
+    """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
+    return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
+
+
 @click.group(
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": _help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
-@click.version_option(_core.version(), prog_name="palimpsest", message="%(prog)s %(version)s")
+@click.version_option(_version(), prog_name="palimpsest", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Simulate solid-state drives, and compare flash translation layers on them.
@@ -157,7 +173,7 @@ def cli(ctx: click.Context) -> None:
     shell_complete=completion.layers,
 )
 @run_options
-def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Run a workload on a drive, and print its figures.
 
     \b
@@ -166,10 +182,11 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
       palimpsest run --ssd mga-16k --ftl mga --workload trace.csv.zst --precondition fill:90%
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
+      palimpsest run --out results/a --operations operations.parquet
     """
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
-    chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options))
+    chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
     _check([chosen])
     if out is not None:
         make_folder(out)
@@ -178,6 +195,7 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
     if out is not None:
         result.save(out)
         click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
+    _write_operations(result, operations)
     _print_result(result.to_json() if as_json else result)
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
@@ -193,7 +211,15 @@ def run(ftl: str | None, out: Path | None, as_json: bool, **options: Any) -> Non
 )
 @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
 @run_options
-def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def compare(
+    ftl: str,
+    *,
+    jobs: int | None,
+    out: Path | None,
+    operations: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
     """Run the same workload on several translation layers, side by side.
 
     \b
@@ -202,7 +228,7 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
       palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
     """
-    base = RunOptions(series=out is not None, **_plain(options))
+    base = RunOptions(series=out is not None, **_plain(options, operations))
     runs = [base.with_ftl(name) for name in _names(ftl)]
     _check(runs)
     if out is not None:
@@ -214,6 +240,7 @@ def compare(ftl: str, jobs: int | None, out: Path | None, as_json: bool, **optio
         if out is not None:
             Comparison(results).save(out)
             click.echo(f"wrote {out}/report.html, summary.json and a folder for each layer", err=True)
+        _write_operations(Comparison(results), operations)
         _print_result(Comparison(results).to_json() if as_json else Comparison(results))
     if failure is not None:
         if results:
@@ -357,8 +384,23 @@ def completion_(shell: str) -> None:
     click.echo(completion.script(shell, cli))
 
 
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    return options | {"overrides": tuple(options["overrides"])}
+def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
+    """Options of the command line as those of a run; `operations` is the file for the timeline."""
+    window = options.pop("operations_window")
+    if operations is None and window is not None:
+        raise errors.InputError(f"--operations-window {window}: expected with --operations FILE")
+    return options | {
+        "overrides": tuple(options["overrides"]),
+        "operations": None if operations is None else window or FIRST_OPERATIONS,
+    }
+
+
+def _write_operations(results: Result | Comparison, file: Path | None) -> None:
+    if file is not None:
+        from . import outputs
+
+        written = outputs.save_operations(results, file)
+        click.echo(f"wrote {' and '.join(map(str, written))}", err=True)
 
 
 def _names(ftls: str) -> list[str]:

@@ -4,13 +4,15 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["COMPARED_FTLS", "FIDELITIES", "PAYLOADS", "REGISTRIES", "RunOptions"]
+__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
 
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
 REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "schemes", "codes")
 COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
+FIRST_OPERATIONS = "1..1000"
+"""The window of a timeline of operations where none is given: the first measured requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class RunOptions:
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         series: whether time series and histograms are kept.
+        operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
+            such as `10ms..12ms`; none where None.
     """
 
     ssd: str = "default"
@@ -44,6 +48,7 @@ class RunOptions:
     seed: int = 1
     skip_bad: bool = False
     series: bool = False
+    operations: str | None = None
 
     def with_ftl(self, ftl: str) -> "RunOptions":
         """The same run on another layer."""

@@ -1,8 +1,8 @@
 """Files of `--out DIR`: written after a run, read again by `palimpsest report DIR`.
 
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
-blocks as Parquet. A comparison: summary.json with all runs, report.html over them, and a folder of a run for each
-layer.
+blocks as Parquet, with operations and requests where a timeline was kept. A comparison: summary.json with all runs,
+report.html over them, and a folder of a run for each layer.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from . import tables
 from .errors import InputError
 from .result import Comparison, Result
 
-__all__ = ["load", "rewrite_report", "save"]
+__all__ = ["load", "rewrite_report", "save", "save_operations"]
 
 
 @contextlib.contextmanager
@@ -76,6 +76,21 @@ def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
     _write_text(folder / "summary.json", Comparison(results).to_json() + "\n")
     _write_page(results, folder)
     return folder
+
+
+def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
+    """Writes the timeline: operations to `file`, requests beside it (`NAME-requests.parquet`); gives both paths.
+
+    The tables of a comparison have the layer in a first column `ftl`.
+
+    Raises:
+        OSError: a file could not be written.
+    """
+    files = [file, file.with_name(f"{file.stem}-requests.parquet")]
+    for name, path in zip(tables.TIMELINE, files, strict=True):
+        with _named(path):
+            results.to_polars(name).write_parquet(path)
+    return files
 
 
 def load(folder: str | Path) -> Result | Comparison:

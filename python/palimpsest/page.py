@@ -62,6 +62,7 @@ def fill(
     sections: Sequence[Section],
     drawn: Mapping[str, charts.Specification],
     frames: Sequence[Mapping[str, Any]] = (),
+    timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
 ) -> str:
     """The page. Without charts and frames it is without plotly, too.
@@ -73,10 +74,12 @@ def fill(
         sections: in their order.
         drawn: charts by the names that `chart` gave their places.
         frames: snapshots of blocks to play, as `charts.blocks.frames` makes them.
+        timelines: flash operations to draw over time, as `charts.gantt.timeline` makes them.
         style: CSS beside that of every page.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
+        "timelines": timelines,
         "states": [{"name": name, "light": light, "dark": dark} for name, (light, dark) in STATES.items()],
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
@@ -92,8 +95,8 @@ def fill(
         sections="".join(
             f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
-        plotly=plotly_source() if drawn or frames else "",
+        plotly=plotly_source() if drawn or frames or timelines else "",
         # `</` would end the script element.
         data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
-        script=asset("report.js"),
+        script=asset("gantt.js") + asset("report.js"),
     )

@@ -1,6 +1,7 @@
 """Kinds of values that options of the command line take."""
 
 import difflib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 from . import units
 from .errors import InputError
 
-__all__ = ["Choice", "Count", "Folder", "Seed", "make_folder"]
+__all__ = ["Choice", "Count", "Folder", "ParquetFile", "Seed", "make_folder"]
 
 
 class Choice(click.Choice[str]):
@@ -35,6 +36,26 @@ class Folder(click.Path):
         except click.BadParameter:
             what = "this is not a folder" if Path(value).exists() else "there is no such folder"
             self.fail(f"{value}: {what}; expected a folder", param, ctx)
+
+
+class ParquetFile(click.Path):
+    """A Parquet file to write: its folder is there, and it may be written, before anything runs."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """The path, unless it cannot be written or its name promises another format."""
+        path = Path(value)
+        if path.suffix != ".parquet":
+            self.fail(f"{value}: expected a name that ends in .parquet", param, ctx)
+        if path.is_dir():
+            self.fail(f"{value}: this is a folder; expected a file", param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"{value}: there is no folder {path.parent}; expected one", param, ctx)
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            self.fail(f"{value}: this may not be written; expected a file that can be", param, ctx)
+        return path
 
 
 def make_folder(folder: Path) -> None:

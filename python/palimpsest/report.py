@@ -7,7 +7,7 @@ from typing import Any
 
 from . import charts, summary, units
 from . import page as shell
-from .charts import blocks
+from .charts import blocks, gantt
 from .metrics import SECTIONS, best, factor, relative, verdicts
 from .page import Section
 from .result import Result, flatten
@@ -180,6 +180,30 @@ def _player(results: Sequence[Result]) -> str:
     )
 
 
+def _timeline(names: Sequence[str]) -> str:
+    """The timeline with what moves it, of the layers that have one; `assets/gantt.js` brings it to life."""
+    options = "".join(f"<option>{_escape(name)}</option>" for name in names)
+    layer = f'<select data-run aria-label="layer">{options}</select>' if len(names) > 1 else ""
+    moves = (
+        ("earlier", "earlier"), ("later", "later"), ("closer", "zoom in"), ("farther", "zoom out"),
+        ("everything", "all"),
+    )  # fmt: skip
+    buttons = "".join(f'<button type="button" data-{name}>{text}</button>' for name, text in moves)
+    fields = "".join(
+        f'<label>{text}<input type="number" min="1" step="1" data-{name}></label>'
+        for name, text in (("request", "request"), ("number", "operation"))
+    )
+    says = "Commands and transfers on the bus of each channel, work in the array of each plane; gates as arrows."
+    return (
+        f'<figure data-timeline><div class="controls">{layer}{buttons}{fields}<output data-sight></output></div>'
+        f'<div class="chart" id="timeline" data-lanes role="img" aria-label="{_escape(says)}"></div>'
+        f"<figcaption>{_escape(says)} The colour is that of the cause, fainter for reads, stronger for erases. "
+        "An arrow goes from the end of an operation to the start of one whose gate it closed: those of the operation "
+        "pointed at last, or all where they are few. Drag to zoom.</figcaption>"
+        '<div class="wide below"><table class="operation" data-operation></table></div></figure>'
+    )
+
+
 def _response_times(results: Sequence[Result]) -> str:
     views = (("cdf", "distribution"), ("latency", "tail"))
     buttons = "".join(
@@ -193,7 +217,9 @@ def _response_times(results: Sequence[Result]) -> str:
     )
 
 
-def _sections(results: Sequence[Result], drawn: Mapping[str, charts.Specification], plays: bool) -> list[Section]:
+def _sections(
+    results: Sequence[Result], drawn: Mapping[str, charts.Specification], plays: bool, timed: Sequence[str]
+) -> list[Section]:
     """The charts, those on one subject together."""
 
     def figures(*names: str) -> str:
@@ -204,6 +230,7 @@ def _sections(results: Sequence[Result], drawn: Mapping[str, charts.Specificatio
         ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
         ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
         ("operations", "Flash operations by cause", figures("flash")),
+        ("timeline-of-operations", "Timeline", _timeline(timed) if timed else ""),
         ("busy", "Utilisation", figures("utilization")),
         ("states-of-blocks", "States of blocks", figures("states") + (_player(results) if plays else "")),
         ("wear-of-blocks", "Wear", figures("wear", "wear_map")),
@@ -259,7 +286,8 @@ def page(results: Sequence[Result]) -> str:
     drawn = {name: chart for name, chart in specifications.items() if chart is not None}
     drawn.pop("progress" if "time" in drawn else "time", None)
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
-    sections = _sections(results, drawn, len(frames) == len(results))
+    timelines = [found for result in results if (found := gantt.timeline(result)) is not None]
+    sections = _sections(results, drawn, len(frames) == len(results), [each["ftl"] for each in timelines])
     configurations = {str(result["ftl"]): result.configuration for result in results if result.configuration}
     if configurations:
         sections.append(Section("configuration", "Configuration", _configuration(configurations)))
@@ -272,4 +300,5 @@ def page(results: Sequence[Result]) -> str:
         sections=sections,
         drawn=drawn,
         frames=frames if len(frames) == len(results) else (),
+        timelines=timelines,
     )

@@ -191,7 +191,7 @@ class Result(Shown):
 
     Args:
         data: the object that `palimpsest run --json` prints.
-        series: time series, histograms, wear, utilisation and states of blocks; None where they were not asked for.
+        series: time series, histograms, wear, utilisation, states of blocks and timeline; None where not asked for.
         configuration: the resolved configuration as TOML; empty where it is not known.
     """
 
@@ -265,7 +265,7 @@ class Result(Shown):
                 window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
                 `blocks` (states of blocks: a row for each block of each snapshot, or for neighbours where there are
-                many).
+                many); `operations` and `requests` (the timeline: docs/operations.md).
 
         Raises:
             ValueError: there is no such table, or the run kept no series.
@@ -282,7 +282,8 @@ class Result(Shown):
         if table not in tables.TABLES:
             raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(tables.TABLES)}")
         if table not in found:
-            raise ValueError(f"this result has no table {table!r}; run with series=True to keep it")
+            option = "operations" if table in tables.TIMELINE else "series"
+            raise ValueError(f"this result has no table {table!r}; run with {option}=True to keep it")
         return found[table]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The series of a result as tables, and back: time, latency, wear, utilisation, and states of blocks.
+"""The series of a result as tables, and back: time, latency, wear, utilisation, states of blocks, and the timeline.
 
 A table is a data frame of Polars with fixed columns; each has the name of the Parquet file that keeps it.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["TABLES", "of_series", "to_series"]
+__all__ = ["TABLES", "TIMELINE", "of_series", "to_series"]
 
 TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "time": (
@@ -41,9 +41,32 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
             "programmed": pl.Float64(), "valid": pl.Float64(), "erases": pl.Float64(),
         },
     ),
+    "operations": (
+        "operations.parquet",
+        {
+            "operation": pl.Int64(), "kind": pl.String(), "cause": pl.String(), "request": pl.UInt64(),
+            "request_kind": pl.String(), "channel": pl.UInt32(), "die": pl.UInt32(), "plane": pl.UInt32(),
+            "block": pl.UInt32(), "page": pl.UInt32(), "bytes": pl.UInt32(), "link_bytes": pl.UInt32(),
+            "planned_ns": pl.Int64(), "ready_ns": pl.Int64(), "start_ns": pl.Int64(),
+            "transfer_start_ns": pl.Int64(), "transfer_end_ns": pl.Int64(), "array_start_ns": pl.Int64(),
+            "array_end_ns": pl.Int64(), "end_ns": pl.Int64(), "delivered_ns": pl.Int64(), "suspended_ns": pl.Int64(),
+            "suspended_at_ns": pl.List(pl.Int64()), "resumed_at_ns": pl.List(pl.Int64()),
+            "follows": pl.List(pl.Int64()), "behind": pl.Int64(),
+        },
+    ),
+    "requests": (
+        "requests.parquet",
+        {
+            "request": pl.UInt64(), "kind": pl.String(), "offset_bytes": pl.UInt64(), "size_bytes": pl.UInt64(),
+            "arrival_ns": pl.Int64(), "submitted_ns": pl.Int64(), "planned_ns": pl.Int64(), "completed_ns": pl.Int64(),
+        },
+    ),
 }  # fmt: skip
 """File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram
 buckets by lower bound; counts of `snapshots` since the measurement began."""
+
+TIMELINE = ("operations", "requests")
+"""The tables of a timeline, which only runs that were asked for one have."""
 
 _CELL = ("channel", "die", "plane", "first_block", "blocks")
 _PER_CELL = ("programmed", "valid", "erases")
@@ -71,9 +94,13 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
         rows["utilization"]["kind"] += [kind] * len(shares)
         rows["utilization"]["index"] += range(len(shares))
         rows["utilization"]["busy"] += shares
+    rows |= {name: series[name] for name in TIMELINE if series.get(name)}
+    if not series.keys() - set(TIMELINE):
+        rows = {name: columns for name, columns in rows.items() if name in TIMELINE}
     return {
         name: pl.DataFrame({column: rows[name].get(column, []) for column in schema}, schema=schema, strict=False)
         for name, (_, schema) in TABLES.items()
+        if name in rows
     }
 
 
@@ -124,4 +151,5 @@ def to_series(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
         series["wear"] = tables["wear"].select("erases", "plane").to_dict(as_series=False)
     if "blocks" in tables and "snapshots" in tables:
         series["blocks"] = _blocks_of(tables["snapshots"], tables["blocks"])
+    series |= {name: tables[name].to_dict(as_series=False) for name in TIMELINE if name in tables}
     return series

@@ -1,8 +1,8 @@
 //! Write amplification under uniform random overwrites against the closed forms of Desnoyers 2014 (docs/fidelity.md).
 //!
-//! A drive cannot use all its physical pages: in every plane one block is open, or free and about to be, while a victim is
-//! cleaned into it. The forms are for the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N
-//! blocks in P planes. The plain rho = U/T = 1/(1 + OP) is right where a plane has thousands of blocks.
+//! A drive cannot use all its physical pages: in every plane a victim is cleaned into one block, which is open or free. The
+//! forms count the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N blocks in P planes. The plain
+//! rho = U/T = 1/(1 + OP) holds where a plane has thousands of blocks.
 
 use crate::bench::{Run, drive};
 use crate::forms;
@@ -30,7 +30,7 @@ fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> R
     )
 }
 
-/// What `rw=randwrite` in units of the map measures after a steady precondition.
+/// Write amplification of `rw=randwrite` in units of the map after a steady precondition.
 fn measured(ssd: &Resolved, fidelity: Fidelity, workload: &str) -> f64 {
     let unit = unit_bytes(ssd) / 1024;
     let mut run = Run::new(ssd, &format!("rw=randwrite,bs={unit}k,{workload}"));
@@ -66,7 +66,7 @@ fn one_large_plane(b: u32) {
             for victim in ["greedy", "fifo"] {
                 let ssd = flat(unit, 1, 2048, b, op, &format!("ftl.victim={victim}"));
                 let form = |rho: f64| if victim == "fifo" { forms::fifo(rho) } else { forms::greedy(b, rho) };
-                // FIFO goes round the drive in waves that die out slowly: its mean needs more of them.
+                // FIFO cycles through the drive in slowly damped waves: its mean needs a longer run.
                 let io = if victim == "fifo" { "io_size=400%" } else { "io_size=200%" };
                 let wa = measured(&ssd, Fidelity::Count, io);
                 let (plain, exact) = (form(1.0 / (1.0 + ssd.drive.over_provisioning)), form(rho(&ssd, 1.0)));
@@ -75,8 +75,8 @@ fn one_large_plane(b: u32) {
                     100.0 * off(wa, plain),
                     100.0 * off(wa, exact),
                 );
-                // Where a FIFO victim is so full that its units do not fit what is free, the emptiest block is cleaned
-                // instead: with small blocks that happens often enough to be seen.
+                // Where the valid units of a FIFO victim do not fit the free pages, the block with the fewest is cleaned
+                // instead: with small blocks that is visible.
                 let close = if victim == "fifo" { 0.008 } else { 0.005 };
                 assert!(off(wa, plain).abs() < 0.01 && off(wa, exact).abs() < close);
             }
@@ -100,7 +100,7 @@ fn greedy_and_fifo_on_one_large_plane_with_256_units_a_block() {
 }
 
 /// One plane of 256 blocks: within 1 % of the forms with rho = U/((N - 1) b). The plain forms are 2 % (28 %) and 6 % (7 %)
-/// too low here: one block of 256 is 0.4 % of the flash, but 6 % of what an over-provisioning of 7 % leaves spare.
+/// too low here: one block of 256 is 0.4 % of the flash, but 6 % of the spare blocks at an over-provisioning of 7 %.
 #[test]
 fn greedy_on_one_small_plane() {
     for unit in UNITS {
@@ -119,8 +119,8 @@ fn greedy_on_one_small_plane() {
     }
 }
 
-/// Several planes: within 1 % of the forms with rho = U/((N - P) b), N blocks in P planes. What remains is that the planes
-/// do not hold equally much at every moment, and WA is convex in the load.
+/// Several planes: within 1 % of the forms with rho = U/((N - P) b), N blocks in P planes. The rest is due to planes that
+/// are not equally full at every moment, as WA is convex in the load.
 fn several_planes(points: &[(&str, u32, u32, u32, &str, &str)]) {
     for &(unit, planes, blocks, b, op, more) in points {
         let ssd = flat(unit, planes, blocks, b, op, more);
@@ -192,8 +192,8 @@ fn long_the_default_drive() {
     default_drive(264, "28%", "io_size=100%");
 }
 
-/// Time changes what is waited for, not what is written: a timed run measures the WA of the counted one. For the page map
-/// the two are the same to the last digit; the subpage map also flushes once, when timing starts.
+/// Time does not change what is written: a timed run measures the WA of the counted one. For the page map the two are equal to
+/// the last digit; the subpage map also flushes once, when timing starts.
 #[test]
 fn timed_runs_measure_the_amplification_of_counted_ones() {
     for unit in UNITS {
@@ -206,8 +206,8 @@ fn timed_runs_measure_the_amplification_of_counted_ones() {
     }
 }
 
-/// d choices lie between random victims (d = 1) and greedy (d to infinity), falling in d (Van Houdt 2013). A random
-/// victim is as full as the mean block, so WA = 1/(1 - rho); ours is below that, since full blocks are passed over.
+/// d choices are between random victims (d = 1) and greedy (d to infinity), decreasing in d (Van Houdt 2013). A random victim
+/// is as full as the mean block, so WA = 1/(1 - rho); the measured one is lower, since full blocks are skipped.
 #[test]
 fn d_choices_lie_between_random_and_greedy() {
     let of = |victim: &str| {
@@ -229,8 +229,8 @@ fn d_choices_lie_between_random_and_greedy() {
     assert!(random < form && random > 0.8 * form);
 }
 
-/// A second stream, for moved units, has a block of its own in every plane. Under uniform writes it separates nothing, and
-/// costs the space of that block: on average between none and one block a plane more than with one stream.
+/// A second stream, for moved units, has a block of its own in every plane. Under uniform writes the separation gains nothing,
+/// and costs the space of that block: on average between none and one block a plane more than with one stream.
 #[test]
 fn a_second_stream_costs_up_to_a_block_a_plane() {
     for op in OVER_PROVISIONING {

@@ -1,19 +1,20 @@
-//! Runs through the path that users take: a preset with overrides, a workload specification or the text of a job file, a precondition, a result.
+//! Runs through the user's path: a preset with overrides, a workload specification or the text of a job file, a precondition,
+//! a result.
 
 use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::host::fio::{self, JobFile};
 use palimpsest_lab::host::request::Source;
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup};
+use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup, Window};
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
 pub fn drive(ssd: &str, sets: &str) -> Resolved {
     let mut overrides: Vec<String> = Vec::new();
     for set in sets.split_whitespace() {
-        // What is set later replaces what was set before.
+        // A later setting replaces an earlier one.
         let key = set.split('=').next().unwrap();
         overrides.retain(|earlier| !earlier.starts_with(&format!("{key}=")));
         overrides.push(set.into());
@@ -21,7 +22,7 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
     resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
 }
 
-/// A run, with the options that most tests want.
+/// A run, with the options of most tests.
 #[derive(Clone)]
 pub struct Run<'a> {
     pub ssd: &'a Resolved,
@@ -31,6 +32,7 @@ pub struct Run<'a> {
     pub fidelity: Fidelity,
     pub payload: Payload,
     pub seed: u64,
+    pub operations: Option<Window>,
 }
 
 impl<'a> Run<'a> {
@@ -43,6 +45,7 @@ impl<'a> Run<'a> {
             fidelity: Fidelity::Timed,
             payload: Payload::None,
             seed: 1,
+            operations: None,
         }
     }
 
@@ -50,7 +53,7 @@ impl<'a> Run<'a> {
         self.outcome(false).summary
     }
 
-    /// The result, and with `series` what pictures are made of.
+    /// The result, and with `series` the data of charts.
     pub fn outcome(&self, series: bool) -> Outcome {
         let bytes = self.ssd.drive.logical_bytes();
         let mut source: Box<dyn Source> = match self.workload.strip_prefix('[') {
@@ -66,6 +69,7 @@ impl<'a> Run<'a> {
             payload: self.payload,
             seed: self.seed,
             series,
+            operations: self.operations,
         };
         run::run(self.ssd, &mut *source, &options, &mut |_| ControlFlow::Continue(())).unwrap()
     }

@@ -1,38 +1,38 @@
-//! The co-designed file system on the drive of its paper: hand-over of memory, command groups, the size of the map, and how
-//! evenly files lie.
+//! The co-designed file system on the drive of its paper: DRAM permission exchanges, command groups, the size of the map, and
+//! the imbalance of files.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{self, Fidelity, Options, Warmup};
 use std::ops::ControlFlow;
 
-/// The paper's drive with fewer blocks, and no commit but at a flush.
+/// The paper's drive with fewer blocks, and commits only at a flush.
 fn small(ftl: &str, more: &str) -> Resolved {
     let sets = "ssd.blocks_per_plane=24 ssd.over_provisioning=60% fs.commit_interval=3600s";
     drive("codesign-8ch", &format!("{sets} ftl.name={ftl} {more}"))
 }
 
-/// One request at a time: each group of commands to a channel waits for its hand-over, one after the other; so a write of k
-/// pages on k channels takes k hand-overs, command, transfer and program of the last page, a read of a page one hand-over.
+/// One request at a time: each command group waits for its DRAM permission exchange, and exchanges are serial; so a write of k
+/// pages on k channels takes k exchanges, command, transfer and program of the last page, a read of a page one exchange.
 #[test]
-fn hand_overs_come_one_after_the_other() {
+fn permission_exchanges_are_serial() {
     for ftl in ["codesign", "fs-page"] {
         for (overhead, nanos) in [("0ns", 0), ("3us", 3000), ("20us", 20_000)] {
             let ssd = small(ftl, &format!("fs.dispatch_overhead={overhead}"));
             let part = &ssd.drive.part;
             let on_bus = part.t_command + part.bus_rate.time_for(u64::from(part.page_bytes));
             for pages in [1, 4, 8] {
-                // Of the page map, too, consecutive pages go to consecutive channels.
+                // The page map, too, places consecutive pages on consecutive channels.
                 let write = Run { warmup: 8, ..Run::new(&ssd, &format!("rw=write,bs={}k,n=100,iodepth=1", 4 * pages)) };
                 let mean = write.result().latency_ns.unwrap().write.unwrap().mean;
-                // At 0 hand-overs all go at once; else the last page begins last.
+                // At 0 all exchanges are immediate; else the last page begins last.
                 assert_eq!(mean, pages * nanos + on_bus + part.t_program, "{ftl}, {overhead}, {pages} pages");
             }
             let read = Run {
@@ -50,10 +50,10 @@ fn groups(summary: &Summary) -> u64 {
     summary.ftl_stats["fs_command_groups"].as_u64().unwrap()
 }
 
-/// 32 pages on 8 channels of two dies with two planes each, one request at a time. In turn the four pages of a channel come one
-/// after the other, so that a die has begun with its first page when the second comes: the last channel loads both dies, and
-/// each programs twice. In one group they are there together: four loads, and a plane command programs two of them at once.
-/// Sec. III-C.3; where plane commands are not allowed nothing is gained.
+/// 32 pages on 8 channels of two dies with two planes each, one request at a time. In turn the four pages of a channel arrive
+/// one after the other, so that a die programs its first page when the second arrives: the last channel loads both dies, and
+/// each programs twice. In one group they arrive together: four loads, and a plane command programs two of them at once. Sec.
+/// III-C.3; without plane commands there is no gain.
 #[test]
 fn deep_writes_use_plane_commands() {
     let groups = 3000;
@@ -75,8 +75,8 @@ fn deep_writes_use_plane_commands() {
     }
 }
 
-/// A read of 8 pages of what a deep write left: of consecutive pages four lie on a channel, of those apart one (one request at a
-/// time, the hand-overs of all groups and the bus in a row).
+/// A read of 8 pages after a grouped write: of consecutive pages four are on a channel, of pages apart one (one request at a
+/// time, with serial exchanges of all groups and serial transfers).
 #[test]
 fn deep_writes_decide_how_wide_later_reads_are() {
     for (pages, on_one, groups) in [("consecutive", 4, 2), ("apart", 1, 8)] {
@@ -115,14 +115,14 @@ fn the_block_map_is_a_share_of_the_page_map() {
     };
     let ((page, ssd), (codesign, _)) = (bytes("page"), bytes("codesign"));
     assert_eq!(page, 8 * ssd.drive.logical_pages());
-    // The file system has all blocks but two of each plane.
+    // The file system has all blocks except two of each plane.
     let blocks = u64::from(ssd.drive.geometry.planes()) * 22;
     assert_eq!(codesign, 8 * blocks);
 }
 
-/// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under overwrites that collection keeps up
-/// with, for long enough that what was allowed at the beginning would show. Fairness puts what is overwritten back where it was,
-/// so that a channel of hot pages wears faster until it is left out.
+/// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under steady overwrites, long enough to
+/// exceed the allowed initial differences. Fairness puts overwritten pages back into their channel, so that a channel of hot
+/// pages wears faster until it is avoided.
 #[test]
 fn channels_stay_even() {
     for scheme in ["rr", "fairness", "depth", "hybrid"] {
@@ -138,7 +138,7 @@ fn channels_stay_even() {
         assert!(trims > 30 * blocks, "{scheme}: collection had nothing to do");
         // Of a channel's 5632 pages; a block has 64.
         assert!(most_free - free <= 6 * 64, "{scheme}: {free} to {most_free} free pages");
-        // An erase a block, and what was on its way.
+        // An erase a block, and collections under way.
         assert!(most_trims - trims <= blocks + blocks / 8, "{scheme}: {trims} to {most_trims} trims");
     }
 }
@@ -189,11 +189,12 @@ fn files(scheme: &str) -> Summary {
         payload: Payload::Tag,
         seed: 1,
         series: false,
+        operations: None,
     };
     run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
 }
 
-/// Under fairness no channel holds two pages more of a file than another, as no request is of whole rounds; in turn they do
+/// Under fairness every file has an imbalance rate of at most 1/4, as no request is of whole rounds; in turn few have
 /// (Sec. II-B).
 #[test]
 fn fairness_lays_files_evenly() {

@@ -2,11 +2,11 @@
 
 use crate::bench::{Run, drive};
 
-/// One die that reads a page in a time that is known: what a job gets can be counted by hand.
+/// One die with a known time of a page read: the requests of a job can be counted by hand.
 const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
      ssd.over_provisioning=28% host.link_rate=unlimited sim.cache_register=false";
 
-/// Little's law over all jobs: what is outstanding is the sum of their depths, as long as both run.
+/// Little's law over all jobs: the requests outstanding are the sum of their depths, while both run.
 #[test]
 fn throughput_times_latency_is_the_sum_of_the_depths() {
     let ssd = drive("default", "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
@@ -21,7 +21,7 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     assert!((outstanding / 11.0 - 1.0).abs() < 0.01);
 }
 
-/// A job that waits for each request asks for runtime / response time of them, from its delay on.
+/// A job of depth 1 has runtime / response time requests, from its delay on.
 #[test]
 fn runtime_is_simulated_time() {
     let ssd = drive("default", ONE_DIE);
@@ -34,13 +34,13 @@ fn runtime_is_simulated_time() {
     let later = run.result();
     assert_eq!(later.requests.read, alone.requests.read);
     assert_eq!(later.simulated_ns, alone.simulated_ns + 50_000_000);
-    // Twice as fast, all of the workload's times are halved.
+    // A speed-up of two halves all times of the workload.
     let fast = drive("default", &format!("{ONE_DIE} host.speedup=2"));
     let halved = Run { ssd: &fast, ..run.clone() }.result();
     assert_eq!(halved.requests.read, 50_000_000_u64.div_ceil(one));
 }
 
-/// The job that keeps more outstanding gets its share of a die that serves in order of arrival.
+/// A die that serves in order of arrival shares its time by the depths of the jobs.
 #[test]
 fn jobs_share_a_die_by_their_depths() {
     let ssd = drive("default", ONE_DIE);
@@ -50,12 +50,12 @@ fn jobs_share_a_die_by_their_depths() {
     let both = run.result();
     run.workload = "rw=randread,runtime=200ms,iodepth=4".into();
     let four = run.result();
-    let (ours, one_loop) = (both.requests.read as f64, four.requests.read as f64);
-    println!("{ours} requests of jobs with 1 and 3 outstanding, {one_loop} of one with 4");
-    assert!((ours / one_loop - 1.0).abs() < 0.001);
+    let (jobs_served, one_loop) = (both.requests.read as f64, four.requests.read as f64);
+    println!("{jobs_served} requests of jobs with 1 and 3 outstanding, {one_loop} of one with 4");
+    assert!((jobs_served / one_loop - 1.0).abs() < 0.001);
 }
 
-/// A warm-up and a limit on requests hold for jobs as for everything else.
+/// Warm-up and the limit on requests apply to jobs too.
 #[test]
 fn warmup_and_data_hold_for_jobs() {
     let ssd = drive("default", ONE_DIE);

@@ -1,4 +1,4 @@
-//! Snapshots of all blocks agree with what else a run reports, on every layer, and asking for them changes no figure.
+//! Snapshots of all blocks agree with the other figures of a run, on every layer, and taking them changes no figure.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
@@ -9,6 +9,7 @@ const SETS: &str = "ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.over_pro
 
 fn ssd(layer: &str) -> Resolved {
     let part = match layer {
+        "bast" | "fast" => "ftl.log_blocks=4",
         "mga" => "part.nop=4 part.order=ascending",
         "hotcold" | "llh" => "part.nop=2 part.cell=mlc part.order=low-low-high part.spare_size=1664B buffer.size=8MiB",
         _ => "",
@@ -17,7 +18,7 @@ fn ssd(layer: &str) -> Resolved {
 }
 
 fn snapshots(outcome: &Outcome) -> &BlockSeries {
-    outcome.detail.blocks.as_ref().expect("they were asked for")
+    outcome.detail.blocks.as_ref().expect("a run with series")
 }
 
 /// Sum over the cells of the last snapshot of `values` in shares of a block, in blocks.
@@ -39,7 +40,7 @@ fn snapshots_agree_with_the_result_on_every_layer() {
             let outcome = run.outcome(true);
             let (plain, summary) = (run.outcome(false), &outcome.summary);
             let printed = |outcome: &Outcome| serde_json::to_string(&outcome.summary).unwrap();
-            assert_eq!(printed(&plain), printed(&outcome), "{layer}: looking changes nothing");
+            assert_eq!(printed(&plain), printed(&outcome), "{layer}: snapshots change nothing");
             assert!(plain.detail.blocks.is_none());
 
             let (series, blocks) = (snapshots(&outcome), ssd.drive.geometry.blocks());
@@ -61,23 +62,23 @@ fn snapshots_agree_with_the_result_on_every_layer() {
     }
 }
 
-/// What is valid is programmed. On layers that write out of place and pack nothing else, as much is valid as was filled.
+/// Valid subpages are programmed. On layers that write out of place and program no other data, the valid share is the filled one.
 fn check_validity(layer: &str, ssd: &Resolved, series: &BlockSeries) {
-    let valid = series.valid.as_ref().expect("every layer tells");
+    let valid = series.valid.as_ref().expect("every layer reports them");
     assert!(valid.iter().zip(&series.programmed).all(|(valid, programmed)| valid <= programmed), "{layer}");
     let geometry = &ssd.drive.geometry;
     let filled = ssd.drive.logical_bytes() as f64;
     let block_bytes = f64::from(geometry.subpages_per_block()) * f64::from(geometry.subpage_bytes);
     let share = blocks_at_the_end(series, valid) * block_bytes / filled;
     let most = match layer {
-        // Its own records are valid, too.
+        // Metadata are valid, too.
         "codesign" | "fs-page" => 1.02,
         // A page is valid as a whole, also where some of its subpages are in the log.
         "sector-log" => 1.1,
         _ => 1.001,
     };
-    // Units in buffers and open pages have no valid copy until they are programmed, where there was none before.
-    assert!((0.98..most).contains(&share), "{layer}: {share} of what was filled is valid");
+    // New units in buffers and open pages have no valid copy until they are programmed.
+    assert!((0.98..most).contains(&share), "{layer}: {share} of the filled range is valid");
 }
 
 #[test]

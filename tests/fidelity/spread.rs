@@ -1,7 +1,7 @@
-//! SPREAD: what its reads cost on an idle drive (Table I of the paper), and what the three layers have in common.
+//! SPREAD: times of its reads on an idle drive (Table I of the paper), and figures that the three layers share.
 
 use crate::bench::{Run, drive};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 
 const LAYERS: [&str; 3] = ["page-fgm", "dma-fgm", "spftl"];
@@ -13,13 +13,13 @@ fn result(ftl: &str, sets: &str, precondition: &str, workload: &str, seed: u64) 
     run.result()
 }
 
-/// A read of n KiB takes tR(n) + tDMA(n): Table I to the nanosecond, and for the baselines what they sense and transfer.
+/// A read of n KiB takes tR(n) + tDMA(n): Table I to the nanosecond, and for the baselines their own words.
 #[test]
 fn table_1_is_what_a_host_read_takes() {
     let t_read = [35_000u64, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000];
     let t_spread = [37_500, 50_000, 62_500, 75_000, 87_500, 100_000, 112_500, 119_000];
     for words in 1..=8u64 {
-        // Places within one page: 16 KiB of logical addresses that were written together.
+        // Addresses within one page: 16 KiB of logical addresses that were written together.
         let workload = format!("rw=randread,bs={}k,size=16k,n=64", 2 * words);
         let dma = 2_500 * words;
         for (ftl, expected) in LAYERS.into_iter().zip([119_000, 99_000 + dma, t_read[words as usize - 1] + dma]) {
@@ -33,12 +33,11 @@ fn table_1_is_what_a_host_read_takes() {
     }
 }
 
-/// One layer, three commands: whatever is not about reading is the same to the operation, and only `spftl` senses no more
-/// than what is wanted.
+/// One layer, three commands: all operations except reads are the same, and only `spftl` senses no more than the wanted words.
 #[test]
 fn the_three_layers_differ_in_their_reads_only() {
     let workload = "rw=randrw,rwmixread=50,bssplit=4k/50:16k/50,n=30k,size=90%";
-    // Without the timeout: how much a partly filled page is padded would depend on when requests come.
+    // Without the timeout: the padding of a partly filled page would depend on arrival times.
     let results = LAYERS.map(|ftl| result(ftl, "buffer.timeout=0ns", "fill:90%,random:1x", workload, 3));
     let json = results.each_ref().map(|result| serde_json::to_value(result).unwrap());
     for other in &json[1..] {
@@ -55,17 +54,17 @@ fn the_three_layers_differ_in_their_reads_only() {
     for of in ["host", "gc"] {
         assert!(amplification(0, of) > 1.2, "whole pages are read for pieces of them");
         assert_eq!(amplification(0, of), amplification(1, of), "dma senses whole pages, too");
-        assert_eq!(amplification(2, of), 1.0, "spread senses what is wanted");
+        assert_eq!(amplification(2, of), 1.0, "spread senses the wanted words only");
     }
     let gc = |at: usize, figure: &str| json[at]["gc"][figure].as_u64().unwrap();
     for figure in ["mean_ns", "p99_ns"] {
         assert!(gc(2, figure) < gc(0, figure), "{figure} of a collection");
     }
     let moved = |at: usize| json[at]["flash"]["bytes_transferred"].as_u64().unwrap();
-    assert!(moved(0) > moved(1) && moved(1) == moved(2), "the bus moves what is wanted");
+    assert!(moved(0) > moved(1) && moved(1) == moved(2), "the bus transfers the wanted words only");
 }
 
-/// Energy follows what is sensed where the part says so.
+/// Energy follows the sensed words where the part has a table.
 #[test]
 fn energy_follows_what_is_sensed() {
     let table: Vec<String> = (1..=8).map(|words| format!("\"{words}uJ\"")).collect();

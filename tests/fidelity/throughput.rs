@@ -1,8 +1,8 @@
-//! Throughput at high queue depth against the bounds that buses, dies and the host link set.
+//! Throughput at high queue depth against the bounds of buses, dies and the host link.
 
 use crate::bench::{Run, drive};
 
-/// `measured` lies below `bound` (but for what rounding of the run's ends allows), and not far below.
+/// `measured` is below `bound` (within the rounding at the ends of the run), and not far below.
 fn reaches(what: &str, measured: f64, bound: f64, share: f64) {
     println!("{what}: {measured:.4e} of {bound:.4e} ({:.1} %)", 100.0 * measured / bound);
     assert!(measured <= bound * 1.001 && measured >= bound * share, "{what}");
@@ -36,7 +36,7 @@ fn bandwidth(sets: &str, rw: &str) -> f64 {
     let mut run = Run::new(&ssd, &format!("rw={rw},bs=512k,n=16k,iodepth=64"));
     run.precondition = if rw == "read" { "fill:100%" } else { "none" };
     if rw == "write" {
-        // No more than the drive holds, so that nothing is collected.
+        // No more than the capacity of the drive: no collection.
         run.workload = "rw=write,bs=512k,io_size=100%,iodepth=64".into();
     }
     run.result().throughput.bytes_per_s.unwrap()
@@ -53,7 +53,7 @@ fn sequential_bandwidth_is_bound_by_link_bus_or_dies() {
     let on_dies = 8.0 * 4.0 * page / 100e-6;
     let slow = bandwidth("host.link_rate=unlimited part.t_read=100us", "read");
     reaches("sequential read, dies", slow, on_dies, 0.95);
-    // Acknowledged when programmed: else the last buffer of writes would end before it is on flash.
+    // Acknowledged when programmed: else the last writes would complete in the buffer.
     let written = bandwidth("buffer.ack=program", "write");
     reaches("sequential write, dies", written, 8.0 * 4.0 * page / 390e-6, 0.93);
     let link = bandwidth("host.link_rate=500MB/s", "write");

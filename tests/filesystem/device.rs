@@ -1,4 +1,4 @@
-//! A device in memory that refuses what flash would refuse, forgets what it may forget, and loses power when it is told to.
+//! A device in memory that refuses what flash refuses, loses what a power cut may lose, and cuts the power at a given operation.
 
 use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
 use palimpsest_lab::nand::data::Data;
@@ -7,7 +7,7 @@ use palimpsest_lab::plan::inner::Life;
 use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
-/// What a page holds.
+/// Contents of a page.
 #[derive(Clone, PartialEq)]
 enum Page {
     Free,
@@ -19,21 +19,21 @@ pub struct Memory {
     shape: Shape,
     pages: Vec<Page>,
     written: Vec<u32>,
-    /// Pages of blocks as they were before their trim, which a cut may bring back; until the block is written again.
+    /// Pages of blocks before their trim, which a cut may undo until the block is written again.
     before_trim: Vec<Option<Vec<Page>>>,
-    /// Pages that were discarded, which a cut may bring back; until their block is trimmed or they are written again.
+    /// Pages before their trim, which a cut may undo until their block is trimmed or they are written again.
     discarded: BTreeMap<u32, Page>,
     held: Vec<Box<[u8]>>,
-    /// Operations so far, and the one at which the power fails.
+    /// Operations so far, and the one at which the power is cut.
     pub operations: u64,
     pub cut_at: u64,
     pub rng: Rng,
     pub trims: Vec<u64>,
-    /// Whether reads are told of as under way in a channel.
+    /// Whether reads are under way in each channel.
     pub reading: Vec<bool>,
-    /// Pages that were discarded so far.
+    /// Pages trimmed so far.
     pub discards: u64,
-    /// How long pages of files that are written now will live, as the file system says.
+    /// The hint of file pages that are written now.
     pub life: Life,
 }
 
@@ -56,7 +56,7 @@ impl Memory {
         }
     }
 
-    /// Pages of `block` up to the last that holds something.
+    /// Pages of `block` up to the last written one.
     fn frontier(&self, block: u32) -> u32 {
         let first = (block * self.shape.pages_per_block) as usize;
         let pages = &self.pages[first..first + self.shape.pages_per_block as usize];
@@ -68,7 +68,7 @@ impl Memory {
         self.operations == self.cut_at
     }
 
-    /// Does `act` while the power cannot fail; what it does does not count.
+    /// Runs `act` without power cuts; its operations do not count.
     pub fn without_cuts<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let (operations, cut_at) = (self.operations, std::mem::replace(&mut self.cut_at, u64::MAX));
         let done = act(self);
@@ -76,14 +76,14 @@ impl Memory {
         done
     }
 
-    /// A file system is mounted: it goes on where a block seems to end.
+    /// Sets the next page of each block, as a mount finds it.
     pub fn mounted(&mut self) {
         for block in 0..self.shape.blocks() {
             self.written[block as usize] = self.frontier(block);
         }
     }
 
-    /// The power is back: some trims of blocks, and discards of pages, that were not written since are undone.
+    /// Restores the power, and undoes some trims of blocks and pages that were not written since.
     pub fn power_cycle(&mut self) {
         self.cut_at = u64::MAX;
         for (page, content) in std::mem::take(&mut self.discarded) {
@@ -168,11 +168,11 @@ impl Device for Memory {
         Ok(())
     }
 
-    fn will_live(&mut self, life: Life) {
+    fn set_hint(&mut self, life: Life) {
         self.life = life;
     }
 
-    /// Of a block whose last pages were discarded nobody knows that they were written.
+    /// Trimmed pages at the end of a block do not count.
     fn written(&self, block: u32) -> u32 {
         self.frontier(block)
     }

@@ -1,10 +1,10 @@
-//! What the device is told of how long pages will live, and which stream a layer gives them then.
+//! The hints that the device gets, and the stream that a layer chooses by them.
 
 use crate::device::Memory;
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::host::fs::device::Shape;
-use palimpsest_lab::host::fs::{FileSystem, Kind, ROOT, Thresholds, schemes};
+use palimpsest_lab::host::fs::{FileSystem, FileType, ROOT, Thresholds, schemes};
 use palimpsest_lab::log::streams::StreamChooser;
 use palimpsest_lab::plan::inner::Life;
 
@@ -24,18 +24,18 @@ fn rr() -> Box<dyn schemes::Scheme> {
 
 fn format(device: &mut Memory) -> FileSystem {
     let mut filesystem = FileSystem::format(device, THRESHOLDS, rr()).expect("an empty device");
-    filesystem.foretells();
+    filesystem.enable_hints();
     filesystem
 }
 
-/// Writes page `page` of `ino`; what the device hears of it.
+/// Writes page `page` of `ino`; returns the hint that the device got.
 fn write(filesystem: &mut FileSystem, device: &mut Memory, ino: u32, page: u64) -> Life {
     filesystem.write(device, ino, page * 512, &[1; 512]).expect("room");
     device.life
 }
 
-/// A log of four pages is written round and round, a film grows and stays. The file system finds out which is which, and finds
-/// out again after a mount, which knows nothing of the past.
+/// A log of four pages is overwritten in turn, a film only grows. The file system learns that the log is hot and the film cold,
+/// and learns it again after a mount, which starts without history.
 #[test]
 fn a_log_becomes_hot_and_a_film_cold() {
     let mut device = Memory::new(SHAPE, 1);
@@ -43,7 +43,8 @@ fn a_log_becomes_hot_and_a_film_cold() {
     let settings = ["ftl.classifier=hint", "ftl.streams=3"].map(String::from);
     let drive =
         resolve("default", Some("fs-subpage"), &settings, &|_| unreachable!("a preset")).expect("a drive").drive;
-    let [log, film] = ["log", "film"].map(|name| filesystem.create(&mut device, ROOT, name, Kind::File).expect("room"));
+    let [log, film] =
+        ["log", "film"].map(|name| filesystem.create(&mut device, ROOT, name, FileType::File).expect("room"));
     let mut chooser = StreamChooser::new(&drive.ftl, 1, 1);
     for mounts in 0..2u64 {
         let mut streams = [[0u32; 2]; 2];
@@ -60,28 +61,28 @@ fn a_log_becomes_hot_and_a_film_cold() {
         filesystem.sync(&mut device).expect("a commit");
         device.mounted();
         filesystem = FileSystem::mount(&mut device, THRESHOLDS, rr()).expect("what was committed");
-        filesystem.foretells();
+        filesystem.enable_hints();
     }
 }
 
-/// Directories are no files: what is foretold does not change when some come and go.
+/// Creating and removing directories does not change the hints of files.
 #[test]
-fn directories_say_nothing_of_files() {
-    let told = |directories: u32| {
+fn directories_do_not_change_hints() {
+    let hint_after = |directories: u32| {
         let mut device = Memory::new(SHAPE, 1);
         let mut filesystem = format(&mut device);
-        let old = filesystem.create(&mut device, ROOT, "old", Kind::File).expect("room");
+        let old = filesystem.create(&mut device, ROOT, "old", FileType::File).expect("room");
         (0..20).for_each(|turn| _ = write(&mut filesystem, &mut device, old, turn % 5));
         for _ in 0..directories {
-            let directory = filesystem.create(&mut device, ROOT, "directory", Kind::Directory).expect("room");
-            filesystem.create(&mut device, directory, "file", Kind::File).expect("room");
+            let directory = filesystem.create(&mut device, ROOT, "directory", FileType::Directory).expect("room");
+            filesystem.create(&mut device, directory, "file", FileType::File).expect("room");
             filesystem.sync(&mut device).expect("room");
             filesystem.unlink(&mut device, directory, "file").expect("it is there");
             filesystem.remove_directory(&mut device, ROOT, "directory").expect("it is empty");
         }
-        let new = filesystem.create(&mut device, ROOT, "new", Kind::File).expect("room");
+        let new = filesystem.create(&mut device, ROOT, "new", FileType::File).expect("room");
         write(&mut filesystem, &mut device, new, 0)
     };
-    assert!(matches!(told(0), Life::Pages(1..)), "{:?}", told(0));
-    assert_eq!(told(30), told(0));
+    assert!(matches!(hint_after(0), Life::Pages(1..)), "{:?}", hint_after(0));
+    assert_eq!(hint_after(30), hint_after(0));
 }

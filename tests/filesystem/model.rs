@@ -1,7 +1,7 @@
-//! What a file system must hold: a tree of files in memory, driven by the same operations, with the same refusals.
+//! The reference of a file system: a tree of files in memory, driven by the same operations, with the same refusals.
 
 use crate::device::Memory;
-use palimpsest_lab::host::fs::{Done, Fault, FileSystem, Kind, ROOT};
+use palimpsest_lab::host::fs::{Done, Fault, FileSystem, FileType, ROOT};
 use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub enum Refusal {
     Invalid,
 }
 
-/// The refusal that a fault is; `None` for what is no answer to the operation.
+/// The refusal of a fault; `None` for a fault that is no refusal.
 pub fn refusal(fault: &Fault) -> Option<Refusal> {
     Some(match fault {
         Fault::NotFound => Refusal::NotFound,
@@ -61,7 +61,7 @@ impl Tree {
             Some(None) => Ok(()),
             Some(Some(_)) => Err(Refusal::NotDirectory),
             None => {
-                // A file on the way is no directory; nothing on the way is not found.
+                // A file in the path is `NotDirectory`; a missing name in it is `NotFound`.
                 let (parent, _) = split(path);
                 self.directory(parent)?;
                 Err(Refusal::NotFound)
@@ -117,7 +117,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Does `operation`; what a read returns.
+    /// Runs `operation`; returns the bytes of a read.
     pub fn apply(&mut self, operation: &Operation) -> Result<Vec<u8>, Refusal> {
         match operation {
             Create(path) => self.make(path, Some(Vec::new()))?,
@@ -155,17 +155,17 @@ impl Tree {
         Ok(Vec::new())
     }
 
-    /// The tree that a file system holds.
+    /// The tree of a file system.
     pub fn of(filesystem: &FileSystem, device: &mut Memory) -> Done<Tree> {
         let mut tree = Tree::default();
         let mut queue = vec![(String::new(), ROOT)];
         while let Some((path, ino)) = queue.pop() {
             for (name, child) in filesystem.list(ino)? {
                 let path = format!("{path}/{name}");
-                let (kind, size) = filesystem.stat(child)?;
-                let entry = match kind {
-                    Kind::File => Some(filesystem.read(device, child, 0, size)?),
-                    Kind::Directory => {
+                let (file_type, size) = filesystem.stat(child)?;
+                let entry = match file_type {
+                    FileType::File => Some(filesystem.read(device, child, 0, size)?),
+                    FileType::Directory => {
                         queue.push((path.clone(), child));
                         None
                     }
@@ -177,20 +177,20 @@ impl Tree {
     }
 }
 
-/// Does `operation` on a file system; what a read returns.
+/// Runs `operation` on a file system; returns the bytes of a read.
 pub fn apply(filesystem: &mut FileSystem, device: &mut Memory, operation: &Operation) -> Done<Vec<u8>> {
     let parent = |filesystem: &FileSystem, path: &str| filesystem.resolve(split(path).0);
     match operation {
         Create(path) => {
             _ = {
                 let parent = parent(filesystem, path)?;
-                filesystem.create(device, parent, split(path).1, Kind::File)?
+                filesystem.create(device, parent, split(path).1, FileType::File)?
             }
         }
         MakeDirectory(path) => {
             _ = {
                 let parent = parent(filesystem, path)?;
-                filesystem.create(device, parent, split(path).1, Kind::Directory)?
+                filesystem.create(device, parent, split(path).1, FileType::Directory)?
             }
         }
         Write(path, offset, bytes) => {
@@ -224,10 +224,10 @@ pub fn apply(filesystem: &mut FileSystem, device: &mut Memory, operation: &Opera
     Ok(Vec::new())
 }
 
-/// Draws operations over a few names, so that they meet.
+/// Draws operations over a few names, so that operations share names.
 pub struct Draw {
     pub rng: Rng,
-    /// Bytes of a page, and of the largest file that is written densely.
+    /// Bytes of a page, and of the largest file without holes.
     pub page: u64,
     pub large: u64,
     /// Offsets beyond single and double indirect pointers.

@@ -9,7 +9,7 @@ use palimpsest_lab::nand::Halt;
 use palimpsest_lab::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `case` with seeds 0 to `seeds`; returns what it counted, all together.
+/// Runs `case` with seeds 0 to `seeds`; returns the sum of its counts.
 fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let range = match number("MODEL_SEED") {
@@ -35,7 +35,7 @@ struct Case {
     scheme: &'static str,
     seed: u64,
     large: u64,
-    /// Whether the device hears of single pages that are free.
+    /// Whether single pages are trimmed.
     discards: bool,
 }
 
@@ -88,7 +88,7 @@ impl Case {
 
     fn prepared(&self, mut filesystem: FileSystem) -> FileSystem {
         if self.discards {
-            filesystem.discards_pages();
+            filesystem.enable_page_trims();
         }
         filesystem
     }
@@ -99,7 +99,7 @@ fn check(filesystem: &FileSystem, device: &Memory) {
     filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
 }
 
-/// Does `operation` on both sides, which must agree. False where the file system was full, and nothing was to happen.
+/// Runs `operation` on both sides, which must agree. False where the file system was full and had to stay as it was.
 fn both(
     filesystem: &mut FileSystem,
     device: &mut Memory,
@@ -124,7 +124,7 @@ fn both(
     }
 }
 
-/// Random operations with remounts. Returns how many blocks were cleaned.
+/// Random operations with remounts. Returns the number of cleaned blocks.
 fn remounted(seed: u64, steps: u32) -> u64 {
     let case = Case::new(seed);
     let (mut device, mut draw, mut tree) = (Memory::new(case.shape, seed), case.draw(), Tree::default());
@@ -137,7 +137,7 @@ fn remounted(seed: u64, steps: u32) -> u64 {
         }
         let done = both(&mut filesystem, &mut device, &mut tree, &operation).expect("no power cut");
         if !done {
-            // Full: a write may have been done in part. The tree is what the file system says, if that is whole.
+            // Full: a write may have been done in part. The reference becomes the tree of the file system, if that is consistent.
             tree = Tree::of(&filesystem, &mut device).expect("a tree");
             if let Some(path) = tree.0.iter().rfind(|entry| entry.1.is_some()).map(|entry| entry.0.clone()) {
                 both(&mut filesystem, &mut device, &mut tree, &Operation::Unlink(path)).expect("no power cut");
@@ -158,8 +158,8 @@ fn remounted(seed: u64, steps: u32) -> u64 {
     cleaned + filesystem.counters().collected
 }
 
-/// Runs `operations` with the power cut at operation `cut`; after it the tree is one that the file system had at a commit, and
-/// no older than what was synced. False where the run ended before.
+/// Cuts the power at operation `cut`; after it the tree is that of a commit, and no older than the last sync. False where the
+/// run ended before.
 fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool {
     let mut device = Memory::new(case.shape, case.seed);
     device.cut_at = cut;
@@ -169,7 +169,7 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
         Err(fault) => panic!("{fault:?}"),
     };
     let mut tree = Tree::default();
-    // Operations since the last sync that returned, each with the tree before it: a commit may have come in any of them.
+    // Operations since the last complete sync, each with the tree before it: any of them may have committed.
     let mut since: Vec<(Tree, &Operation)> = Vec::new();
     let mut interrupted = None;
     for operation in operations {
@@ -187,7 +187,7 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
         }
     }
     let Some(interrupted) = interrupted else { return false };
-    // The power fails again while it mounts.
+    // A second power cut during the mount.
     device.power_cycle();
     if again > 0 {
         device.cut_at = device.operations + again;
@@ -199,7 +199,7 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
     let found = Tree::of(&filesystem, &mut device).expect("a tree");
     let known = since.iter().any(|(tree, operation)| between(&found, tree, operation));
     assert!(known, "cut at {cut} in {interrupted:?}: the tree is none that there was since the last sync");
-    // Life goes on.
+    // The file system works after it.
     let mut tree = found;
     for operation in operations.iter().take(15) {
         if !both(&mut filesystem, &mut device, &mut tree, operation).expect("no power cut") {
@@ -213,8 +213,8 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
     true
 }
 
-/// Whether `found` is `tree`, or `tree` after `operation`, or, where that is a write or truncation in the middle of which a
-/// commit came, something between: each page of the one file old or new.
+/// Whether `found` is `tree`, or `tree` after `operation`, or, for a write or truncation with a commit in the middle, a mixture:
+/// each page of the one file old or new.
 fn between(found: &Tree, tree: &Tree, operation: &Operation) -> bool {
     let mut after = tree.clone();
     if found == tree || (after.apply(operation).is_ok() && *found == after) {
@@ -233,7 +233,7 @@ fn between(found: &Tree, tree: &Tree, operation: &Operation) -> bool {
     };
     let pages = old.len().max(new.len()).max(got.len()).div_ceil(512);
     let each = (0..pages).all(|at| {
-        // The length comes after the pages: behind the old end nothing is to be seen until then.
+        // The length changes after the pages: bytes beyond the old end are invisible until then.
         let mut cut_off = page(&new, at);
         cut_off[got.len().saturating_sub(at * 512).min(512)..].fill(0);
         let got = page(&got, at);

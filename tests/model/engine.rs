@@ -126,22 +126,22 @@ pub fn device(drive: &Drive, written: u32, layer: Box<dyn Ftl>) -> Device {
 }
 
 /// Such a drive under a script.
-struct Bench {
-    device: Device,
+pub struct Bench {
+    pub device: Device,
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
     times: Times,
     submitted: usize,
 }
 
 impl Bench {
-    fn new(drive: &Drive, written: u32) -> Self {
+    pub fn new(drive: &Drive, written: u32) -> Self {
         let script = Arc::new(Mutex::new(Vec::new()));
         let device = device(drive, written, Box::new(Scripted { script: Arc::clone(&script) }));
         Bench { device, script, times: Times::default(), submitted: 0 }
     }
 
     /// Lets time pass until `time`, then submits `op`. Returns its number.
-    fn at(&mut self, time: Nanos, op: Op, cause: Cause) -> usize {
+    pub fn at(&mut self, time: Nanos, op: Op, cause: Cause) -> usize {
         while self.device.next_time().is_some_and(|next| next <= time) {
             self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
         }
@@ -157,7 +157,7 @@ impl Bench {
     }
 
     /// Runs to the end; returns when each request completed.
-    fn run(&mut self) -> Vec<Nanos> {
+    pub fn run(&mut self) -> Vec<Nanos> {
         while self.device.next_time().is_some() {
             self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
         }
@@ -256,7 +256,7 @@ fn two_dies_share_a_bus() {
     assert_eq!(done, [COMMAND + TRANSFER + PROGRAM; 2], "two channels share nothing");
 }
 
-const SUSPENDS: [&str; 3] = ["sim.suspend=program-erase", "part.t_suspend=20us", "part.t_resume=10us"];
+pub const SUSPENDS: [&str; 3] = ["sim.suspend=program-erase", "part.t_suspend=20us", "part.t_resume=10us"];
 const SUSPEND: Nanos = 20_000;
 const RESUME: Nanos = 10_000;
 

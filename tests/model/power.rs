@@ -441,6 +441,7 @@ fn whole_run(entry: &'static Entry, seed: u64) -> bool {
         payload: if seed.is_multiple_of(4) { Payload::Bytes } else { Payload::Tag },
         seed,
         series: false,
+        operations: None,
     };
     let mut watcher = |_| ControlFlow::Continue(());
     if let Err(error) = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher) {

@@ -74,6 +74,30 @@ def figures(completed: Completed) -> Any:
     return json.loads(completed.stdout)
 
 
+def trace_sample(name: str) -> Path:
+    """A trace beside the repository; the test skips where it is not, and says which and where it was expected."""
+    path = ROOT.parent / "shared" / "traces" / name
+    if not path.is_file():
+        pytest.skip(f"there is no {path}; expected that trace for this test")
+    return path
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tells the process that prints the summary what this one counted."""
+    from documents import COUNTS
+
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["documents"] = dict(COUNTS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Adds what another process counted; one that crashed tells nothing."""
+    from documents import COUNTS
+
+    COUNTS.update(getattr(node, "workeroutput", {}).get("documents", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Reports how much of the documents was run, where they were."""
     from documents import COUNTS

@@ -42,6 +42,10 @@ def version() -> str:
     return "0.1.0"
 
 
+def profile() -> str:
+    return "release"
+
+
 def list_registry(kind: str) -> list[tuple[str, str]]:
     if kind == "ftls":
         return [(name, f"the layer {name}, in one line") for name in FTLS]
@@ -240,6 +244,28 @@ def blocks() -> dict[str, Any]:
     }
 
 
+def timeline() -> dict[str, Any]:
+    """A read that is read for a write, which is programmed, and an erase that is suspended; of two requests."""
+    operations: dict[str, list[Any]] = {
+        "operation": [1, 2, 3], "kind": ["read", "program", "erase"], "cause": ["rmw", "host", "gc"],
+        "request": [1, 1, 2], "request_kind": ["write", "write", "write"],
+        "channel": [0, 1, 1], "die": [0, 1, 1], "plane": [0, 3, 1], "block": [5, 70, 40], "page": [7, 0, None],
+        "bytes": [16384, 16384, 0], "link_bytes": [0, 0, 0],
+        "planned_ns": [0, 0, 20_000], "ready_ns": [0, 71_000, 20_000], "start_ns": [0, 71_000, 20_000],
+        "transfer_start_ns": [46_000, 72_000, None], "transfer_end_ns": [71_000, 97_000, None],
+        "array_start_ns": [1_000, 97_000, 21_000], "array_end_ns": [46_000, 497_000, 3_081_000],
+        "end_ns": [71_000, 497_000, 3_081_000], "delivered_ns": [None, None, None],
+        "suspended_ns": [0, 0, 60_000], "suspended_at_ns": [[], [], [40_000]], "resumed_at_ns": [[], [], [100_000]],
+        "follows": [[], [1], []], "behind": [None, None, None],
+    }  # fmt: skip
+    requests: dict[str, list[Any]] = {
+        "request": [1, 2], "kind": ["write", "write"], "offset_bytes": [0, 4096], "size_bytes": [512, 4096],
+        "arrival_ns": [0, 20_000], "submitted_ns": [0, 20_000], "planned_ns": [0, 20_000],
+        "completed_ns": [497_000, None],
+    }  # fmt: skip
+    return {"operations": operations, "requests": requests}
+
+
 def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
     options = json.loads(options_json)
     ftl = options["ftl"] or "page"
@@ -262,4 +288,5 @@ def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
         if left <= 0:
             break
         time.sleep(min(0.05, left))
-    return json.dumps(summary(options)), json.dumps(series(ftl) if options["series"] else None)
+    kept = (series(ftl) if options["series"] else {}) | (timeline() if options.get("operations") else {})
+    return json.dumps(summary(options)), json.dumps(kept or None)

@@ -1,8 +1,10 @@
 """What every reproduction of a paper must do, whichever paper: contract, agreement rule, same bytes, real traces."""
 
 import json
+import math
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -45,37 +47,43 @@ class Reproduced:
         paper = self.module.__name__.rpartition(".")[2]
         made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(tmp_path)))
         assert made["paper"] == paper
+        assert all(claim["agrees"] or claim["note"] for claim in made["claims"])
+        self.check_contract(made, tmp_path, list(self.figures))
+        self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
+
+    def check_contract(self, made: dict[str, Any], folder: Path, pictures: list[str]) -> None:
+        """Checks claims, the agreement rule, figures and files of a reproduction in `folder`."""
         assert {claim["id"] for claim in made["claims"]} == self.claims
         for claim in made["claims"]:
             assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
             if isinstance(claim["paper"], float | int):
-                assert claim["agrees"] is (abs(claim["ours"] - claim["paper"]) <= abs(claim["paper"]) / 4)
-            assert claim["agrees"] or claim["note"], claim
-        assert [figure["id"] for figure in made["figures"]] == list(self.figures)
+                off = math.inf if claim["ours"] is None else abs(claim["ours"] - claim["paper"])
+                assert claim["agrees"] is (off <= abs(claim["paper"]) / 4), claim
+            # The smallest runs are too small to measure some things, and say nothing of them.
+            assert claim["agrees"] or claim["note"] or claim["ours"] is None, claim
+        assert [figure["id"] for figure in made["figures"]] == pictures
         for figure in made["figures"]:
             assert Path(figure["data"]).is_file()
             assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
         # The note of every figure from a synthetic workload states that.
-        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        page = (folder / "index.html").read_text(encoding="utf-8")
         assert page.lower().count("synthetic") > len(self.figures) / 2
-        self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
 
     @pytest.mark.usefixtures("small")
-    def test_same_bytes_whatever_runs_beside(self, tmp_path: Path) -> None:
+    def test_smallest(self, tmp_path: Path) -> None:
+        """The contract holds with a real trace, and the bytes are the same whatever runs beside."""
+        lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
+        traces = tmp_path / "traces"
+        traces.mkdir()
+        (traces / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
         files = []
         for jobs in (1, 2):
             out = tmp_path / str(jobs)
-            outputs.write([self.module.reproduce(Batch(jobs))], out, each_apart=False)
+            made = self.module.reproduce(Batch(jobs, traces=str(traces)))
+            outputs.write([made], out, each_apart=False)
             files.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
         assert files[0] == files[1]
-
-    @pytest.mark.usefixtures("small")
-    def test_real_traces_are_an_extra_figure(self, tmp_path: Path) -> None:
-        lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
-        (tmp_path / "own.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        made = self.module.reproduce(Batch(2, traces=str(tmp_path)))
-        assert json.dumps(made.to_dict())
+        self.check_contract(json.loads(json.dumps(made.to_dict(out))), out, [*self.figures, "traces"])
         extra = made.figures[-1]
-        assert extra.id == "traces"
         assert extra.data["trace"].unique().to_list() == ["own"]
         self.check_trace(extra)

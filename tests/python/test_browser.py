@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
@@ -58,9 +59,10 @@ def command(*arguments: str) -> None:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run, a comparison and a counted run, made by the installed command."""
     base = tmp_path_factory.mktemp("pages")
-    command("run", *SMALL, "--ftl", "subpage", "--out", str(base / "run"))
+    timeline = ("--operations", str(base / "operations.parquet"))
+    command("run", *SMALL, *timeline, "--ftl", "subpage", "--out", str(base / "run"))
     mga = ("--set", "part.nop=4", "--set", "part.order=ascending")
-    command("compare", *SMALL, *mga, "--ftl", "page,subpage,mga", "--out", str(base / "compare"))
+    command("compare", *SMALL, *mga, *timeline, "--ftl", "page,subpage,mga", "--out", str(base / "compare"))
     command("run", *SMALL, "--fidelity", "count", "--out", str(base / "count"))
     return {name: base / name for name in ("run", "compare", "count")}
 
@@ -135,7 +137,7 @@ def picture(browser: webdriver.Chrome, selector: str = "#map image") -> str:
     return str(script(browser, "return document.querySelector(arguments[0]).getAttribute('href')", selector))
 
 
-CHARTS_OF_A_RUN = ("cdf", "time", "flash", "utilization", "states", "map", "wear", "wear_map")
+CHARTS_OF_A_RUN = ("cdf", "time", "flash", "timeline", "utilization", "states", "map", "wear", "wear_map")
 
 
 @pytest.mark.parametrize("name", ["run", "compare"])
@@ -158,10 +160,11 @@ def test_axes_have_titles_with_units_and_charts_have_descriptions(
         ("cdf", "response time (us)"), ("cdf", "requests (%)"), ("time", "simulated time (s)"),
         ("time", "throughput (MB/s)"), ("flash", "flash operations (pages)"), ("utilization", "busy (%)"),
         ("wear", "erases of a block"), ("map", "block of the plane"),
+        ("timeline", "time since the start of the measurement (us)"), ("timeline", "channel 7"),
     ):  # fmt: skip
         assert axis in browser.find_element(By.ID, chart).text, chart
     charts = browser.find_elements(By.CSS_SELECTOR, ".chart")
-    assert len(charts) == 9
+    assert len(charts) == 10
     assert all(len(chart.get_attribute("aria-label") or "") > 20 for chart in charts)
     assert all(chart.get_attribute("role") == "img" for chart in charts)
 
@@ -214,6 +217,104 @@ def test_layers_of_a_comparison_have_maps_of_their_own(browser: webdriver.Chrome
         Select(browser.find_element(By.CSS_SELECTOR, "[data-layer]")).select_by_visible_text(layer)
         seen.add(picture(browser))
     assert len(seen) == 3
+
+
+def marks(browser: webdriver.Chrome) -> int:
+    return int(script(browser, "return document.querySelectorAll('#timeline .barlayer path').length"))
+
+
+def arrows(browser: webdriver.Chrome) -> int:
+    return int(script(browser, "return document.querySelectorAll('#timeline .shapelayer path[d*=M]').length"))
+
+
+def test_a_timeline_goes_to_operations_and_requests(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["compare"] / "report.html")
+    layer = Select(browser.find_element(By.CSS_SELECTOR, "[data-timeline] [data-run]"))
+    layer.select_by_visible_text("page")
+    operations = pl.read_parquet(folders["compare"] / "page" / "operations.parquet")
+    program = operations.filter(pl.col("follows").list.len() == 1, pl.col("kind") == "program").row(5, named=True)
+    output = browser.find_element(By.CSS_SELECTOR, "[data-sight]")
+    table = browser.find_element(By.CSS_SELECTOR, "[data-operation]")
+    first = output.text
+    assert re.match(rf"\d+ of {operations.height:,} operations in sight", first), first
+
+    browser.find_element(By.CSS_SELECTOR, "[data-number]").send_keys(str(program["operation"]), Keys.ENTER)
+    assert output.text != first
+    assert table.text.startswith(
+        f"operation {program['operation']}: host program, request {program['request']} (write)"
+    )
+    assert f"its gate was closed by {program['follows'][0]}" in table.text
+    took = f"{(program['array_end_ns'] - program['array_start_ns']) / 1000:,.3f}"
+    steps = [row.text for row in table.find_elements(By.TAG_NAME, "tr")]
+    assert any(step.startswith("array ") and step.endswith(f" {took}") for step in steps), steps
+    # Two outlines, of the mark on the bus and of that in the array; and one arrow.
+    assert arrows(browser) == 3
+
+    field = browser.find_element(By.CSS_SELECTOR, "[data-timeline] [data-request]")
+    field.send_keys("17", Keys.ENTER)
+    assert "request 17 (" in table.text
+    field.send_keys(Keys.BACKSPACE, Keys.BACKSPACE, "123456", Keys.ENTER)
+    assert output.text == "no request 123456 in this timeline"
+
+
+def test_a_timeline_is_zoomed(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["run"] / "report.html")
+    output = browser.find_element(By.CSS_SELECTOR, "[data-sight]")
+
+    def in_sight() -> int:
+        return int(output.text.split()[0].replace(",", ""))
+
+    def press(name: str) -> int:
+        browser.find_element(By.CSS_SELECTOR, f"[data-timeline] [data-{name}]").click()
+        return in_sight()
+
+    first = in_sight()
+    everything = press("everything")
+    assert everything == pl.read_parquet(folders["run"] / "operations.parquet").height
+    assert 500 < marks(browser) <= 4000, "those too narrow are joined"
+    closer = press("closer")
+    assert first < closer < everything
+    assert press("farther") == everything
+    press("closer")
+    assert press("closer") < closer
+    seen = {script(browser, "return timelines[0].from")}
+    for name in ("earlier", "later", "later"):
+        press(name)
+        seen.add(script(browser, "return timelines[0].from"))
+    assert len(seen) == 3, "earlier and later are the same step"
+    # What is drawn, dragged across, is zoomed to.
+    plot = browser.find_element(By.CSS_SELECTOR, "#timeline .nsewdrag")
+    before = in_sight()
+    ActionChains(browser).move_to_element(plot).click_and_hold().move_by_offset(150, 0).release().perform()
+    wait_until(
+        browser,
+        f"return !document.querySelector('[data-sight]').textContent.startsWith('{before:,} ')",
+    )
+    assert in_sight() < before
+
+
+def test_pointing_at_a_mark_shows_its_times(browser: webdriver.Chrome, folders: dict[str, Path]) -> None:
+    visit(browser, folders["run"] / "report.html")
+    script(browser, "timelines[0].goToOperation(1); timelines[0].select(-1)")
+    table = browser.find_element(By.CSS_SELECTOR, "[data-operation]")
+    assert table.text == "point at an operation, or give its number"
+    # The widest mark, so that its middle is in the plot.
+    box = script(
+        browser,
+        """
+        const marks = [...document.querySelectorAll("#timeline .barlayer path")];
+        const plot = document.querySelector("#timeline .nsewdrag");
+        const wide = mark => mark.getBoundingClientRect().width;
+        const widest = marks.reduce((one, two) => wide(two) > wide(one) ? two : one);
+        widest.scrollIntoView({block: "center"});
+        const [inner, outer] = [widest, plot].map(each => each.getBoundingClientRect());
+        const [left, right] = [Math.max(inner.left, outer.left), Math.min(inner.right, outer.right)];
+        return [(left + right) / 2, inner.top + inner.height / 2];
+        """,
+    )
+    browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": box[0], "y": box[1]})
+    wait_until(browser, "return timelines[0].selected >= 0")
+    assert re.match(r"operation \d+: \w+ (read|program|erase), ", table.text)
 
 
 def background(browser: webdriver.Chrome) -> str:

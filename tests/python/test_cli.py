@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 import result_schema
-from conftest import ROOT, Command, figures
+from conftest import ROOT, Command, figures, trace_sample
 
 pytestmark = pytest.mark.contract
 
 SMALL = ("--workload", "rw=randrw,rwmixread=30,bs=4k,size=64MiB,n=3000,iodepth=8", "--precondition", "none")
-TRACE = ROOT.parent / "shared" / "traces" / "blkreplay_linux-mysql.load.zst"
 
 
 def without_sim(result: dict[str, Any]) -> str:
@@ -152,9 +151,9 @@ def test_list_has_the_names_of_the_contract(palimpsest: Command) -> None:
     assert {"oltp-zipf", "mysql-like"} <= names["workloads"].keys()
 
 
-@pytest.mark.skipif(not TRACE.exists(), reason=f"{TRACE.name} is not there")
 def test_real_trace_runs_whole(palimpsest: Command) -> None:
-    result = figures(palimpsest("run", "--json", "--workload", str(TRACE), "--precondition", "none"))
+    trace = trace_sample("blkreplay_linux-mysql.load.zst")
+    result = figures(palimpsest("run", "--json", "--workload", str(trace), "--precondition", "none"))
     # 80,793 of its README, and the one read-ahead (`RA`), which is a read.
     assert sum(result["requests"].values()) == 80_794
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Command, figures
+from conftest import Command, figures, trace_sample
 
 pytestmark = pytest.mark.contract
 
-TRACES = ROOT.parent / "shared" / "traces"
 SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000"
 ETW = """BeginHeader
  DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, IrpFlags, \
@@ -181,9 +180,8 @@ def test_list_has_all_formats(palimpsest: Command) -> None:
     assert {"alibaba", "tencent"} <= set(names)
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not there")
 def test_real_traces_convert(palimpsest: Command, tmp_path: Path) -> None:
-    source = TRACES / "msr_web_3.csv.zst"
+    source = trace_sample("msr_web_3.csv.zst")
     assert palimpsest("trace", "convert", str(source), str(tmp_path / "a.parquet")).returncode == 0
     described = [figures(palimpsest("trace", "info", "--json", str(path))) for path in (source, tmp_path / "a.parquet")]
     for each in described:

@@ -1,22 +1,22 @@
-//! The one error type of the core: what the user did wrong, or why the simulated device stopped.
+//! The one error type of the core: a mistake of the user, or why the simulated drive stopped.
 //!
-//! Our own bugs are not errors: they are assertions. The Python shim maps each variant to one exception class, and the
-//! command line to one exit status; nothing else in the project decides how a failure is shown.
+//! Bugs of the simulator are assertions, not errors. The Python shim maps each variant to one exception class, the command line
+//! to one exit status; no other code decides how a failure is shown.
 
 use std::fmt;
 
-/// Why a run could not be set up or could not go on.
+/// Why a run could not start or continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The user's input is wrong. `place` is `FILE:LINE`, `FILE` or `--option value`; `what` says what was wrong and what
     /// was expected, in one line. Exit status 2.
     Input {
-        /// Where the mistake stands.
+        /// The place of the mistake.
         place: String,
         /// What is wrong and what was expected.
         what: String,
     },
-    /// The simulated device cannot serve any more requests (no good blocks left, say). Exit status 1.
+    /// The simulated drive failed: it serves no more requests (no good blocks left, say). Exit status 1.
     Device(String),
     /// A translation layer broke a rule of flash: a bug of that layer, with the history of the block. Exit status 1.
     Rule(String),
@@ -24,7 +24,7 @@ pub enum Error {
     Io {
         /// The file.
         place: String,
-        /// What the operating system said.
+        /// The message of the operating system.
         what: String,
     },
     /// The user interrupted the run. Exit status 130.
@@ -51,5 +51,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Result of everything that can fail because of the user or the simulated device.
+/// Result of an operation that the user or the simulated drive can make fail.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,11 +1,11 @@
 //! Shape of a drive and arithmetic on its addresses.
 //!
 //! A physical page number counts pages block by block, blocks plane by plane, so that a block is a contiguous range of pages
-//! and a plane a contiguous range of blocks. Planes are numbered so that consecutive planes lie on different channels:
-//! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that going
-//! round the planes visits channels first, then chips, dies and planes ("CWDP" of Hu et al. 2011).
+//! and a plane a contiguous range of blocks. Planes are numbered so that consecutive planes are on different channels:
+//! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that planes in
+//! turn vary the channel first, then chip, die and plane ("CWDP" of Hu et al. 2011).
 
-/// The group that a file is of, by its name: files of one directory, and of one suffix, tend to live alike.
+/// The groups of a file, by its name: data of files of one directory, and of one suffix, tend to have similar lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileGroup {
     /// Number of its directory; 0 where the name has none.
@@ -14,14 +14,14 @@ pub struct FileGroup {
     pub suffix: u64,
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestKind {
     /// Return the data last written.
     Read,
     /// Replace the data.
     Write,
-    /// Forget the data: a later read returns zeros.
+    /// Unmap the data: a later read returns zeros.
     Trim,
     /// Make every write acknowledged so far durable.
     Flush,
@@ -37,14 +37,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The first sector behind the run.
+    /// The first sector after the run.
     #[inline]
     pub fn end(&self) -> u64 {
         self.sector + u64::from(self.sectors)
     }
 }
 
-/// How many of each there are.
+/// The dimensions of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Channels of the drive.
@@ -108,31 +108,30 @@ impl Geometry {
         self.subpage_bytes * self.subpages_per_page
     }
 
-    /// The plane that `block` lies in.
+    /// The plane of `block`.
     #[inline]
     pub fn plane_of_block(&self, block: u32) -> u32 {
         block / self.blocks_per_plane
     }
 
-    /// The die that `plane` lies in. Die numbers run over channels first.
+    /// The die of `plane`. Consecutive dies are on different channels.
     #[inline]
     pub fn die_of_plane(&self, plane: u32) -> u32 {
         plane % self.dies()
     }
 
-    /// The channel that `die` hangs on.
+    /// The channel of `die`.
     #[inline]
     pub fn channel_of_die(&self, die: u32) -> u32 {
         die % self.channels
     }
 }
 
-/// Division by a number that is known only at run time but never changes: a multiplication instead (Lemire, Kaser and Kurz
-/// 2019). Exact for all 32-bit dividends.
+/// Division by a run-time constant, as a multiplication (Lemire, Kaser and Kurz 2019). Exact for all 32-bit dividends.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     value: u32,
-    /// ceil(2^64 / value); 0 stands for 2^64 (division by one).
+    /// ceil(2^64 / value); 0 denotes 2^64 (division by one).
     magic: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Flash and what everything is built from: units, geometry, random numbers, errors, and the NAND with its rules.
+//! Flash, and the base of all crates: units, geometry, random numbers, errors, and the NAND with its rules.
 //!
-//! The lowest crate. It knows no translation layer, no queue, no workload and no file system, does no I/O and has no clock.
+//! The lowest crate. It has no translation layer, queue, workload or file system, does no I/O and reads no clock.
 
 pub mod error;
 pub mod geometry;

@@ -9,6 +9,7 @@ mod counters;
 pub mod data;
 pub mod faults;
 pub mod history;
+pub mod own;
 pub mod part;
 pub mod rules;
 #[cfg(test)]
@@ -21,6 +22,8 @@ pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use history::History;
+pub use own::Own;
+use own::OwnStore;
 use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 
@@ -112,6 +115,7 @@ pub struct Nand {
     /// Logical number in the out-of-band area of each subpage; meaningless where the page has no programs.
     logical: Vec<u32>,
     payload: PayloadStore,
+    own: OwnStore,
     faults: Option<Faults>,
     history: History,
     counters: NandCounters,
@@ -135,6 +139,7 @@ impl Nand {
             programs: vec![0; geometry.pages() as usize],
             logical: vec![0; geometry.subpages() as usize],
             payload: PayloadStore::new(payload, &geometry),
+            own: OwnStore::default(),
             faults,
             history: History::new(),
             counters: NandCounters::default(),
@@ -374,7 +379,23 @@ impl Nand {
     /// [`Halt::Refused`] with the rule that this breaks, [`Halt::PowerCut`].
     #[inline]
     pub fn program(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
-        self.change_cells(ppn, written, logical, data, None)
+        self.program_own(ppn, written, logical, data, Own::NONE)
+    }
+
+    /// As [`Self::program`], with bytes of the layer's own.
+    ///
+    /// # Errors
+    /// As [`Self::program`].
+    #[inline]
+    pub fn program_own(
+        &mut self,
+        ppn: u32,
+        written: SubpageMask,
+        logical: &[u32],
+        data: &[Data],
+        own: Own<'_>,
+    ) -> Flash<Outcome> {
+        self.change_cells(ppn, written, logical, data, own, false)
     }
 
     /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
@@ -390,13 +411,32 @@ impl Nand {
         data: &[Data],
         spare: &[u8],
     ) -> Flash<Outcome> {
-        assert!(spare.len() <= self.part.spare_bytes as usize, "a code takes no more spare than the part has");
-        self.change_cells(ppn, written, logical, data, Some(spare))
+        self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, true)
     }
 
-    /// Bytes in the spare area of page `ppn` that a code stored there; `None` where it is erased, or contents are no bytes.
+    /// Bytes of the layer's own, or of a code, in the spare area of page `ppn`: out-of-band, beside the logical numbers.
     pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
-        self.payload.spare(ppn)
+        self.own.spare(ppn)
+    }
+
+    /// Whether subpages of some page hold bytes of the layer's own.
+    #[inline]
+    pub fn has_own(&self) -> bool {
+        self.own.has_subpages()
+    }
+
+    /// Bytes of the layer's own in physical subpage `psn`, after a read of it.
+    pub fn own(&self, psn: u32) -> Option<&[u8]> {
+        self.own.subpage(psn)
+    }
+
+    /// Puts the bytes of the layer's own in page `ppn` into `bytes`.
+    pub fn own_of(&self, ppn: u32, bytes: &mut Vec<u8>) {
+        let first = ppn * self.geometry.subpages_per_page;
+        bytes.clear();
+        (first..first + self.geometry.subpages_per_page).filter_map(|psn| self.own(psn)).for_each(|own| {
+            bytes.extend_from_slice(own);
+        });
     }
 
     #[inline]
@@ -406,18 +446,17 @@ impl Nand {
         written: SubpageMask,
         logical: &[u32],
         data: &[Data],
-        reuse: Option<&[u8]>,
+        own: Own<'_>,
+        reuse: bool,
     ) -> Flash<Outcome> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::Kind::Program, block, page, written);
         let first = (ppn * self.geometry.subpages_per_page) as usize;
-        let mut allowed = self.probe_program(ppn, written, reuse.is_some());
-        if let Some(spare) = reuse
-            && allowed.is_ok()
-            && self.programs[ppn as usize] > 0
-            && !(self.payload.only_clears(first, written, data) && self.payload.spare_only_clears(ppn, spare))
-        {
+        let mut allowed = self.probe_program(ppn, written, reuse);
+        let again = self.programs[ppn as usize] > 0;
+        let clears = |nand: &Nand| !reuse || nand.payload.only_clears(first, written, data);
+        if again && allowed.is_ok() && !(clears(self) && self.own.spare_only_clears(ppn, own.spare)) {
             allowed = Err(Rule::OneToZero);
         }
         if let Err(rule) = allowed {
@@ -425,7 +464,6 @@ impl Nand {
         }
         let count = self.geometry.subpages_per_page as usize;
         let cells = &mut self.logical[first..first + count];
-        let again = self.programs[ppn as usize] > 0;
         for (index, cell) in cells.iter_mut().enumerate() {
             if written >> index & 1 == 1 {
                 *cell = logical[index];
@@ -438,18 +476,29 @@ impl Nand {
         state.gaps |= written != self.all_subpages || page > state.next_page;
         state.next_page = state.next_page.max(page + 1);
         if self.part.paired() {
-            self.note_pair(block, page, reuse.is_some() && again);
+            self.note_pair(block, page, reuse && again);
         }
         let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
         if cut || failed {
             return self.spoil(ppn, written, cut);
         }
         self.payload.store(first, written, data, self.operations);
-        if let Some(spare) = reuse {
-            self.payload.store_spare(ppn, spare);
+        if !(own.page.is_empty() && own.spare.is_empty()) {
+            self.store_own(ppn, written, own);
         }
         self.count_program(ppn, written, again);
         Ok(Outcome::Done)
+    }
+
+    #[cold]
+    fn store_own(&mut self, ppn: u32, written: SubpageMask, own: Own<'_>) {
+        assert!(own.spare.len() <= self.part.spare_bytes as usize, "the part has no spare area for so many bytes");
+        let first = ppn * self.geometry.subpages_per_page;
+        let subpages = (0..self.geometry.subpages_per_page).filter(|index| written >> index & 1 == 1);
+        let mut pieces = own.page.chunks(self.geometry.subpage_bytes as usize);
+        self.own.store(subpages.zip(&mut pieces).map(|(index, piece)| (first + index, piece)));
+        assert!(pieces.next().is_none(), "more bytes of the layer's own than subpages are programmed");
+        self.own.store_spare(ppn, own.spare);
     }
 
     /// Keeps what order and energy depend on. That low pages come first is known of the first two only with the third.
@@ -535,7 +584,7 @@ impl Nand {
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
-        self.payload.erase_spare(first, self.geometry.pages_per_block as usize);
+        self.own.erase(first as u32..first as u32 + self.geometry.pages_per_block, self.geometry.subpages_per_page);
         if self.faults.as_mut().is_some_and(Faults::erase_fails) {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;

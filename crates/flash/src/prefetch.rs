@@ -1,14 +1,14 @@
-//! Telling the processor which memory is wanted soon. Maps of a drive exceed the caches, and requests are known a little
-//! before they are served. Never changes a result; does nothing where the processor has no such instruction.
+//! Prefetches of memory that is read soon. Maps of a drive exceed the caches, and requests are known a little before they are
+//! served. Never changes a result; no effect where the processor has no such instruction.
 
-/// Asks for the cache line that holds `slice[index]`, if there is such an element.
+/// Prefetches the cache line that holds `slice[index]`, if there is such an element.
 #[inline]
 #[allow(unsafe_code, reason = "a prefetch has no safe form; it reads nothing and cannot fault")]
 pub fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = slice.get(index) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address is that of a live element; prefetching it has no effect that a program can see.
+        // SAFETY: the address is that of a live element; prefetching it has no effect visible to a program.
         unsafe { _mm_prefetch(std::ptr::from_ref(element).cast::<i8>(), _MM_HINT_T0) }
     }
     #[cfg(not(target_arch = "x86_64"))]

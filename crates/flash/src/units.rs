@@ -25,7 +25,7 @@ pub const GIB: u64 = 1 << 30;
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// How long `bytes` take at this rate, rounded to the nearest nanosecond (0 when unlimited).
+    /// Time of `bytes` at this rate, rounded to the nearest nanosecond (0 when unlimited).
     #[inline]
     pub fn time_for(self, bytes: u64) -> Nanos {
         if self.0 == 0 {

@@ -18,7 +18,7 @@ impl FileSystem {
     /// Up to `length` bytes of the file `ino` from `offset` on; fewer where it ends.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn read(&self, device: &mut dyn Device, ino: u32, offset: u64, length: u64) -> Done<Vec<u8>> {
         let end = self.file(ino)?.size.min(offset.saturating_add(length));
         let width = u64::from(self.shape.page_bytes);
@@ -33,7 +33,7 @@ impl FileSystem {
         Ok(bytes)
     }
 
-    /// Writes `bytes` to the file `ino` from `offset` on; what lies between its end and `offset` becomes a hole.
+    /// Writes `bytes` to the file `ino` from `offset` on; the range between its end and `offset` becomes a hole.
     ///
     /// # Errors
     /// As [`Self::write_pages`].
@@ -66,7 +66,7 @@ impl FileSystem {
         self.extend(ino, end)
     }
 
-    /// Makes the file `ino` `size` bytes long: bytes behind that are lost, those that it grows by are zeros.
+    /// Makes the file `ino` `size` bytes long: drops bytes beyond, fills new ones with zeros.
     ///
     /// # Errors
     /// As [`Self::write_pages`].

@@ -1,5 +1,5 @@
-//! The block with the fewest valid pages of those that can be cleaned, found without looking at the others: a tournament in
-//! which each block that changes plays its way up again.
+//! The block with the fewest valid pages of those that can be cleaned, found without a scan: a tournament tree, in which a
+//! block that changes updates its path to the root.
 
 /// A block that cannot be cleaned.
 const NONE: u64 = u64::MAX;
@@ -7,8 +7,8 @@ const NONE: u64 = u64::MAX;
 /// The blocks of a channel.
 #[derive(Debug, Clone)]
 pub struct Candidates {
-    /// Valid pages in the high half, number in the low one: entry 1 is the least of all, entries 2n and 2n + 1 play for n, and
-    /// the second half are the blocks.
+    /// Valid pages in the high half, number in the low one: element 1 is the least of all, element n the lesser of 2n and 2n + 1,
+    /// and the second half are the blocks.
     least: Vec<u64>,
 }
 
@@ -18,7 +18,7 @@ impl Candidates {
         Candidates { least: vec![NONE; 2 * blocks.next_power_of_two() as usize] }
     }
 
-    /// Block `block` can be cleaned and has `valid` valid pages, or cannot be.
+    /// Sets the `valid` pages of `block`; `None` if it cannot be cleaned.
     pub fn set(&mut self, block: u32, valid: Option<u32>) {
         let mut place = self.least.len() / 2 + block as usize;
         self.least[place] = valid.map_or(NONE, |valid| u64::from(valid) << 32 | u64::from(block));
@@ -44,7 +44,7 @@ mod tests {
     use palimpsest_flash::rng::Rng;
 
     #[test]
-    fn the_same_as_a_look_at_all_of_them() {
+    fn agrees_with_a_scan_of_all_blocks() {
         for blocks in [1, 2, 5, 64, 100] {
             let mut rng = Rng::new(1, u64::from(blocks));
             let (mut candidates, mut all) = (Candidates::new(blocks), vec![None; blocks as usize]);

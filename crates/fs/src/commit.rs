@@ -1,30 +1,29 @@
-//! Commits: everything that changed goes to new places, from the leaves of the tree to its top, and one checkpoint page makes it
-//! count.
+//! Commits: all changes go to new places, from the leaves of the tree to its root; one checkpoint page makes them valid.
 //!
 //! Order: pages of directories, then leaves and roots of inodes, then pages of the inode file, then its own leaves and root;
-//! a barrier; the checkpoint, with the inode of the inode file in it; a barrier; the trims. Checkpoints fill two blocks in turn:
-//! before the first is written into one, that is trimmed, while the other still holds the newest.
+//! a barrier; the checkpoint, which holds the inode of the inode file; a barrier; the trims. Checkpoints fill two blocks in
+//! turn: a block is trimmed before its first checkpoint, while the other holds the newest.
 
+use super::allocator::Role;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{INODE_BYTES, Inode};
-use super::space::Part;
 use super::{Done, Fault, FileSystem, INODE_FILE};
 use palimpsest_flash::rng::mix;
 use std::collections::BTreeMap;
 
 /// First bytes of a checkpoint.
 const MAGIC: u64 = 0x7061_6c69_6d70_6673;
-/// Where the parts of a checkpoint stand.
+/// Offsets of the fields of a checkpoint.
 const AT_SEQUENCE: usize = 8;
 const AT_SHAPE: usize = 16;
 const AT_INODE: usize = 24;
 const AT_SUM: usize = AT_INODE + INODE_BYTES;
 
-/// A checkpoint that was read.
+/// A decoded checkpoint.
 pub(super) struct Checkpoint {
     pub sequence: u64,
     pub inode_file: Inode,
-    /// Where the single indirect leaf of the inode file stands.
+    /// Page of the single indirect leaf of the inode file.
     pub single: u32,
 }
 
@@ -33,7 +32,7 @@ fn sum(bytes: &[u8]) -> u64 {
     words.fold(MAGIC, |sum, word| mix(sum.rotate_left(7) ^ word))
 }
 
-/// The shape as a number, by which a file system of another shape is refused.
+/// A hash of the shape: a file system of another shape is refused.
 fn fingerprint(shape: Shape) -> u64 {
     let Shape { channels, lanes, blocks_per_channel, pages_per_block, page_bytes, .. } = shape;
     let parts = [channels, lanes, blocks_per_channel, pages_per_block, page_bytes];
@@ -73,9 +72,9 @@ fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
 }
 
 impl FileSystem {
-    /// Writes the page of metadata that `encode` makes; returns where.
+    /// Writes the page of metadata that `encode` makes; returns its page.
     fn write_metadata(&mut self, device: &mut dyn Device, encode: impl FnOnce(&Self) -> Vec<u8>) -> Done<u32> {
-        let to = self.space.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
+        let to = self.allocator.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
         self.metadata_turn = (self.metadata_turn + 1) % self.shape.channels;
         let contents = match device.anything() {
             Some(contents) => contents,
@@ -86,17 +85,17 @@ impl FileSystem {
         Ok(to)
     }
 
-    /// Makes the tree as it is now the one that a mount finds, and trims what no longer belongs to it.
+    /// Makes the present tree the one that a mount finds, and trims pages and blocks that left it.
     pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.is_dirty() || self.sequence == 0 {
             self.write_tree(device)?;
-            for (first, pages) in self.space.take_freed() {
+            for (first, pages) in self.allocator.take_freed() {
                 device.discard(first, pages)?;
             }
         }
-        for block in self.space.take_empty() {
+        for block in self.allocator.take_empty() {
             device.trim(block)?;
-            self.space.trimmed(block);
+            self.allocator.trimmed(block);
             self.counters.trimmed += 1;
         }
         Ok(())
@@ -127,12 +126,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes the pages of directory `ino` that changed.
+    /// Writes the changed pages of directory `ino`.
     fn write_entries(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
         let page_bytes = self.shape.page_bytes as usize;
         let Some(directory) = self.directories.get_mut(&ino) else { return Ok(()) };
         let dirty = std::mem::take(&mut directory.dirty);
-        // Encoding goes over all names.
+        // Encoding walks all names.
         let mut encoded =
             if device.anything().is_some() { BTreeMap::new() } else { directory.encode(&dirty, page_bytes) };
         for page in dirty {
@@ -142,7 +141,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes the leaves and the root of `ino` that changed.
+    /// Writes the changed leaves and root of `ino`.
     fn write_pointers(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
         let shape = self.shape;
         for index in 0..self.inode(ino)?.leaves.len() {
@@ -155,11 +154,11 @@ impl FileSystem {
                 let leaf = inode.and_then(|inode| inode.leaves[index].as_ref()).expect("the leaf that is written");
                 pointers(shape, leaf.pointers.iter().copied())
             })?;
-            self.space.own(to, ino, Part::Leaf(index as u32));
+            self.allocator.own(to, ino, Role::Leaf(index as u32));
             let leaf = self.inode_mut(ino).leaves[index].as_mut().expect("the leaf that was written");
             leaf.dirty = false;
             let old = std::mem::replace(&mut leaf.home, to);
-            self.space.disown(old);
+            self.allocator.disown(old);
         }
         let inode = self.inode(ino)?;
         if inode.root_dirty && inode.leaves.len() > 1 {
@@ -168,17 +167,16 @@ impl FileSystem {
                 let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
                 pointers(shape, homes)
             })?;
-            self.space.own(to, ino, Part::Root);
+            self.allocator.own(to, ino, Role::Root);
             let inode = self.inode_mut(ino);
             inode.root_dirty = false;
             let old = std::mem::replace(&mut inode.root, to);
-            self.space.disown(old);
+            self.allocator.disown(old);
         }
         Ok(())
     }
 
-    /// The inodes of page `page` of the inode file, without its own, which stands in the checkpoint; those that it has room for
-    /// in turn.
+    /// The slots of page `page` of the inode file, with their inodes; without that of the inode file, which is in the checkpoint.
     fn inodes_in(&self, page: u32) -> impl Iterator<Item = (usize, Option<&Inode>)> {
         let first = (page * self.inodes_per_page()) as usize;
         (0..self.inodes_per_page() as usize).map(move |index| {

@@ -1,8 +1,8 @@
-//! What the file system asks of a device: pages that are written once in order, TRIM of blocks, and the channel in the
+//! What the file system needs of a device: pages that are written once and in order, TRIM of blocks, and the channel in the
 //! address.
 //!
-//! A logical page address counts the pages of block after block, blocks channel by channel: its high part names the channel,
-//! and consecutive blocks of a channel lie on its chips, dies and planes in turn (its lanes).
+//! Logical page addresses count page by page, block by block, channel by channel: the high bits name the channel, and
+//! consecutive blocks of a channel are on its chips, dies and planes in turn (its lanes).
 
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
@@ -12,12 +12,12 @@ use palimpsest_ftl_api::plan::inner::Life;
 /// No page.
 pub const NO_PAGE: u32 = u32::MAX;
 
-/// How many of each a device has.
+/// The dimensions of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Channels.
     pub channels: u32,
-    /// Planes of a channel, over which its blocks go in turn.
+    /// Planes of a channel, which hold its blocks in turn.
     pub lanes: u32,
     /// Logical blocks of a channel, at least two.
     pub blocks_per_channel: u32,
@@ -56,12 +56,12 @@ impl Shape {
     }
 }
 
-/// Why the file system touches a page.
+/// What a page of the file system is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Contents of files.
     Data,
-    /// Its own records: inodes, pointers, directories, checkpoints.
+    /// Inodes, pointers, directories, checkpoints.
     Metadata,
 }
 
@@ -70,35 +70,35 @@ pub trait Device {
     /// Its shape.
     fn shape(&self) -> Shape;
 
-    /// Writes `page`, which was not written since the trim of its block, and no later page of the block was.
+    /// Writes `page`. Since the trim of its block neither it nor a later page of the block was written.
     fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()>;
 
-    /// Reads `page` into `contents`, an entry a subpage. False where it was never written, or its write was cut off.
+    /// Reads `page` into `contents`, an entry a subpage. False where it was never written, or a power cut interrupted its write.
     fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool>;
 
     /// Writes the contents of page `from` to page `to`, as garbage collection does.
     fn copy(&mut self, from: u32, to: u32) -> Flash<()>;
 
-    /// What is written next, and then trimmed, waits until all that was written so far is durable.
+    /// Later writes and trims wait until all earlier writes are durable.
     fn barrier(&mut self) -> Flash<()>;
 
-    /// Forgets `pages` pages from `page` on, which are not written again before their block is trimmed; after a mount, which
-    /// cannot know of them, those behind the last that is left may be. May be undone by a power cut. Only where the file system
-    /// was told to ([`super::FileSystem::discards_pages`]).
+    /// Unmaps `pages` pages from `page` on. They are not written again before the trim of their block; after a mount, which has no
+    /// record of them, those after the last mapped page may be. A power cut may undo it. Called only after
+    /// [`super::FileSystem::enable_page_trims`].
     fn discard(&mut self, _page: u32, _pages: u32) -> Flash<()> {
         Ok(())
     }
 
-    /// How long the pages of files that are written from now on will live.
-    fn will_live(&mut self, _life: Life) {}
+    /// Sets the hint of the file pages that are written from now on.
+    fn set_hint(&mut self, _hint: Life) {}
 
-    /// Forgets the pages of `block`, which may be written again from the first on. May be undone by a power cut.
+    /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo it.
     fn trim(&mut self, block: u32) -> Flash<()>;
 
-    /// How many pages of `block`, from the first on, may have been written since its trim.
+    /// Pages of `block`, from the first on, that may have been written since its trim.
     fn written(&self, block: u32) -> u32;
 
-    /// Contents of a page, whatever it holds, where nobody will ever look at them.
+    /// Contents for any page, where contents are never read.
     fn anything(&self) -> Option<Vec<Data>> {
         None
     }
@@ -106,18 +106,18 @@ pub trait Device {
     /// Contents for a page that holds `bytes`.
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data>;
 
-    /// The bytes of a page's contents; `None` where they are not bytes that somebody held.
+    /// The bytes of a page's contents; `None` where [`Self::hold`] did not make them.
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>>;
 
     /// Whether reads of the host are under way in `channel`.
     fn reading(&self, channel: u32) -> bool;
 
-    /// Time that what waits or runs in `channel` will take from now on, reads included.
+    /// Time until all queued and running operations of `channel` end.
     fn queued(&self, _channel: u32) -> Nanos {
         0
     }
 
-    /// What a page adds to that when it is written, and when it is read.
+    /// Time that the write of a page adds to that, and its read.
     fn page_times(&self) -> (Nanos, Nanos) {
         (0, 0)
     }

@@ -1,7 +1,7 @@
 //! Directories: files whose pages hold names and inode numbers.
 //!
 //! A page holds entries one after the other, each an inode number (4 bytes), the length of the name (2) and the name; a length
-//! of 0 ends them. No entry crosses a page. In memory a directory is all there, its names in order.
+//! of 0 ends them. No entry crosses a page. Memory holds all names of a directory, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ pub const LONGEST_NAME: usize = 255;
 /// A directory in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
-    /// Inode number of each name, and the page that it stands in.
+    /// Inode number of each name, and the page of its entry.
     names: BTreeMap<String, (u32, u32)>,
-    /// Bytes taken in each page.
+    /// Bytes used in each page.
     taken: Vec<usize>,
-    /// No page before this one is known to have room.
+    /// The search for room begins at this page.
     roomy: u32,
-    /// Pages that differ from what stands on the device.
+    /// Pages that differ from their copy on the device.
     pub dirty: BTreeSet<u32>,
 }
 
@@ -39,12 +39,12 @@ impl Directory {
         self.names.is_empty()
     }
 
-    /// Pages that it takes.
+    /// Pages of the directory.
     pub fn pages(&self) -> u32 {
         self.taken.len() as u32
     }
 
-    /// Adds `name`, which is not there yet; the page that changes may be a new one.
+    /// Adds `name`, a new name, to a page with room or to a new page.
     pub fn insert(&mut self, name: &str, ino: u32, page_bytes: usize) {
         let needs = ENTRY_BYTES + name.len();
         let fits = |&page: &u32| self.taken[page as usize] + needs <= page_bytes;
@@ -81,7 +81,7 @@ impl Directory {
         encoded
     }
 
-    /// Adds the entries of page `page`; false where the bytes are none of a directory.
+    /// Adds the entries of page `page`; false where the bytes are not those of a directory.
     pub fn decode(&mut self, page: u32, bytes: &[u8]) -> bool {
         if self.taken.len() <= page as usize {
             self.taken.resize(page as usize + 1, 0);

@@ -1,10 +1,10 @@
-//! How evenly files lie over the channels (co-design paper, Sec. II-B, equation 1, and Fig. 2).
+//! How evenly the pages of files are spread over the channels (co-design paper, Sec. II-B, equation 1, and Fig. 2).
 //!
 //! Imbalance rate of a file = (max - min) / ceil(pages / channels), where max and min are the most and the fewest pages of the
 //! file in a channel. It is 0 if the file has fewer pages than there are channels and no channel holds two (the paper says
-//! "more than 2"; with one page a channel at the most nothing can be more even, with two something can).
+//! "more than 2"; one page a channel at most is the most even spread, two are not).
 
-/// Rates at which the distribution is told.
+/// Rates at which the distribution is reported.
 pub const POINTS: [(f64, &str); 10] = [
     (0.0, "imbalance_cdf_0"),
     (0.25, "imbalance_cdf_0.25"),
@@ -18,7 +18,7 @@ pub const POINTS: [(f64, &str); 10] = [
     (8.0, "imbalance_cdf_8"),
 ];
 
-/// How evenly the files of a file system lie. Empty files do not count.
+/// The distribution of the imbalance rates of the files of a file system. Empty files do not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imbalance {
     /// Files with pages.
@@ -38,7 +38,7 @@ pub fn rate(pages: &[u32]) -> (u32, u32) {
 }
 
 impl Imbalance {
-    /// That of `files`, pages in each channel.
+    /// The distribution of `files`, given as pages in each channel.
     pub fn of(files: impl Iterator<Item = Vec<u32>>) -> Self {
         let mut imbalance = Imbalance::default();
         for file in files.filter(|file| file.iter().any(|&pages| pages > 0)) {
@@ -66,7 +66,7 @@ impl Imbalance {
 mod tests {
     use super::*;
 
-    /// Fig. 1: file A has 3 pages in channel 0 and 1 in each of channels 1 to 3 (the others are not told: assumed to hold 2).
+    /// Fig. 1: file A has 3 pages in channel 0 and 1 in each of channels 1 to 3 (the others are not given: assumed to hold 2).
     #[test]
     fn the_example_of_the_paper() {
         assert_eq!(rate(&[3, 1, 1, 1, 2, 2, 2, 2]), (2, 2));

@@ -1,8 +1,8 @@
-//! Inodes: what a file system knows of a file, with the pointers to its pages (the second tier, STLPA, of the co-design paper).
+//! Inodes: the record of a file, with the pointers to its pages (the second tier, STLPA, of the co-design paper).
 //!
 //! Twelve direct pointers, one to a page of pointers (single indirect) and one to a page of pointers to such pages (double
-//! indirect), each a logical page address of 32 bits. A page of pointers is called a leaf here; leaf 0 is the single indirect
-//! one. In memory the leaves of an inode are all there; on the device an inode takes [`INODE_BYTES`] in a page of the inode file.
+//! indirect), each a logical page address of 32 bits. A page of pointers is a leaf; leaf 0 is the single indirect one. Memory
+//! holds all leaves of an inode; on the device an inode takes [`INODE_BYTES`] in a page of the inode file.
 
 use super::device::NO_PAGE;
 
@@ -11,9 +11,9 @@ pub const INODE_BYTES: usize = 128;
 /// Direct pointers.
 pub const DIRECT: u32 = 12;
 
-/// What an inode is.
+/// The type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileType {
     /// A file.
     File,
     /// A directory.
@@ -27,9 +27,9 @@ pub struct Leaf {
     pub pointers: Box<[u32]>,
     /// Pointers that are not holes.
     pub used: u32,
-    /// Where it stands on the device; [`NO_PAGE`] if it was not written yet.
+    /// Its page on the device; [`NO_PAGE`] if it was not written yet.
     pub home: u32,
-    /// Whether it differs from what stands there.
+    /// Whether it differs from that page.
     pub dirty: bool,
 }
 
@@ -37,32 +37,32 @@ pub struct Leaf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inode {
     /// File or directory.
-    pub kind: Kind,
+    pub file_type: FileType,
     /// Length in bytes.
     pub size: u64,
     /// The direct pointers.
     pub direct: [u32; DIRECT as usize],
     /// The leaves, single indirect first.
     pub leaves: Vec<Option<Leaf>>,
-    /// Where the page of pointers to leaves stands; [`NO_PAGE`] if there is none.
+    /// The page of pointers to leaves on the device; [`NO_PAGE`] if there is none.
     pub root: u32,
-    /// Whether it differs from what stands there.
+    /// Whether the pointers to leaves differ from that page.
     pub root_dirty: bool,
     /// Pages of the file in each channel.
     pub channels: Vec<u32>,
-    /// Whether anything of it differs from what the device holds.
+    /// Whether the inode differs from its copy on the device.
     pub dirty: bool,
 }
 
-/// Where a pointer stands.
+/// The place of a pointer.
 pub enum Place {
     /// Among the direct ones.
     Direct(usize),
-    /// In a leaf, there.
+    /// In this leaf, at this index.
     Leaf(usize, usize),
 }
 
-/// Where the pointer of page `page` stands, with `width` pointers a leaf.
+/// The place of the pointer of page `page`, with `width` pointers a leaf.
 pub fn place(page: u32, width: u32) -> Place {
     match page.checked_sub(DIRECT) {
         None => Place::Direct(page as usize),
@@ -73,15 +73,15 @@ pub fn place(page: u32, width: u32) -> Place {
 /// Pages of the largest file, with `width` pointers a leaf.
 pub fn most_pages(width: u32) -> u32 {
     let all = u64::from(DIRECT) + u64::from(width) + u64::from(width) * u64::from(width);
-    // Page numbers of files leave room for names of other things.
+    // The upper bits of a page number mark leaves and roots (`allocator::Role`).
     all.min(1 << 30) as u32
 }
 
 impl Inode {
-    /// An empty one, over `channels` channels.
-    pub fn new(kind: Kind, channels: u32) -> Self {
+    /// An empty inode, over `channels` channels.
+    pub fn new(file_type: FileType, channels: u32) -> Self {
         Inode {
-            kind,
+            file_type,
             size: 0,
             direct: [NO_PAGE; DIRECT as usize],
             leaves: Vec::new(),
@@ -114,12 +114,12 @@ impl Inode {
         direct.chain(indirect).filter(|&(_, pointer)| pointer != NO_PAGE)
     }
 
-    /// Writes it to `bytes`, which are [`INODE_BYTES`].
+    /// Writes the inode to `bytes`, which are [`INODE_BYTES`] long.
     pub fn encode(&self, bytes: &mut [u8]) {
         bytes.fill(0);
-        bytes[0] = match self.kind {
-            Kind::File => 1,
-            Kind::Directory => 2,
+        bytes[0] = match self.file_type {
+            FileType::File => 1,
+            FileType::Directory => 2,
         };
         bytes[8..16].copy_from_slice(&self.size.to_le_bytes());
         let single = self.leaves.first().and_then(Option::as_ref).map_or(NO_PAGE, |leaf| leaf.home);
@@ -128,15 +128,15 @@ impl Inode {
         }
     }
 
-    /// Reads what [`Self::encode`] wrote: the inode without its leaves, and where its single indirect leaf stands; `None` where
-    /// there is no inode.
+    /// The inverse of [`Self::encode`]: the inode without its leaves, and the page of its single indirect leaf; `None` for an
+    /// empty slot.
     pub fn decode(bytes: &[u8], channels: u32) -> Option<(Inode, u32)> {
-        let kind = match bytes[0] {
-            1 => Kind::File,
-            2 => Kind::Directory,
+        let file_type = match bytes[0] {
+            1 => FileType::File,
+            2 => FileType::Directory,
             _ => return None,
         };
-        let mut inode = Inode::new(kind, channels);
+        let mut inode = Inode::new(file_type, channels);
         inode.size = u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes"));
         let mut pointers = bytes[16..].chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
         inode.direct = std::array::from_fn(|_| pointers.next().expect("a direct pointer"));

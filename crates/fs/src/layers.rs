@@ -1,14 +1,14 @@
-//! The registry of file systems above layers, and the device that each gives its file system.
+//! The registry of file systems above layers, and the device that each layer is to its file system.
 //!
-//! `codesign` stands on the block map, which keeps two blocks of each plane for copies after failures; all other blocks are
-//! the file system's. `fs-page` is the same file system above the page map, without hints: the map goes round its channels
-//! itself (`fs.scheme` has no say), and half of the spare blocks stay with it for its own collection.
+//! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system has all
+//! other blocks. `fs-page` is the same file system above the page map, without hints: the map chooses channels in turn
+//! (`fs.scheme` has no effect), and keeps half of the spare blocks for its own collection.
 //!
-//! The others stand on layers that map subpages. The page of the file system is a subpage then, so that a small write is one
-//! subpage at the next address, which the layer packs with its neighbours in its own way: `mga` programs the page again,
-//! `subpage` and `spftl` fill their buffer, `llh` and `hotcold` that of a bank. Channels are the layer's: the file system sees
-//! one, with blocks of as many pages as a block has subpages. As above the page map half of
-//! the spare blocks stay with it, and at the least those that it wants free when its collection stops.
+//! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the next
+//! address, which the layer packs with its neighbours in its own way: `mga` by partial programs, `subpage` and `spftl` in
+//! their merge buffer, `llh` and `hotcold` in that of a bank. The layer chooses channels: the file system sees one, with
+//! blocks of as many pages as a block has subpages. The layer keeps half of the spare blocks, and at least those that must be
+//! free for its collection to stop.
 
 use super::device::Shape;
 use super::replay::Replay;
@@ -27,15 +27,15 @@ use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it has too.
 macro_rules! file_system {
-    ($name:literal, $about:literal, $below:path, $maps:expr, $keys:expr) => {
+    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr) => {
         Entry {
             name: $name,
             about: $about,
             keys: $keys,
             below: Some(&$below),
-            check: |proposal| check(proposal, Below { entry: &$below, maps: $maps }),
+            check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: MODEL,
-            build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, maps: $maps })),
+            build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }
     };
@@ -47,43 +47,49 @@ pub const ENTRIES: &[Entry] = &[
         "codesign",
         "file system that updates out of place and chooses channels (fs.scheme), above the block map",
         block::ENTRY,
-        Maps::Blocks,
+        MappedUnit::Block,
         keys_with_schemes
     ),
     file_system!(
         "fs-page",
         "the same file system above the page map, which chooses channels in turn",
         page::ENTRY,
-        Maps::Pages,
+        MappedUnit::Page,
         keys
     ),
     file_system!(
         "fs-subpage",
         "the same file system, its pages subpages, above the fine-grained map",
         subpage::ENTRY,
-        Maps::Units(subpage::UNITS),
+        MappedUnit::Subpage(subpage::UNITS),
         keys
     ),
     file_system!(
         "fs-spftl",
-        "the same above spftl, which senses wanted words only",
+        "the same above spftl, which senses only the wanted words",
         spread::SPFTL,
-        Maps::Units(subpage::UNITS),
+        MappedUnit::Subpage(subpage::UNITS),
         keys
     ),
-    file_system!("fs-mga", "the same above mga, which programs pages again", mga::ENTRY, Maps::Units(mga::UNITS), keys),
+    file_system!(
+        "fs-mga",
+        "the same above mga, which programs pages again",
+        mga::ENTRY,
+        MappedUnit::Subpage(mga::UNITS),
+        keys
+    ),
     file_system!(
         "fs-llh",
-        "the same above llh, which can be told hot files from cold ones (ftl.classifier = hint)",
+        "the same above llh, with lifetime hints (ftl.classifier = hint)",
         llh::ENTRY,
-        Maps::Units(llh::UNITS),
+        MappedUnit::Subpage(llh::UNITS),
         keys
     ),
     file_system!(
         "fs-hotcold",
         "the same above hotcold: fs-llh without reuse",
         hotcold::ENTRY,
-        Maps::Units(hotcold::UNITS),
+        MappedUnit::Subpage(hotcold::UNITS),
         keys
     ),
 ];
@@ -95,27 +101,27 @@ const MODEL: Model = Model { needs: &["ssd.over_provisioning=200%"], varies, sub
 #[derive(Clone, Copy)]
 pub(super) struct Below {
     entry: &'static Entry,
-    /// What it maps.
-    pub maps: Maps,
+    /// The unit that it maps.
+    pub unit: MappedUnit,
 }
 
-/// What a layer maps.
+/// The unit that a layer maps.
 #[derive(Clone, Copy)]
-pub(super) enum Maps {
-    /// Blocks, in the channel that the address names.
-    Blocks,
-    /// Pages.
-    Pages,
-    /// Subpages.
-    Units(BuildUnits),
+pub(super) enum MappedUnit {
+    /// A block, in the channel of its address.
+    Block,
+    /// A page.
+    Page,
+    /// A subpage.
+    Subpage(BuildUnits),
 }
 
-/// A file system needs room beside what the drive offers to the host: for its records, and for collection.
+/// A file system needs room beside the logical space of the drive: for metadata, and for collection.
 fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let Proposal { settings, geometry, logical_pages, .. } = *proposal;
     let own = FileSystemSettings::new(settings);
-    if own.discard == Discard::Pages && matches!(below.maps, Maps::Blocks) {
-        let what = "a block map forgets whole blocks only; expected fs.discard = block, or auto";
+    if own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) {
+        let what = "a block map unmaps whole blocks only; expected fs.discard = block, or auto";
         return Err(Unfit::new(&["fs.discard", "ftl.name"], what));
     }
     if geometry.page_bytes() < 512 {
@@ -129,14 +135,14 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     }
     let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
     let what = format!(
-        "the file system of {} needs {lacks} more spare pages for its records and for collection; expected more \
+        "the file system of {} needs {lacks} more spare pages for metadata and for collection; expected more \
          over-provisioning, or more blocks",
         settings.name
     );
     Err(Unfit::new(&["ssd.over_provisioning", "ssd.blocks_per_plane"], what))
 }
 
-/// Blocks of each plane that the block map keeps: for a copy after a failure, and for one that a power cut interrupts.
+/// Blocks of each plane that the block map keeps: one for a copy after a failure, one for a copy that a power cut interrupts.
 const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.
@@ -145,14 +151,16 @@ pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logi
     let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
     let frontiers = below.entry.frontiers(settings);
     let half = spare.div_ceil(2).max(frontiers + 2);
-    let kept = match below.maps {
-        Maps::Blocks => KEPT_BLOCKS,
-        Maps::Pages => half,
-        // Collection must be able to stop while all of the device is written.
-        Maps::Units(_) => half.max(settings.blocks("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1),
+    let kept = match below.unit {
+        MappedUnit::Block => KEPT_BLOCKS,
+        MappedUnit::Page => half,
+        // Collection must be able to stop while all pages of the device are written.
+        MappedUnit::Subpage(_) => {
+            half.max(settings.blocks("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1)
+        }
     };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);
-    if matches!(below.maps, Maps::Units(_)) {
+    if matches!(below.unit, MappedUnit::Subpage(_)) {
         return Shape {
             channels: 1,
             lanes: 1,
@@ -173,7 +181,7 @@ pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logi
     }
 }
 
-/// The layer below, for the device `shape`.
+/// The layer below, as the device of `shape`.
 pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) -> Box<dyn Store> {
     let geometry = io.geometry();
     let inner = Blueprint {
@@ -182,20 +190,20 @@ pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) 
         ..blueprint.clone()
     };
     let read = read_policy(&inner.settings);
-    match below.maps {
-        Maps::Blocks => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
-        Maps::Pages => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
-        Maps::Units(build) => {
-            let forgets = below.entry.buffered && blueprint.acknowledge_programs;
-            Box::new(Mapped { layer: build(io, &inner), shape, forgets })
+    match below.unit {
+        MappedUnit::Block => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
+        MappedUnit::Page => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
+        MappedUnit::Subpage(build) => {
+            let volatile = below.entry.buffered && blueprint.acknowledge_programs;
+            Box::new(Mapped { layer: build(io, &inner), shape, volatile })
         }
     }
 }
 
-/// Pages that metadata of `pages` pages of files take at the most, while the files are those of ranges of `file_bytes`.
+/// An upper bound of the metadata pages of `pages` file pages, in files of ranges of `file_bytes`.
 fn metadata_pages(pages: u64, page_bytes: u32, file_bytes: u64) -> u64 {
     let files = (pages * u64::from(page_bytes)).div_ceil(file_bytes.max(1));
-    // Twice: what a commit writes is there before what it replaces goes.
+    // Twice: a commit writes all copies before it invalidates the previous ones.
     128 + 2 * (pages / u64::from(page_bytes / 4) + 3 * files + 16)
 }
 
@@ -204,15 +212,15 @@ pub(super) fn offered(shape: Shape, geometry: &Geometry, logical_pages: u64) -> 
     logical_pages * u64::from(geometry.subpages_per_page / shape.subpages_per_page)
 }
 
-/// Pages of `shape` that nothing needs: negative where the drive lacks some.
+/// Pages of `shape` beyond those needed; negative where the drive lacks some.
 fn slack(shape: Shape, offered: u64, file_bytes: u64) -> i64 {
     FileSystem::capacity(shape) - (offered + metadata_pages(offered, shape.page_bytes, file_bytes)) as i64
 }
 
-/// When a file system that offers `offered` pages collects.
+/// The collection thresholds of a file system that offers `offered` pages.
 pub(super) fn thresholds(shape: Shape, offered: u64, settings: &FileSystemSettings) -> Thresholds {
     let space = f64::from(shape.pages());
-    // What a full drive cannot have free is not waited for.
+    // A full drive must be able to reach both.
     let most = slack(shape, offered, settings.file_bytes).max(0) as u64 / 4;
     Thresholds {
         start: ((space * settings.gc_start) as u64).min(most),

@@ -1,23 +1,23 @@
-//! The co-designed file system: page-granular out-of-place update above a device that maps blocks, and channels chosen by
-//! what the file system knows.
+//! The co-designed file system: page-granular out-of-place update above a device that maps blocks; the file system chooses
+//! the channel of each page.
 //!
 //! Files and directories; inodes with direct, single and double indirect pointers that hold logical page addresses (STLPA);
 //! the state of every logical page (FTLPA); allocation in the updating block of a channel, which a [scheme](schemes) chooses,
 //! strictly ascending; an overwrite invalidates the old page, allocates a new one, updates the pointer and writes it, one
-//! command a page; garbage collection when less than 5 % is free, until 10 % more is, by moving the valid pages of the logical
-//! block with the fewest and a TRIM of the block. Source: co-design paper (Qiu et al.), Sec. III; docs/systems.md, "codesign".
+//! command a page; garbage collection below 5 % of free space, until 10 % more is free: it moves the valid pages of the logical
+//! block with the fewest, and trims the block. Source: co-design paper (Qiu et al.), Sec. III; docs/systems.md, "codesign".
 //!
-//! **Durability.** The paper is silent; this is a copy-on-write tree. Nothing that is in use is ever overwritten: pages of
-//! files, pages of pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that names
-//! the inode of the inode file, from which everything is reached. Blocks are trimmed only after a commit, when nothing
-//! reaches them any more. So a power cut at any operation leaves the tree of the last commit, whole; [`FileSystem::sync`] is a
-//! commit. A roll-forward log would save pages a sync, not change what it promises.
+//! **Durability.** The paper is silent; this is a copy-on-write tree. A valid page is never overwritten: pages of files,
+//! pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that holds the inode of the
+//! inode file, the root of the tree. Blocks are trimmed only after the commit that makes all their pages invalid. So a power
+//! cut at any operation leaves the whole tree of the last commit; [`FileSystem::sync`] is a commit. A roll-forward log would
+//! save pages a sync, with the same guarantee.
 //!
-//! Sans-I/O: a [`Device`] does the reading and writing. Trace replay drives it ([`replay`]), tests in memory, a mount later.
+//! Sans-I/O: a [`Device`] reads and writes. Trace replay drives it ([`replay`]); tests run it in memory.
 //!
-//! Ignored: owners, permissions, times, hard links, files that are open while they are unlinked; the memory of the host, in
-//! which all metadata stays once it was read, is taken to suffice.
+//! Ignored: owners, permissions, times, hard links, open files that are unlinked. The host's memory holds all metadata.
 
+mod allocator;
 mod bytes;
 mod candidates;
 mod collect;
@@ -34,14 +34,15 @@ mod names;
 pub mod replay;
 pub mod schemes;
 pub mod settings;
-mod space;
 mod store;
 mod verify;
 
+pub use allocator::Status;
+use allocator::{PageAllocator, Role};
 use device::{Device, NO_PAGE, Purpose, Shape};
 use directory::Directory;
 pub use directory::LONGEST_NAME;
-pub use inode::Kind;
+pub use inode::FileType;
 use inode::{Inode, Leaf, Place, most_pages, place};
 use lifetimes::Lifetimes;
 use palimpsest_flash::geometry::FileGroup;
@@ -49,25 +50,23 @@ use palimpsest_flash::nand::Halt;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
 use schemes::{Scheme, View};
-pub use space::Status;
-use space::{Part, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The inode file: its pages hold all other inodes.
 const INODE_FILE: u32 = 0;
 /// The root directory.
 pub const ROOT: u32 = 1;
-/// Pages written between two looks at the free space.
+/// Pages written between two checks of the free space.
 const WRITE_STEP: usize = 32;
 
-/// Why the file system did not do something.
+/// Why an operation of the file system failed.
 #[derive(Debug)]
 pub enum Fault {
     /// Flash stopped; after a power cut the file system must be mounted again.
     Halt(Halt),
-    /// There is no room.
+    /// No free space.
     Full,
-    /// There is no such name, or no such inode.
+    /// No such name, or no such inode.
     NotFound,
     /// The name is taken.
     Exists,
@@ -82,9 +81,9 @@ pub enum Fault {
     /// The name is empty, longer than [`LONGEST_NAME`] bytes or a page, or holds a slash or a zero; or a directory would move
     /// into itself.
     Invalid,
-    /// There is no file system of this shape on the device.
+    /// The device holds no file system of this shape.
     NotFormatted,
-    /// What the device holds is no file system that this program wrote.
+    /// The contents of the device are not those of a file system of this program.
     Corrupt(&'static str),
 }
 
@@ -94,19 +93,19 @@ impl From<Halt> for Fault {
     }
 }
 
-/// Result of what the file system does.
+/// Result of an operation of the file system.
 pub type Done<T> = Result<T, Fault>;
 
-/// When garbage is collected, in pages.
+/// When collection starts and stops, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     /// Collection starts when fewer pages are free.
     pub start: u64,
-    /// It stops when so many more are.
+    /// Collection stops when so many more are free.
     pub gain: u64,
 }
 
-/// What the file system counts.
+/// Counters of the file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Blocks cleaned.
@@ -134,27 +133,27 @@ pub struct FileSystem {
     turn: u32,
     metadata_turn: u32,
     issued: Vec<u64>,
-    space: Space,
+    allocator: PageAllocator,
     inodes: Vec<Option<Inode>>,
     /// Inode numbers below the length of `inodes` that are free.
     unused: BTreeSet<u32>,
     directories: BTreeMap<u32, Directory>,
-    /// Inodes of which something differs from what the device holds.
+    /// Inodes that differ from their copy on the device.
     dirty: BTreeSet<u32>,
-    /// Pages of the inode file that differ.
+    /// Pages of the inode file that differ from their copy on the device.
     dirty_inode_pages: BTreeSet<u32>,
     /// Pages that a commit would write now, at the most.
     pending: u64,
     /// Number of the last commit.
     sequence: u64,
-    /// Which of the anchors holds it, and how many of its pages are written.
+    /// The anchor that holds it, and how many of its pages are written.
     anchor: usize,
     anchor_next: u32,
     collecting: bool,
     /// Blocks cleaned since the last commit.
     uncommitted: u32,
     counters: Counters,
-    /// How long pages of files live, where the layer below wants to know.
+    /// Lifetimes of pages of files, where the layer below takes hints.
     lifetimes: Option<Lifetimes>,
 }
 
@@ -169,7 +168,7 @@ impl FileSystem {
             turn: 0,
             metadata_turn: 0,
             issued: vec![0; shape.channels as usize],
-            space: Space::new(shape, Self::anchors(shape)),
+            allocator: PageAllocator::new(shape, Self::anchors(shape)),
             inodes: Vec::new(),
             unused: BTreeSet::new(),
             directories: BTreeMap::new(),
@@ -184,17 +183,17 @@ impl FileSystem {
             counters: Counters::default(),
             lifetimes: None,
         };
-        filesystem.inodes.push(Some(Inode::new(Kind::File, shape.channels)));
+        filesystem.inodes.push(Some(Inode::new(FileType::File, shape.channels)));
         filesystem
     }
 
-    /// The two blocks that checkpoints go to in turn, on different channels where there are several.
+    /// The two blocks that hold checkpoints, in turn; on different channels where there are several.
     fn anchors(shape: Shape) -> [u32; 2] {
         [0, if shape.channels > 1 { shape.blocks_per_channel } else { 1 }]
     }
 
-    /// Pages that are never filled with files: an updating block a lane may be half empty, and a collection needs room for what
-    /// it moves and for the commit behind it.
+    /// Pages that never hold files: the updating block of a lane may be partly written, and a collection needs room for the pages
+    /// that it moves and for the commit after it.
     fn reserve(shape: Shape) -> u64 {
         u64::from(shape.channels * (shape.lanes + 1) + 12) * u64::from(shape.pages_per_block)
     }
@@ -210,27 +209,27 @@ impl FileSystem {
         7 * u64::from(self.shape.pages_per_block) + 4
     }
 
-    /// From now on the device hears of pages that are free once a commit has freed them, not only of whole blocks. What a power
-    /// cut kept from it goes with its block.
-    pub fn discards_pages(&mut self) {
-        self.space.note_freed();
+    /// From now on single pages are trimmed too, after the commit that freed them. Those that a power cut leaves are trimmed with
+    /// their block.
+    pub fn enable_page_trims(&mut self) {
+        self.allocator.note_freed();
     }
 
-    /// From now on the device hears how long what is written will live.
-    pub fn foretells(&mut self) {
+    /// From now on every write of a file page carries a hint: its expected lifetime.
+    pub fn enable_hints(&mut self) {
         let mut lifetimes = Lifetimes::default();
         for (ino, inode) in self.inodes.iter().enumerate().skip(ROOT as usize) {
-            if let Some(inode) = inode.as_ref().filter(|inode| inode.kind == Kind::File) {
-                inode.pages(self.width).for_each(|_| lifetimes.born(ino as u32));
+            if let Some(inode) = inode.as_ref().filter(|inode| inode.file_type == FileType::File) {
+                inode.pages(self.width).for_each(|_| lifetimes.programmed(ino as u32));
             }
         }
         self.lifetimes = Some(lifetimes);
     }
 
-    /// The file `ino`, which is new, is likely to share the fate of its kin.
-    pub fn set_kin(&mut self, ino: u32, kin: FileGroup) {
+    /// Sets the file group of `ino`, a new file.
+    pub fn set_group(&mut self, ino: u32, group: FileGroup) {
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes.begin(ino, kin);
+            lifetimes.begin(ino, group);
         }
     }
 
@@ -239,7 +238,7 @@ impl FileSystem {
         self.shape
     }
 
-    /// What was counted since the mount.
+    /// Counters since the mount.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -256,12 +255,12 @@ impl FileSystem {
 
     /// Status of logical page `page`.
     pub fn status(&self, page: u32) -> Status {
-        self.space.status(page)
+        self.allocator.status(page)
     }
 
     /// Free pages of `channel`.
     pub fn free_in(&self, channel: u32) -> u64 {
-        self.space.free_in(channel)
+        self.allocator.free_in(channel)
     }
 
     /// Bytes that the table of page states takes, at two bits a page.
@@ -271,7 +270,7 @@ impl FileSystem {
 
     /// Every file, as the logical pages that hold it.
     pub fn files(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
-        let inodes = self.inodes.iter().skip(ROOT as usize).flatten().filter(|inode| inode.kind == Kind::File);
+        let inodes = self.inodes.iter().skip(ROOT as usize).flatten().filter(|inode| inode.file_type == FileType::File);
         inodes.map(|inode| inode.pages(self.width).map(|(_, pointer)| pointer))
     }
 
@@ -285,15 +284,15 @@ impl FileSystem {
 
     fn file(&self, ino: u32) -> Done<&Inode> {
         let inode = self.inode(ino)?;
-        if inode.kind == Kind::File && ino != INODE_FILE { Ok(inode) } else { Err(Fault::IsDirectory) }
+        if inode.file_type == FileType::File && ino != INODE_FILE { Ok(inode) } else { Err(Fault::IsDirectory) }
     }
 
-    /// Kind and length in bytes of `ino`.
+    /// Type and length in bytes of `ino`.
     ///
     /// # Errors
     /// [`Fault::NotFound`].
-    pub fn stat(&self, ino: u32) -> Done<(Kind, u64)> {
-        self.inode(ino).map(|inode| (inode.kind, inode.size))
+    pub fn stat(&self, ino: u32) -> Done<(FileType, u64)> {
+        self.inode(ino).map(|inode| (inode.file_type, inode.size))
     }
 
     /// The logical page that holds page `page` of the file `ino`; `None` for a hole.
@@ -310,9 +309,9 @@ impl FileSystem {
         most_pages(self.width)
     }
 
-    /// Something in the record of `ino` changed.
+    /// Marks the record of `ino` as changed.
     fn touch(&mut self, ino: u32) {
-        // What was touched since the last commit needs no more.
+        // An inode that is dirty already is counted.
         if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
             self.dirty.insert(ino);
             self.pending += 2;
@@ -320,7 +319,7 @@ impl FileSystem {
         }
     }
 
-    /// The page of the inode file that holds `ino` must be written.
+    /// Marks the page of the inode file that holds `ino` as changed.
     fn touch_record(&mut self, ino: u32) {
         if ino != INODE_FILE && self.dirty_inode_pages.insert(ino / self.inodes_per_page()) {
             self.pending += 3;
@@ -331,7 +330,7 @@ impl FileSystem {
         self.shape.page_bytes / inode::INODE_BYTES as u32
     }
 
-    /// Sets the pointer of page `page` of `ino`, and drops what it pointed to.
+    /// Sets the pointer of page `page` of `ino`, and invalidates the page that it pointed to.
     fn point(&mut self, ino: u32, page: u32, to: u32) {
         let width = self.width;
         self.touch(ino);
@@ -362,20 +361,20 @@ impl FileSystem {
         if old != NO_PAGE {
             inode.channels[shape.channel(old) as usize] -= 1;
         }
-        let is_data = inode.kind == Kind::File && ino != INODE_FILE;
+        let is_data = inode.file_type == FileType::File && ino != INODE_FILE;
         if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, is_data && old != NO_PAGE, to) {
-            lifetimes.died(ino);
+            lifetimes.invalidated(ino);
         }
         if to != NO_PAGE {
             inode.channels[shape.channel(to) as usize] += 1;
-            self.space.own(to, ino, Part::Page(page));
+            self.allocator.own(to, ino, Role::DataPage(page));
         }
         self.pending += dirtied;
-        self.space.disown(old);
+        self.allocator.disown(old);
         self.prune(ino, page);
     }
 
-    /// Drops the leaf of `page` where all its pointers are holes, and the root where there is no leaf behind it.
+    /// Drops the leaf of `page` where all its pointers are holes, and the root where it has no more leaves.
     fn prune(&mut self, ino: u32, page: u32) {
         let Place::Leaf(leaf, _) = place(page, self.width) else { return };
         let inode = self.inodes[ino as usize].as_mut().expect("an inode that exists");
@@ -391,15 +390,15 @@ impl FileSystem {
             root = std::mem::replace(&mut inode.root, NO_PAGE);
             inode.root_dirty = false;
         }
-        self.space.disown(home);
-        self.space.disown(root);
+        self.allocator.disown(home);
+        self.allocator.disown(root);
     }
 
     /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
     /// stays.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn write_pages(&mut self, device: &mut dyn Device, ino: u32, pages: &[u32], contents: &[Data]) -> Done<()> {
         self.file(ino)?;
         if pages.iter().any(|&page| page >= self.most_pages()) {
@@ -413,23 +412,23 @@ impl FileSystem {
         self.collect_in_turn(device)?;
         let channels = self.place(device, ino, pages);
         if let Some(lifetimes) = &self.lifetimes {
-            device.will_live(lifetimes.expect(ino));
+            device.set_hint(lifetimes.expect(ino));
         }
         let steps =
             pages.chunks(WRITE_STEP).zip(channels.chunks(WRITE_STEP)).zip(contents.chunks(WRITE_STEP * per_page));
         for ((pages, channels), contents) in steps {
-            // Of the pages each may lie in a leaf of its own.
+            // Each page may need a leaf of its own.
             self.make_room(device, 2 * pages.len() as u64 + 8)?;
             for ((&page, &channel), contents) in pages.iter().zip(channels).zip(contents.chunks(per_page)) {
-                let to = self.space.allocate(channel).ok_or(Fault::Full)?;
+                let to = self.allocator.allocate(channel).ok_or(Fault::Full)?;
                 device.write(to, contents, Purpose::Data)?;
                 self.counters.data_pages += 1;
                 let overwrites = self.inode(ino)?.pointer(page, self.width) != NO_PAGE;
                 if let Some(lifetimes) = &mut self.lifetimes {
                     if overwrites {
-                        lifetimes.died(ino);
+                        lifetimes.invalidated(ino);
                     }
-                    lifetimes.born(ino);
+                    lifetimes.programmed(ino);
                 }
                 self.point(ino, page, to);
             }
@@ -447,7 +446,7 @@ impl FileSystem {
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let mut file = inode.channels.clone();
         for &page in pages {
-            // What is overwritten is invalid before its successor is placed.
+            // An overwritten page is invalid before its successor is placed.
             match inode.pointer(page, self.width) {
                 NO_PAGE => {}
                 old => {
@@ -457,7 +456,7 @@ impl FileSystem {
             }
         }
         let count = pages.len() as u32;
-        let deep = self.scheme.goes_deep(count);
+        let deep = self.scheme.groups_pages(count);
         let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
         while placed.len() < pages.len() {
             let (issued, turn) = (&self.issued, self.turn);
@@ -484,12 +483,12 @@ impl FileSystem {
         placed
     }
 
-    /// Whether a write of `pages` pages gives each channel all of its pages at once, in the order in which they are handed over.
-    pub fn goes_deep(&self, pages: u32) -> bool {
-        self.scheme.goes_deep(pages)
+    /// Whether a write of `pages` pages gives each channel all of its pages as one command group, in the order of the request.
+    pub fn groups_pages(&self, pages: u32) -> bool {
+        self.scheme.groups_pages(pages)
     }
 
-    /// `pages` pages of files were read from `channel`: schemes count what is issued to a channel.
+    /// Counts `pages` file pages read from `channel` as issued to it.
     pub fn note_read(&mut self, channel: u32, pages: u32) {
         self.issued[channel as usize] += u64::from(pages);
     }
@@ -497,7 +496,7 @@ impl FileSystem {
     /// Makes the page `page` of the file `ino` a hole.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn punch(&mut self, device: &mut dyn Device, ino: u32, page: u32) -> Done<()> {
         if self.file(ino)?.pointer(page, self.width) != NO_PAGE {
             self.make_room(device, 8)?;
@@ -518,10 +517,10 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Makes everything durable that was done so far.
+    /// Makes all changes so far durable.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn sync(&mut self, device: &mut dyn Device) -> Done<()> {
         self.commit(device)
     }

@@ -1,60 +1,60 @@
-//! How long pages of files live, in pages of files written: what the file system tells the layer below of each write.
+//! Expected lifetimes of file pages, in file pages written: the hint that the file system attaches to each write.
 //!
 //! Beyond the papers ("hot data identification in file system to help FTL design", future work of the co-design paper). The
-//! estimate is that of an exponential law from lives of which some have not ended: the time that all pages of a file have
-//! lived so far, divided by how many of them ended (overwritten, cut off, or deleted with their file). So a page that is never
-//! written again makes its file cold without ever having died. A file begins with what is known of its kin, the files of the
-//! same directory and of the same suffix, which counts as much as one death of its own until it has [`ENOUGH`]; where nothing
-//! is known of those, with what is known of all files. The past counts half whenever a history has [`WINDOW`] deaths.
+//! estimate is that of an exponential distribution from censored samples: the total lifetime of all pages of a file so far,
+//! divided by the number of invalidations (overwrites, truncations, deletions). So a page that is never written again makes
+//! its file cold without an invalidation. A new file starts with the mean of its file groups (the files of its directory and
+//! those of its suffix), which weighs as one invalidation of its own until it has [`ENOUGH`]; where its groups have none, with
+//! the mean of all files. A history is halved whenever it reaches [`WINDOW`] invalidations.
 //!
-//! Kept in the host's memory, 32 bytes a file, and forgotten when the power fails: pages that are there then are born again.
+//! In the host's memory, 32 bytes a file; lost at a power cut, after which lifetimes of valid pages start at the mount.
 
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_ftl_api::plan::inner::Life;
 use std::collections::BTreeMap;
 
-/// Deaths of its own after which a file's kin no longer counts.
+/// Invalidations of its own after which the groups of a file no longer count.
 const ENOUGH: u64 = 8;
-/// Deaths after which the past counts half.
+/// Invalidations after which a history is halved.
 const WINDOW: u64 = 128;
 
-/// The lives of a set of pages.
+/// Lifetimes of a set of pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct History {
-    /// Pages that live, and until when `lived` is counted.
-    live: u64,
+    /// Valid pages, and the time up to which `total_lifetime` counts.
+    valid: u64,
     since: u64,
-    /// Time that pages have lived, and how many have died.
-    lived: u64,
-    deaths: u64,
+    /// Sum of the lifetimes of all pages so far, and the number of invalidated ones.
+    total_lifetime: u64,
+    invalidations: u64,
 }
 
 impl History {
     fn at(self, now: u64) -> Self {
-        History { since: now, lived: self.lived + self.live * (now - self.since), ..self }
+        History { since: now, total_lifetime: self.total_lifetime + self.valid * (now - self.since), ..self }
     }
 
-    fn born(&mut self, now: u64) {
+    fn programmed(&mut self, now: u64) {
         *self = self.at(now);
-        self.live += 1;
+        self.valid += 1;
     }
 
-    fn died(&mut self, now: u64) {
+    fn invalidated(&mut self, now: u64) {
         *self = self.at(now);
-        self.live = self.live.saturating_sub(1);
-        self.deaths += 1;
-        if self.deaths >= WINDOW {
-            (self.lived, self.deaths) = (self.lived / 2, self.deaths / 2);
+        self.valid = self.valid.saturating_sub(1);
+        self.invalidations += 1;
+        if self.invalidations >= WINDOW {
+            (self.total_lifetime, self.invalidations) = (self.total_lifetime / 2, self.invalidations / 2);
         }
     }
 
-    /// Time lived for each death; `None` before the first.
+    /// Mean lifetime; `None` before the first invalidation.
     fn mean(self, now: u64) -> Option<u64> {
-        self.at(now).lived.checked_div(self.deaths)
+        self.at(now).total_lifetime.checked_div(self.invalidations)
     }
 }
 
-/// The lives of all files.
+/// Histories of all files and groups.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lifetimes {
     /// Pages of files written so far.
@@ -67,54 +67,54 @@ pub(super) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// The file `ino` is new, or new here, and has this kin.
-    pub fn begin(&mut self, ino: u32, kin: FileGroup) {
+    /// Starts the history of the file `ino`, of these groups.
+    pub fn begin(&mut self, ino: u32, group: FileGroup) {
         if self.files.len() <= ino as usize {
             self.files.resize(ino as usize + 1, <(History, FileGroup)>::default());
         }
-        self.files[ino as usize] = (History::default(), kin);
+        self.files[ino as usize] = (History::default(), group);
     }
 
     fn each(&mut self, ino: u32, change: impl Fn(&mut History, u64)) {
         if self.files.len() <= ino as usize {
             self.begin(ino, FileGroup::default());
         }
-        let (now, (file, kin)) = (self.now, &mut self.files[ino as usize]);
+        let (now, (file, group)) = (self.now, &mut self.files[ino as usize]);
         change(file, now);
         change(&mut self.all, now);
-        for (histories, key) in [(&mut self.directories, kin.directory), (&mut self.suffixes, kin.suffix)] {
+        for (histories, key) in [(&mut self.directories, group.directory), (&mut self.suffixes, group.suffix)] {
             if key != 0 {
                 change(histories.entry(key).or_default(), now);
             }
         }
     }
 
-    /// A page of the file `ino` is written.
-    pub fn born(&mut self, ino: u32) {
+    /// Counts a page of the file `ino` that is written.
+    pub fn programmed(&mut self, ino: u32) {
         self.now += 1;
-        self.each(ino, History::born);
+        self.each(ino, History::programmed);
     }
 
-    /// A page of the file `ino` is no more.
-    pub fn died(&mut self, ino: u32) {
-        self.each(ino, History::died);
+    /// Counts a page of the file `ino` that is invalidated.
+    pub fn invalidated(&mut self, ino: u32) {
+        self.each(ino, History::invalidated);
     }
 
-    /// How long pages of the file `ino` that are written now will live.
+    /// Expected lifetime of pages of the file `ino` that are written now.
     pub fn expect(&self, ino: u32) -> Life {
-        let (file, kin) = self.files.get(ino as usize).copied().unwrap_or_default();
+        let (file, group) = self.files.get(ino as usize).copied().unwrap_or_default();
         let of = |histories: &BTreeMap<u64, History>, key: u64| {
             let history = histories.get(&key).copied().unwrap_or_default().at(self.now);
-            (history.lived, history.deaths)
+            (history.total_lifetime, history.invalidations)
         };
-        let (directory, suffix) = (of(&self.directories, kin.directory), of(&self.suffixes, kin.suffix));
+        let (directory, suffix) = (of(&self.directories, group.directory), of(&self.suffixes, group.suffix));
         let alike = (directory.0 + suffix.0).checked_div(directory.1 + suffix.1);
         let own = file.at(self.now);
-        if own.deaths >= ENOUGH {
-            return Life::Pages(own.lived / own.deaths);
+        if own.invalidations >= ENOUGH {
+            return Life::Pages(own.total_lifetime / own.invalidations);
         }
         let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Life::Unknown };
-        Life::Pages((own.lived + before) / (own.deaths + 1))
+        Life::Pages((own.total_lifetime + before) / (own.invalidations + 1))
     }
 }
 
@@ -129,51 +129,51 @@ mod tests {
         }
     }
 
-    /// Little's law: where 10 pages live and one dies for each written page of its file, every other of all, a page lives for
-    /// 20 written pages.
+    /// Little's law: with 10 valid pages, and an invalidation for every second written page, the mean lifetime is 20 written
+    /// pages.
     #[test]
     fn a_file_that_is_overwritten_evenly() {
         let mut lives = Lifetimes::default();
         assert_eq!(lives.expect(2), Life::Unknown);
-        (0..10).for_each(|_| lives.born(2));
+        (0..10).for_each(|_| lives.programmed(2));
         for _ in 0..2000 {
-            lives.born(3);
-            lives.died(2);
-            lives.born(2);
+            lives.programmed(3);
+            lives.invalidated(2);
+            lives.programmed(2);
         }
         let found = pages(lives.expect(2));
         assert!((19..=21).contains(&found), "{found}");
-        assert!(pages(lives.expect(3)) > 100_000, "no page of this one ever died");
+        assert!(pages(lives.expect(3)) > 100_000, "no page of this file is ever invalidated");
     }
 
     #[test]
-    fn a_new_file_is_like_its_kin() {
+    fn a_new_file_is_like_its_groups() {
         let mut lives = Lifetimes::default();
         let (log, film) = (FileGroup { directory: 7, suffix: 1 }, FileGroup { directory: 8, suffix: 2 });
         lives.begin(2, log);
         lives.begin(3, film);
-        lives.born(2);
-        (0..100).for_each(|_| lives.born(3));
+        lives.programmed(2);
+        (0..100).for_each(|_| lives.programmed(3));
         for _ in 0..50 {
-            lives.died(2);
-            lives.born(2);
+            lives.invalidated(2);
+            lives.programmed(2);
         }
-        lives.died(3);
+        lives.invalidated(3);
         lives.begin(4, FileGroup { directory: 7, suffix: 9 });
         lives.begin(5, FileGroup { directory: 9, suffix: 2 });
         assert!(pages(lives.expect(4)) < 10 && pages(lives.expect(5)) > 1000);
-        assert_eq!(pages(lives.expect(6)), lives.all.mean(lives.now).unwrap(), "of this one nothing is known");
+        assert_eq!(pages(lives.expect(6)), lives.all.mean(lives.now).unwrap(), "a file of no group is like all files");
     }
 
     #[test]
     fn a_file_that_changes_its_ways() {
         let mut lives = Lifetimes::default();
-        lives.born(2);
+        lives.programmed(2);
         let mut rewrite = |every: u64, times: u64| {
             for _ in 0..times {
-                (1..every).for_each(|_| lives.born(3));
-                lives.died(2);
-                lives.born(2);
+                (1..every).for_each(|_| lives.programmed(3));
+                lives.invalidated(2);
+                lives.programmed(2);
             }
             pages(lives.expect(2))
         };

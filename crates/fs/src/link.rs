@@ -1,15 +1,15 @@
-//! The device of the file system in a run: a layer that offers pages, over the flash of the run.
+//! The device of the file system in a run: the layer below, with the timing of commands.
 //!
-//! Commands are timed: what a commit writes comes before its checkpoint, and that before the trims ([`Link::barrier`]). Each
-//! *command group*, the consecutive commands of a request to one channel, waits for the hand-over of the FTL's memory from one
-//! module to the next, which takes `fs.dispatch_overhead` and is one at a time for the whole device (co-design paper, Sec.
-//! III-C.3). Ignored: the link between host and device for what the file system itself reads and writes.
+//! Commands are timed: the pages of a commit come before its checkpoint, and the checkpoint before the trims
+//! ([`Attached::barrier`]). Each *command group*, the consecutive commands of a request to one channel, waits for a DRAM
+//! permission exchange: the FTL's DRAM passes from one module to the next, which takes `fs.dispatch_overhead`, one at a time
+//! for the whole device (co-design paper, Sec. III-C.3). Ignored: host transfers of metadata.
 //!
-//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command group of its
-//! own: they wait in [`Run`] until something else comes.
+//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command group of
+//! its own: [`Run`] gathers them until a page does not continue it.
 //!
-//! Metadata are bytes. Where flash stores fingerprints, their bytes are remembered here under the fingerprint; where it stores
-//! nothing, nothing can be mounted.
+//! Metadata are bytes. Where flash stores fingerprints, this module stores their bytes by fingerprint; where it stores nothing,
+//! no mount is possible.
 
 use super::device::{Device, Purpose, Shape};
 use super::store::Store;
@@ -23,52 +23,52 @@ use palimpsest_ftl_api::plan::inner::{Inner, Life};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the link remembers between calls.
+/// The state of the device between calls.
 pub(super) struct Link {
     pub shape: Shape,
     pub overhead: Nanos,
-    /// When the memory of the FTL is handed over next at the earliest.
-    free_at: Nanos,
-    /// The channel of the present group, and when its commands may start.
+    /// The earliest time of the next DRAM permission exchange.
+    permission_free_at: Nanos,
+    /// The channel of the current command group, and the gate that its commands follow.
     group: Option<(u32, Gate)>,
     /// Command groups so far.
     pub groups: u64,
-    /// Closes when everything written since the last barrier is durable.
+    /// Closes when all writes since the last barrier are durable.
     epoch: Gate,
-    /// What comes now follows it.
+    /// Closes when all writes before the last barrier are durable.
     before: Gate,
-    /// Contents of the host that are still being read, for each page of data to be written in turn.
+    /// For each file page to be written, in order: the gate of the read of its previous contents.
     pub arrived: VecDeque<Gate>,
-    /// Blocks trimmed in each channel, each of which the block map erases.
+    /// Blocks trimmed in each channel; the block map erases each.
     pub wear: Vec<u64>,
-    /// Time that a page takes on the bus, to be read, and to be programmed, low and high pages alike.
-    moving: Nanos,
-    reading: Nanos,
-    programming: Nanos,
-    /// Bytes by fingerprint, and the fingerprints in each page that was written.
+    /// Time to transfer, sense and program a page, the mean of low and high pages.
+    transfer_time: Nanos,
+    sense_time: Nanos,
+    program_time: Nanos,
+    /// Bytes by fingerprint, and the fingerprints in each written page.
     held: BTreeMap<u64, Box<[u8]>>,
     holders: BTreeMap<u32, Vec<u64>>,
     fingerprints: u64,
-    /// What waits to be written as one command.
+    /// Gathered pages that become one command.
     run: Option<Run>,
-    /// How long the pages of files that are written now will live.
+    /// The hint of file pages that are written now.
     life: Life,
 }
 
-/// Consecutive pages that are written, or moved, together.
+/// Consecutive pages that are written, or moved, as one command.
 struct Run {
     first: u32,
     pages: u32,
     contents: Vec<Data>,
-    /// Where they are moved from.
+    /// The page that the first is moved from.
     from: Option<u32>,
     cause: Cause,
     life: Life,
-    /// Their contents have arrived when these close.
+    /// Gates that close when the contents have arrived.
     arrived: Vec<Gate>,
 }
 
-/// Pages of a run at the most.
+/// Most pages of a run.
 const LONGEST_RUN: u32 = 256;
 
 impl Link {
@@ -77,16 +77,16 @@ impl Link {
         Link {
             shape,
             overhead,
-            free_at: 0,
+            permission_free_at: 0,
             group: None,
             groups: 0,
             epoch: Gate::NONE,
             before: Gate::NONE,
             arrived: VecDeque::new(),
             wear: vec![0; shape.channels as usize],
-            moving: part.bus_rate.time_for(u64::from(part.page_bytes)),
-            reading: (part.t_read + part.t_read_high) / 2,
-            programming: (part.t_program + part.t_program_high) / 2,
+            transfer_time: part.bus_rate.time_for(u64::from(part.page_bytes)),
+            sense_time: (part.t_read + part.t_read_high) / 2,
+            program_time: (part.t_program + part.t_program_high) / 2,
             held: BTreeMap::new(),
             holders: BTreeMap::new(),
             fingerprints: 0,
@@ -95,21 +95,21 @@ impl Link {
         }
     }
 
-    /// A request of the host begins: its commands are a group of their own.
+    /// Begins a request of the host, and with it a command group.
     pub fn begin(&mut self) {
         self.group = None;
         self.run = None;
         self.arrived.clear();
     }
 
-    /// The power failed: nothing is under way.
+    /// Drops all open gates, after a power cut.
     pub fn restart(&mut self) {
         self.begin();
         (self.epoch, self.before) = (Gate::NONE, Gate::NONE);
     }
 
-    /// The gate that commands to `channel` follow.
-    pub fn hand_over(&mut self, io: &mut Io, channel: u32) -> Gate {
+    /// The gate that commands to `channel` follow: the DRAM permission exchange of their group.
+    pub fn exchange_permission(&mut self, io: &mut Io, channel: u32) -> Gate {
         match self.group {
             Some((present, gate)) if present == channel => gate,
             _ => {
@@ -119,8 +119,8 @@ impl Link {
                     gate = io.gate();
                 }
                 if !gate.is_none() {
-                    self.free_at = self.free_at.max(io.now()) + self.overhead;
-                    io.delay(gate, self.free_at);
+                    self.permission_free_at = self.permission_free_at.max(io.now()) + self.overhead;
+                    io.delay(gate, self.permission_free_at);
                 }
                 self.group = Some((channel, gate));
                 gate
@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    /// The request that is served also waits for everything written since the last barrier, and for that.
+    /// Makes the current request wait for all writes so far.
     pub fn wait_for_all(&mut self, io: &mut Io) {
         let request = io.request();
         io.link(self.epoch, request);
@@ -136,7 +136,7 @@ impl Link {
     }
 }
 
-/// The device for the time of a call.
+/// The device during a call.
 pub(super) struct Attached<'a> {
     pub io: &'a mut Io,
     pub store: &'a mut dyn Store,
@@ -144,14 +144,14 @@ pub(super) struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    /// Programs the pages from `page` on, after `after` and what every command follows.
+    /// Programs the pages from `page` on, after `after`, the permission exchange and, for metadata, the last barrier.
     fn program(&mut self, page: u32, contents: &[Data], cause: Cause, life: Life, after: Gate) -> Flash<()> {
-        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
         let after = self.io.all_of(&[after, group, before]);
         let done = self.io.gate();
         self.store.write(self.io, page, contents, Inner { cause, after, signal: done, life })?;
-        // Where nothing signals it, the layer's memory holds what was written, and keeps it.
+        // Without a signal the contents are in durable memory of the layer.
         let done = self.io.used(done);
         self.wait_for(done);
         if cause == Cause::Host {
@@ -161,7 +161,7 @@ impl Attached<'_> {
         Ok(())
     }
 
-    /// The next barrier waits for `done`.
+    /// Makes the next barrier wait for `done`.
     fn wait_for(&mut self, done: Gate) {
         if done.is_none() {
             return;
@@ -172,16 +172,16 @@ impl Attached<'_> {
         self.io.link(done, self.link.epoch);
     }
 
-    /// Puts a page to be written, or moved, behind the run that waits, if it goes on there; else begins another one.
+    /// Appends a page to the gathered run, if it continues it; else submits the run and begins another.
     fn gather(&mut self, page: Run) -> Flash<()> {
         let fits = self.link.run.as_ref().is_some_and(|run| {
-            let moves_on = match (run.from, page.from) {
+            let continues = match (run.from, page.from) {
                 (None, None) => true,
                 (Some(from), Some(next)) => from + run.pages == next,
                 _ => false,
             };
             let alike = (run.cause, run.life) == (page.cause, page.life);
-            moves_on && alike && run.first + run.pages == page.first && run.pages < LONGEST_RUN
+            continues && alike && run.first + run.pages == page.first && run.pages < LONGEST_RUN
         });
         if !fits {
             self.submit()?;
@@ -194,7 +194,7 @@ impl Attached<'_> {
         Ok(())
     }
 
-    /// Gives the run that waits to the layer.
+    /// Writes the gathered run.
     pub fn submit(&mut self) -> Flash<()> {
         let Some(mut run) = self.link.run.take() else { return Ok(()) };
         self.link.group = None;
@@ -206,15 +206,15 @@ impl Attached<'_> {
         self.program(run.first, &run.contents, run.cause, run.life, after)
     }
 
-    /// Reads pages to be written elsewhere; returns the gate that closes when they have arrived.
+    /// Reads pages to be moved; returns the gate that closes when they have arrived.
     fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
-        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let (after, signal) = (self.io.all_of(&[group]), self.io.gate());
         self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, life: Life::Unknown })?;
         Ok(self.io.used(signal))
     }
 
-    /// The dies of `channel`: every so many, as [`palimpsest_flash::geometry::Geometry::channel_of_die`] says.
+    /// The dies of `channel`, the inverse of [`palimpsest_flash::geometry::Geometry::channel_of_die`].
     fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
         let geometry = self.io.geometry();
         (channel..geometry.dies()).step_by(geometry.channels as usize)
@@ -249,7 +249,7 @@ impl Device for Attached<'_> {
             return Ok(false);
         }
         let cause = if purpose == Purpose::Metadata { Cause::Metadata } else { Cause::Host };
-        let group = self.link.hand_over(self.io, self.link.shape.channel(page));
+        let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let after = self.io.all_of(&[group]);
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
@@ -304,7 +304,7 @@ impl Device for Attached<'_> {
         self.store.discard(self.io, page, pages)
     }
 
-    fn will_live(&mut self, life: Life) {
+    fn set_hint(&mut self, life: Life) {
         self.link.life = life;
     }
 
@@ -327,7 +327,7 @@ impl Device for Attached<'_> {
                 Payload::Bytes => self.io.keep(subpage),
                 Payload::Tag => {
                     self.link.fingerprints += 1;
-                    // Those of the host's data come from the same space by chance only.
+                    // Fingerprints of host data equal these only by chance.
                     let fingerprint = mix(self.link.fingerprints ^ u64::MAX << 40).max(1);
                     self.link.held.insert(fingerprint, subpage.into());
                     Data::new(fingerprint)
@@ -358,14 +358,14 @@ impl Device for Attached<'_> {
         self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
-    /// Channels move data while their dies work: whichever has more to do.
+    /// Bus and dies work in parallel: the longer of both.
     fn queued(&self, channel: u32) -> Nanos {
         let (mut bus, mut array, mut dies) = (0, 0, 0);
         for die in self.dies_of(channel) {
             let reads = Nanos::from(self.io.reading(die));
             let others = Nanos::from(self.io.load(die)) - reads;
-            bus += (reads + others) * self.link.moving;
-            array += reads * self.link.reading + others * self.link.programming;
+            bus += (reads + others) * self.link.transfer_time;
+            array += reads * self.link.sense_time + others * self.link.program_time;
             dies += 1;
         }
         bus.max(array / dies)
@@ -374,8 +374,8 @@ impl Device for Attached<'_> {
     fn page_times(&self) -> (Nanos, Nanos) {
         let geometry = self.io.geometry();
         let dies = Nanos::from(geometry.dies() / geometry.channels);
-        let moving = self.link.moving;
-        (moving.max(self.link.programming / dies), moving.max(self.link.reading / dies))
+        let transfer = self.link.transfer_time;
+        (transfer.max(self.link.program_time / dies), transfer.max(self.link.sense_time / dies))
     }
 
     fn wear(&self, channel: u32) -> u64 {

@@ -1,12 +1,12 @@
-//! Making a file system, and finding it again: the newest checkpoint, the tree below it, and what is free.
+//! Format and mount. A mount reads the newest checkpoint and the tree below it.
 //!
-//! Every page that the tree reaches is valid; other written pages are invalid, whatever they were before the power failed.
+//! Every page of the tree is valid; other written pages are invalid, whatever they were before a power cut.
 
+use super::allocator::{PageAllocator, Role};
 use super::commit::Checkpoint;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
-use super::inode::{INODE_BYTES, Inode, Kind, Leaf};
+use super::inode::{FileType, INODE_BYTES, Inode, Leaf};
 use super::schemes::Scheme;
-use super::space::{Part, Space};
 use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
 
 /// Reads `page`, which must be a page of bytes.
@@ -15,15 +15,14 @@ fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
     if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
         return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
     }
-    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata holds something else"))
+    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata has other contents"))
 }
 
 fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// The newest checkpoint, with the anchor that it stands in. All are looked at: where a trim was undone, older ones stand behind
-/// newer ones.
+/// The newest checkpoint, with its anchor. Reads all checkpoints: after an undone trim older ones follow newer ones.
 fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize)>> {
     let mut best: Option<(Checkpoint, usize)> = None;
     for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
@@ -44,29 +43,29 @@ fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usi
 }
 
 impl FileSystem {
-    /// An empty file system on `device`, whatever that held.
+    /// Makes an empty file system on `device`.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
-        // Trims may be undone by a power cut: what was there before must be the older one.
+        // A power cut may undo trims: earlier checkpoints must have lower numbers.
         filesystem.sequence = newest(device, shape)?.map_or(0, |(checkpoint, _)| checkpoint.sequence);
         for block in (0..shape.blocks()).filter(|&block| device.written(block) > 0).collect::<Vec<_>>() {
             device.trim(block)?;
         }
-        filesystem.space.adopt(|_| 0);
-        filesystem.insert_inode(ROOT, Inode::new(Kind::Directory, shape.channels));
+        filesystem.allocator.adopt(|_| 0);
+        filesystem.insert_inode(ROOT, Inode::new(FileType::Directory, shape.channels));
         filesystem.touch(ROOT);
         filesystem.commit(device)?;
         Ok(filesystem)
     }
 
-    /// The file system that `device` holds, as of its last commit.
+    /// Mounts the file system on `device`, as of its last commit.
     ///
     /// # Errors
-    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and what flash says.
+    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and errors of flash.
     pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
         let (checkpoint, anchor) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
@@ -91,11 +90,11 @@ impl FileSystem {
         if !filesystem.directories.contains_key(&ROOT) {
             return Err(Fault::Corrupt("there is no root directory"));
         }
-        filesystem.space.adopt(|block| device.written(block));
+        filesystem.allocator.adopt(|block| device.written(block));
         Ok(filesystem)
     }
 
-    /// Reads the leaves of `ino`, and takes possession of all its pages.
+    /// Reads the leaves of `ino`, and makes all its pages valid.
     fn read_pointers(&mut self, device: &mut dyn Device, ino: u32, single: u32) -> Done<()> {
         let root = self.inode(ino)?.root;
         let mut homes = vec![single];
@@ -116,18 +115,18 @@ impl FileSystem {
                 }
             });
         }
-        let mut owned = vec![(root, Part::Root)];
+        let mut owned = vec![(root, Role::Root)];
         owned.extend(
-            leaves.iter().enumerate().filter_map(|(at, leaf)| Some((leaf.as_ref()?.home, Part::Leaf(at as u32)))),
+            leaves.iter().enumerate().filter_map(|(at, leaf)| Some((leaf.as_ref()?.home, Role::Leaf(at as u32)))),
         );
         self.inode_mut(ino).leaves = leaves;
-        owned.extend(self.inode(ino)?.pages(self.width).map(|(page, pointer)| (pointer, Part::Page(page))));
-        for (page, part) in owned.into_iter().filter(|&(page, _)| page != NO_PAGE) {
-            if page >= self.shape.pages() || self.space.owner(page).is_some() {
+        owned.extend(self.inode(ino)?.pages(self.width).map(|(page, pointer)| (pointer, Role::DataPage(page))));
+        for (page, role) in owned.into_iter().filter(|&(page, _)| page != NO_PAGE) {
+            if page >= self.shape.pages() || self.allocator.owner(page).is_some() {
                 return Err(Fault::Corrupt("two pointers lead to one page, or one leads nowhere"));
             }
-            self.space.own(page, ino, part);
-            if matches!(part, Part::Page(_)) {
+            self.allocator.own(page, ino, role);
+            if matches!(role, Role::DataPage(_)) {
                 let channel = self.shape.channel(page);
                 self.inode_mut(ino).channels[channel as usize] += 1;
             }
@@ -140,15 +139,15 @@ impl FileSystem {
         let pages: Vec<(u32, u32)> = self.inode(ino)?.pages(self.width).collect();
         for (page, pointer) in pages {
             if !directory.decode(page, &read(device, pointer)?) {
-                return Err(Fault::Corrupt("a page of a directory holds something else"));
+                return Err(Fault::Corrupt("a page of a directory has other contents"));
             }
         }
         self.directories.insert(ino, directory);
         Ok(())
     }
 
-    /// An empty space like the present one, for checks.
-    pub(super) fn empty_space(&self) -> Space {
-        Space::new(self.shape, Self::anchors(self.shape))
+    /// An allocator of the same shape without valid pages, for checks.
+    pub(super) fn empty_allocator(&self) -> PageAllocator {
+        PageAllocator::new(self.shape, Self::anchors(self.shape))
     }
 }

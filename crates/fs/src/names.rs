@@ -1,12 +1,12 @@
-//! Names: directories, and what is done by name.
+//! Operations by name: directories and their entries.
 
 use super::device::Device;
 use super::directory::{Directory, LONGEST_NAME};
-use super::inode::{Inode, Kind};
+use super::inode::{FileType, Inode};
 use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
 use palimpsest_flash::geometry::FileGroup;
 
-/// Pages that one change of a directory may make a commit write more, the inode's own apart.
+/// Pages that one change of a directory may add to a commit, beside the directory's inode.
 const ENTRY_PAGES: u64 = 8;
 
 impl FileSystem {
@@ -44,8 +44,8 @@ impl FileSystem {
     /// Creates an empty file or directory called `name` in `parent`; returns its inode.
     ///
     /// # Errors
-    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and what flash says.
-    pub fn create(&mut self, device: &mut dyn Device, parent: u32, name: &str, kind: Kind) -> Done<u32> {
+    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and errors of flash.
+    pub fn create(&mut self, device: &mut dyn Device, parent: u32, name: &str, file_type: FileType) -> Done<u32> {
         self.check_name(name)?;
         if self.directory(parent)?.get(name).is_some() {
             return Err(Fault::Exists);
@@ -57,7 +57,7 @@ impl FileSystem {
         }
         self.admit_entry(parent)?;
         self.make_room(device, ENTRY_PAGES)?;
-        self.insert_inode(next, Inode::new(kind, self.shape.channels));
+        self.insert_inode(next, Inode::new(file_type, self.shape.channels));
         self.touch(next);
         self.insert_entry(parent, name, next);
         Ok(next)
@@ -69,19 +69,19 @@ impl FileSystem {
         if wrong { Err(Fault::Invalid) } else { Ok(()) }
     }
 
-    /// Whether the directory `ino` may take one page more.
+    /// Refuses an entry where the directory `ino` cannot grow by a page.
     fn admit_entry(&self, ino: u32) -> Done<()> {
         if self.directory(ino)?.pages() < self.most_pages() { Ok(()) } else { Err(Fault::Full) }
     }
 
-    /// `ino` exists from now on.
+    /// Adds the inode `ino`.
     pub(super) fn insert_inode(&mut self, ino: u32, inode: Inode) {
         while self.inodes.len() <= ino as usize {
             self.unused.insert(self.inodes.len() as u32);
             self.inodes.push(None);
         }
         self.unused.remove(&ino);
-        if inode.kind == Kind::Directory {
+        if inode.file_type == FileType::Directory {
             self.directories.insert(ino, Directory::default());
         }
         self.inodes[ino as usize] = Some(inode);
@@ -94,7 +94,7 @@ impl FileSystem {
         let dirtied = directory.dirty.len() - before;
         let bytes = u64::from(directory.pages()) * u64::from(self.shape.page_bytes);
         self.inode_mut(ino).size = bytes;
-        // The page, and the leaf and root that it may need.
+        // The page, its leaf and the root.
         self.pending += 3 * dirtied as u64;
         self.touch(ino);
     }
@@ -107,7 +107,7 @@ impl FileSystem {
     /// Removes the file called `name` from `parent`, with its contents.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and errors of flash.
     pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
         let ino = self.lookup(parent, name)?;
         self.file(ino)?;
@@ -120,7 +120,7 @@ impl FileSystem {
     /// Removes the empty directory called `name` from `parent`.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and what flash says.
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and errors of flash.
     pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
         let ino = self.lookup(parent, name)?;
         if !self.directory(ino)?.is_empty() {
@@ -140,14 +140,14 @@ impl FileSystem {
         self.dirty.remove(&ino);
         self.inodes[ino as usize] = None;
         self.unused.insert(ino);
-        self.set_kin(ino, FileGroup::default());
+        self.set_group(ino, FileGroup::default());
     }
 
     /// Makes all pages of `ino` from `page` on holes.
     pub(super) fn cut(&mut self, ino: u32, page: u32) {
         let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
         let rest: Vec<u32> = inode.pages(self.width).map(|(page, _)| page).filter(|&at| at >= page).collect();
-        // From the end, so that leaves go one after the other.
+        // From the end, so that leaves become empty one after the other.
         for &page in rest.iter().rev() {
             self.point(ino, page, NO_PAGE);
         }
@@ -168,22 +168,22 @@ impl FileSystem {
     ) -> Done<()> {
         self.check_name(new_name)?;
         let ino = self.lookup(parent, name)?;
-        let kind = self.inode(ino)?.kind;
+        let file_type = self.inode(ino)?.file_type;
         let replaced = self.directory(new_parent)?.get(new_name);
         if replaced == Some(ino) {
             return Ok(());
         }
-        if kind == Kind::Directory && self.is_below(new_parent, ino) {
+        if file_type == FileType::Directory && self.is_below(new_parent, ino) {
             return Err(Fault::Invalid);
         }
         self.admit(device, 2 * ENTRY_PAGES)?;
         self.admit_entry(new_parent)?;
         self.make_room(device, 2 * ENTRY_PAGES)?;
-        match (kind, replaced.map(|ino| self.inode(ino).map(|inode| inode.kind))) {
-            (Kind::File, Some(Ok(Kind::Directory))) => return Err(Fault::IsDirectory),
-            (Kind::Directory, Some(Ok(Kind::File))) => return Err(Fault::NotDirectory),
-            (Kind::File, Some(_)) => self.unlink(device, new_parent, new_name)?,
-            (Kind::Directory, Some(_)) => self.remove_directory(device, new_parent, new_name)?,
+        match (file_type, replaced.map(|ino| self.inode(ino).map(|inode| inode.file_type))) {
+            (FileType::File, Some(Ok(FileType::Directory))) => return Err(Fault::IsDirectory),
+            (FileType::Directory, Some(Ok(FileType::File))) => return Err(Fault::NotDirectory),
+            (FileType::File, Some(_)) => self.unlink(device, new_parent, new_name)?,
+            (FileType::Directory, Some(_)) => self.remove_directory(device, new_parent, new_name)?,
             (_, None) => {}
         }
         self.change_entries(parent, |directory| directory.remove(name));
@@ -191,7 +191,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Whether `ino` is `above`, or lies below it.
+    /// Whether `ino` is `above` or a descendant of it.
     fn is_below(&self, ino: u32, above: u32) -> bool {
         if ino == above {
             return true;

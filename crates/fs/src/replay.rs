@@ -1,23 +1,21 @@
-//! Requests of a workload as operations on files: what `--ftl codesign` and `--ftl fs-page` run.
+//! A file system as a layer: requests of a workload become operations on files.
 //!
-//! A workload addresses sectors of a disk; a file system is asked for files. A request that names a file (the stream of a
-//! trace that knows them) writes to the file of that name: the page of the disk becomes the next page of the file when the
-//! file writes it first, and stays that page; whoever wrote a page of the disk last has it, as it would be after the file
-//! that had it before was deleted or shortened. A request that names nothing belongs to who has the page, else to the file
-//! of its range: files of `fs.file_size`, one behind the other, each as its range (`fs.files = "addresses"` treats all
-//! requests so). Reads go to the file that has the page. A flush is a sync; there is a commit `fs.commit_interval` after the
-//! first change that it makes durable, and at the latest after 65536 pages.
+//! A workload addresses sectors of a disk; a file system has files. A request that names a file (the stream of a trace that
+//! has them) writes to the file of that name: on the first write of the file to a page of the disk, that page becomes the next
+//! page of the file, and stays it. A page of the disk belongs to the file that wrote it last, as if the file before had been
+//! deleted or truncated. A request without a name goes to the file that has the page, else to the file of its range: files of
+//! `fs.file_size`, one after the other (`fs.files = "addresses"` treats all requests so). Reads go to the file that has the
+//! page. A flush is a sync; a commit follows `fs.commit_interval` after the first change, and at the latest after 65536 pages.
 //!
-//! Which layers there are is in [`super::layers`]. The file system's page is the unit of addresses here: of flash, or, above
-//! layers that map subpages, a subpage. What the layer does when nothing is asked (timers, background collection) goes on
-//! below the file system.
+//! [`super::layers`] lists the layers. The unit of addresses is the page of the file system: a flash page or, above layers that
+//! map subpages, a subpage. Timers and background collection of the layer run below the file system.
 
 use super::device::NO_PAGE;
 use super::imbalance::{Imbalance, POINTS};
-use super::layers::{self, Below, Maps};
+use super::layers::{self, Below, MappedUnit};
 use super::link::{Attached, Link};
 use super::store::Store;
-use super::{Fault, FileSystem, Kind, ROOT, Status, Thresholds, inode, schemes};
+use super::{Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
 use crate::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -30,10 +28,10 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, Report};
 use std::collections::BTreeMap;
 
-/// Pages written after which a commit comes at the latest.
+/// Most pages written between two commits.
 const COMMIT_PAGES: u64 = 1 << 16;
-/// A page of the disk that no file has.
-const NOBODY: (u32, u32) = (NO_PAGE, 0);
+/// The owner of a page of the disk that belongs to no file.
+const NO_OWNER: (u32, u32) = (NO_PAGE, 0);
 
 /// The file system as a layer.
 pub(super) struct Replay {
@@ -42,20 +40,21 @@ pub(super) struct Replay {
     store: Box<dyn Store>,
     link: Link,
     thresholds: Thresholds,
-    /// Whether the layer hears of single pages that are free, and how long pages will live.
+    /// Whether single pages are trimmed.
     discards: bool,
-    foretells: bool,
+    /// Whether writes carry hints.
+    hints: bool,
     /// None before the first request.
     mounted: Option<FileSystem>,
-    /// File, and page in it, of each page of the disk. The workload's knowledge, not the file system's.
+    /// File, and page in it, of each page of the disk: state of the replay, not of the file system.
     owners: Vec<(u32, u32)>,
-    /// Who had a page of the disk before a change, and the number of the last commit then.
+    /// For each change of an owner: the number of the last commit then, the page of the disk, its previous owner.
     undo: Vec<(u64, u32, (u32, u32))>,
-    /// The file that each stream writes to, and how many it filled before.
+    /// The file that each stream writes to, and the number of files that it filled before.
     files: BTreeMap<u64, (u32, u32)>,
-    /// Pages of each file that other files have taken over: they are used again first. Forgotten when the power fails.
+    /// Pages of each file whose page of the disk moved to another file: the file reuses them first. Lost at a power cut.
     holes: BTreeMap<u32, Vec<u32>>,
-    /// The stream of each file, by its inode; [`NO_STREAM`] where it is none.
+    /// The stream of each file, by its inode; [`NO_STREAM`] for other inodes.
     streams: Vec<u64>,
     sectors_per_page: u64,
     /// Pages of the file of a range.
@@ -92,8 +91,8 @@ impl Replay {
     pub fn new(io: &Io, blueprint: &Blueprint, below: Below) -> Self {
         let geometry = *io.geometry();
         let mut settings = FileSystemSettings::new(&blueprint.settings);
-        if !matches!(below.maps, Maps::Blocks) {
-            // The layer does not ask: every page is a command of its own, as in turn.
+        if !matches!(below.unit, MappedUnit::Block) {
+            // The layer chooses the channels: `rr` writes the pages one by one.
             settings.scheme = "rr".into();
         }
         let shape = layers::shape(&geometry, &blueprint.settings, below, blueprint.logical_pages);
@@ -102,15 +101,15 @@ impl Replay {
         Replay {
             thresholds: layers::thresholds(shape, offered, &settings),
             discards: match settings.discard {
-                Discard::Auto => matches!(below.maps, Maps::Units(_)),
+                Discard::Auto => matches!(below.unit, MappedUnit::Subpage(_)),
                 Discard::Blocks => false,
                 Discard::Pages => true,
             },
-            foretells: needs_hints(&blueprint.settings),
+            hints: needs_hints(&blueprint.settings),
             link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
             store: layers::store(io, blueprint, below, shape),
             mounted: None,
-            owners: vec![NOBODY; offered as usize],
+            owners: vec![NO_OWNER; offered as usize],
             undo: Vec::new(),
             files: BTreeMap::new(),
             holes: BTreeMap::new(),
@@ -124,13 +123,13 @@ impl Replay {
         }
     }
 
-    /// Tells a file system that was made or mounted what the layer wants to hear.
+    /// Enables page trims and hints in a new or mounted file system.
     fn prepare(&self, mut filesystem: FileSystem) -> FileSystem {
         if self.discards {
-            filesystem.discards_pages();
+            filesystem.enable_page_trims();
         }
-        if self.foretells {
-            filesystem.foretells();
+        if self.hints {
+            filesystem.enable_hints();
         }
         filesystem
     }
@@ -147,14 +146,14 @@ impl Replay {
             let fresh = FileSystem::format(&mut device, self.thresholds, scheme).map_err(halt)?;
             self.mounted = Some(self.prepare(fresh));
         }
-        let filesystem = self.mounted.as_mut().expect("it was mounted or made");
+        let filesystem = self.mounted.as_mut().expect("a mounted file system");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
         let done = act(filesystem, &mut device).map_err(halt)?;
         device.submit()?;
         Ok(done)
     }
 
-    /// The file that a stream writes to, which has room for page `index` or, where there is none, for one more; made if need be.
+    /// The file that a stream writes to, with room for `more` pages and one, and its next page; creates the file if need be.
     fn file_of(&mut self, io: &mut Io, stream: u64, more: u32) -> Flash<(u32, u32)> {
         let most = inode::most_pages(self.link.shape.page_bytes / 4);
         let width = u64::from(self.link.shape.page_bytes);
@@ -173,8 +172,8 @@ impl Replay {
             let name = format!("{stream:x}.{part:x}");
             let kin = io.kin();
             let made = self.with(io, |filesystem, device| {
-                let made = filesystem.create(device, ROOT, &name, Kind::File)?;
-                filesystem.set_kin(made, kin);
+                let made = filesystem.create(device, ROOT, &name, FileType::File)?;
+                filesystem.set_group(made, kin);
                 Ok(made)
             })?;
             self.files.insert(stream, (made, part));
@@ -187,18 +186,18 @@ impl Replay {
         self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
     }
 
-    /// Which page of which file each page of `extent` is, when a write is over.
+    /// The file and page of each page of `extent` after a write.
     fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
         let named = self.settings.files == Files::Names && io.stream() != 0;
         let mut targets = Vec::new();
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let owner = self.owners[page as usize];
-            let has = match self.stream_of(owner.0) {
+            let keeps_owner = match self.stream_of(owner.0) {
                 NO_STREAM => false,
                 stream => !named || stream == u64::from(io.stream()),
             };
-            let (ino, index) = if has {
+            let (ino, index) = if keeps_owner {
                 owner
             } else if named {
                 let (ino, next) = self.file_of(io, u64::from(io.stream()), more)?;
@@ -228,7 +227,7 @@ impl Replay {
         self.store.holds(logical).then_some(logical)
     }
 
-    /// What the page of `target` holds after the present write, appended to `contents`, and when it has been read.
+    /// Appends the contents of the page of `target` after this write to `contents`; returns the gate of its read.
     fn merge(&mut self, io: &mut Io, target: &Target, contents: &mut Vec<Data>) -> Flash<Gate> {
         let width = self.link.shape.subpages_per_page;
         let from = contents.len();
@@ -236,7 +235,7 @@ impl Replay {
         if u64::from(target.sectors) < self.sectors_per_page
             && let Some(logical) = self.locate(target.page)
         {
-            let after = self.link.hand_over(io, self.link.shape.channel(logical));
+            let after = self.link.exchange_permission(io, self.link.shape.channel(logical));
             let signal = io.gate();
             let inner = Inner { cause: Cause::Rmw, after, signal, life: Life::Unknown };
             self.store.read(io, logical, 0, self.sectors_per_page as u32, contents, inner)?;
@@ -247,12 +246,12 @@ impl Replay {
         Ok(arrived)
     }
 
-    /// Reads a run of pages of the disk that stand one behind the other on the device, for the host.
+    /// Reads pages of the disk that are consecutive on the device, for the host.
     fn read_run(&mut self, io: &mut Io, run: &[Wanted]) -> Flash<()> {
         let (Some(begin), width) = (run.first(), self.link.shape.subpages_per_page) else { return Ok(()) };
         let per_subpage = self.sectors_per_page as u32 / width;
         let channel = self.link.shape.channel(begin.logical);
-        let after = self.link.hand_over(io, channel);
+        let after = self.link.exchange_permission(io, channel);
         let inner = Inner { cause: Cause::Host, after, signal: io.request(), life: Life::Unknown };
         let sectors = run.iter().map(|wanted| wanted.sectors).sum();
         let mut contents = Vec::new();
@@ -273,9 +272,9 @@ impl Replay {
     /// Writes the pages of `targets`, which are of one file.
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let (count, channels) = (targets.len(), self.link.shape.channels as usize);
-        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.goes_deep(count as u32));
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.groups_pages(count as u32));
         if deep && self.settings.depth_pages == DepthPages::Apart {
-            // Those that come on one channel, one behind the other.
+            // The pages of each channel, one channel after the other.
             let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
             return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
         }
@@ -306,8 +305,8 @@ impl Replay {
                 continue;
             }
             self.undo.push((sequence, target.page, before));
-            if before != NOBODY {
-                // Only now: until the new page is durable, the old one must be there.
+            if before != NO_OWNER {
+                // Only now: the old page stays until the new one is durable.
                 self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
                 if self.stream_of(before.0) < RANGES {
                     self.holes.entry(before.0).or_default().push(before.1);
@@ -317,7 +316,7 @@ impl Replay {
         Ok(())
     }
 
-    /// After every request: commits that are due, and changes that no power cut can undo any more.
+    /// Ends a request: commits if due, and drops undo records of committed changes.
     fn settle(&mut self, io: &mut Io) -> Flash<()> {
         let Some(filesystem) = &self.mounted else { return Ok(()) };
         if filesystem.counters().data_pages >= self.committed_at + COMMIT_PAGES {
@@ -351,7 +350,7 @@ impl Replay {
         self.settle(io)
     }
 
-    /// How many of the logical pages `pages` stand in each channel of the drive, wherever the layer below put them.
+    /// Pages of the logical pages `pages` in each channel of the drive, as placed by the layer below.
     fn per_channel(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut channels = vec![0; self.geometry.channels as usize];
         for ppn in pages.filter_map(|page| self.store.locate(page)) {
@@ -362,7 +361,7 @@ impl Replay {
         channels
     }
 
-    /// Finds the files of the streams by their names.
+    /// Rebuilds the files of the streams from their names.
     fn find_files(&mut self) {
         self.files.clear();
         self.holes.clear();
@@ -382,7 +381,7 @@ impl Replay {
     }
 }
 
-/// The file `ino` is that of `stream`.
+/// Records that the file `ino` is that of `stream`.
 fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
     if streams.len() <= ino as usize {
         streams.resize(ino as usize + 1, NO_STREAM);
@@ -390,12 +389,12 @@ fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
     streams[ino as usize] = stream;
 }
 
-/// What a fault of the file system is to the drive. Names are ours: that one is missing or wrong is our bug.
+/// The halt of the drive for a fault of the file system. The replay makes all names: a missing or wrong one is a bug.
 fn halt(fault: Fault) -> Halt {
     match fault {
         Fault::Halt(halt) => halt,
         Fault::Full => Halt::Ended(
-            "the file system is full: metadata of so many files leave no room for what the drive offers to the host \
+            "the file system is full: metadata of so many files leave no room for the logical space of the drive \
              (expected more ssd.over_provisioning)",
         ),
         other => panic!("the file system of the run: {other:?}"),
@@ -412,7 +411,7 @@ impl Ftl for Replay {
         let targets = self.targets(io, extent)?;
         let mut rest = targets.as_slice();
         while let Some(first) = rest.first() {
-            // Almost always all of them. The others keep their order.
+            // Mostly all pages are of one file. Others keep their order.
             let of_one = |target: &&Target| target.ino == first.ino;
             if rest.iter().all(|target| target.ino == first.ino) {
                 self.write_file(io, rest)?;
@@ -438,9 +437,9 @@ impl Ftl for Replay {
                 (begin..end).for_each(|subpage| io.deliver(page * width + subpage, Data::ZERO));
                 continue;
             };
-            // All pages between the first and the last of a request are read whole.
-            let goes_on = run.last().is_some_and(|last| last.logical + 1 == logical && last.page + 1 == page);
-            if !(goes_on && self.store.takes_runs()) {
+            // Pages between the first and the last of a request are read whole, so neighbours join.
+            let continues = run.last().is_some_and(|last| last.logical + 1 == logical && last.page + 1 == page);
+            if !(continues && self.store.takes_runs()) {
                 self.read_run(io, &run)?;
                 run.clear();
             }
@@ -543,7 +542,7 @@ impl Ftl for Replay {
         report
     }
 
-    /// What the file system points to, where the layer tells where that is: it also keeps what it was not yet told to forget.
+    /// Pages that are valid for the file system, where the layer gives their place; for the layer, pages not yet trimmed count too.
     fn count_valid(&self, valid: &mut [u32]) -> bool {
         let Some(filesystem) = self.mounted.as_ref().filter(|_| !self.store.takes_runs()) else {
             return self.store.seen().count_valid(valid);

@@ -1,6 +1,6 @@
-//! Which channel each page of a write goes to: the channel allocation schemes of the co-design paper, Sec. III-C.
+//! The channel allocation schemes of the co-design paper, Sec. III-C: they choose the channel of each page of a write.
 //!
-//! A scheme decides, the file system acts. One scheme is one file and one line of [`SCHEMES`].
+//! A scheme chooses, the file system writes. One scheme is one file and one line of [`SCHEMES`].
 
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::Key;
@@ -12,24 +12,24 @@ mod least_work;
 mod read_busy;
 mod rr;
 
-/// What a scheme may look at.
+/// The state that a scheme reads.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Pages of the request.
     pub pages: u32,
-    /// Pages of the file in each channel, those of the request that have their place already among them.
+    /// Pages of the file in each channel, with the pages of the request that are placed already.
     pub file: &'a [u32],
-    /// Pages of the request that each channel has been given.
+    /// Pages of the request that are placed in each channel.
     pub given: &'a [u32],
     /// Pages issued to each channel so far.
     pub issued: &'a [u64],
     /// Whether reads are under way in each channel.
     pub reading: &'a [bool],
-    /// Time until each channel is done with what waits there, reads and the pages of the request included.
+    /// Time until each channel is idle: its reads and programs, and the pages of the request that are placed there.
     pub work: &'a [Nanos],
-    /// What reading a page adds to that.
+    /// Time that the read of a page adds to that.
     pub read_time: Nanos,
-    /// Whether each channel has so much less free space, or has worn so much more, than another that it gets pages only in turn.
+    /// Whether each channel has so much less free space, or so much more wear, than another that it gets pages only in turn.
     pub crowded: &'a [bool],
     /// The channel whose turn it is.
     pub turn: u32,
@@ -40,7 +40,7 @@ impl View<'_> {
         self.file.len() as u32
     }
 
-    /// The channels that are not crowded, from the one whose turn it is on.
+    /// The channels that are not crowded, in turn.
     fn in_turn(&self) -> impl Iterator<Item = u32> + '_ {
         let (turn, channels) = (self.turn, self.channels());
         (0..channels).map(move |step| (turn + step) % channels).filter(|&channel| !self.crowded[channel as usize])
@@ -51,46 +51,45 @@ impl View<'_> {
         self.in_turn().min_by_key(|&channel| key(channel as usize)).unwrap_or(self.turn)
     }
 
-    /// Which channels come first if those with reads are left out while another is free: neither busy with reads, nor with a
-    /// page of the request more than they have. The lower the better.
+    /// Key for [`Self::lowest`]: channels with fewer pages of the request first, of these the ones without reads.
     fn busy(&self, channel: usize) -> (u32, bool) {
         (self.given[channel], self.reading[channel])
     }
 
-    /// What `channel` holds of the file, and what was issued to it: the lower the better.
+    /// Key for [`Self::lowest`]: channels with fewer pages of the file first, of these the ones with fewer issued pages.
     fn held(&self, channel: usize) -> (u32, u64) {
         (self.file[channel], self.issued[channel])
     }
 
-    /// Pages for the next channel when all channels get the rest of the request, as evenly as that goes.
+    /// Pages for the next channel when the rest of the request is spread evenly over all channels.
     pub(super) fn share(&self) -> u32 {
         let left = self.pages - self.given.iter().sum::<u32>();
         let idle = self.given.iter().filter(|&&pages| pages == 0).count() as u32;
         left.div_ceil(idle.max(1))
     }
 
-    /// Whether the request divides into rounds of all channels.
+    /// Whether the request is a multiple of all channels.
     fn is_whole_rounds(&self) -> bool {
         self.pages.is_multiple_of(self.channels())
     }
 }
 
-/// A scheme.
+/// A channel allocation scheme.
 pub trait Scheme: Send {
-    /// Whether a request of `pages` pages gives each channel all its pages at once, so that they are one command group.
-    fn goes_deep(&self, _pages: u32) -> bool {
+    /// Whether all pages that a channel gets of a request of `pages` pages are one command group.
+    fn groups_pages(&self, _pages: u32) -> bool {
         false
     }
 
-    /// The channel of the next pages.
+    /// The channel of the next page, or of the next group.
     fn choose(&self, view: &View<'_>) -> u32;
 }
 
-/// A line of the registry.
-pub struct Entry {
+/// A line of the registry of schemes.
+pub struct SchemeEntry {
     /// Name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its rule in a line, for `palimpsest list`.
     pub about: &'static str,
     /// Its own keys.
     pub keys: &'static [Key],
@@ -98,7 +97,7 @@ pub struct Entry {
 }
 
 /// Every scheme.
-pub const SCHEMES: &[Entry] =
+pub const SCHEMES: &[SchemeEntry] =
     &[rr::ENTRY, fairness::ENTRY, read_busy::ENTRY, depth::ENTRY, hybrid::ENTRY, least_work::ENTRY];
 
 /// The scheme called `name`.
@@ -110,11 +109,11 @@ pub fn new(name: &str) -> Option<Box<dyn Scheme>> {
 mod tests {
     use super::{View, new};
 
-    /// Channels that `scheme` gives the pages of a request, as the file system asks for them.
+    /// Channels that `scheme` chooses for the pages of a request, called as the file system calls it.
     pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
         let scheme = new(scheme).unwrap();
         let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
-        // As if what is being read took 35, a page written 10 and one read 16.
+        // A running read takes 35, the write of a page 10, the read of a page 16.
         let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
         let (mut given, crowded) = (vec![0; file.len()], vec![false; file.len()]);
         let (mut turn, mut placed) = (0, Vec::new());
@@ -131,7 +130,7 @@ mod tests {
                 turn,
             };
             let channel = scheme.choose(&view);
-            let share = if scheme.goes_deep(pages) { view.share() } else { 1 };
+            let share = if scheme.groups_pages(pages) { view.share() } else { 1 };
             for _ in 0..share.min(pages - placed.len() as u32) {
                 placed.push(channel);
                 file[channel as usize] += 1;
@@ -147,7 +146,7 @@ mod tests {
     const QUIET: [bool; 4] = [false; 4];
 
     #[test]
-    fn round_robin_does_not_look() {
+    fn round_robin_ignores_the_state() {
         assert_eq!(placed("rr", 5, &[9, 0, 0, 0], &[9, 0, 0, 0], &[true; 4]), [0, 1, 2, 3, 0]);
     }
 

@@ -1,4 +1,4 @@
-//! The keys of file systems, and the drives that their model suite draws.
+//! The keys of file systems, and the drives that the model suite draws for them.
 
 use crate::schemes;
 use palimpsest_flash::rng::Rng;
@@ -13,7 +13,7 @@ static KEYS: &[Key] = &[
         "fs.dispatch_overhead",
         Kind::Time,
         "3us",
-        "hand-over of the FTL's memory for each group of commands to one channel, one at a time",
+        "DRAM permission exchange between FTL modules, once for each group of commands to one channel, one at a time",
     ),
     Key::new(
         "fs.files",
@@ -37,8 +37,8 @@ const DISCARD: Key = Key::new(
     "fs.discard",
     Kind::Choice(&["auto", "block", "page"]),
     "auto",
-    "what the layer below hears of free space: whole blocks, or pages after the commit that freed them; auto: pages if it \
-     maps subpages",
+    "free space that is trimmed: whole blocks, or pages after the commit that freed them; auto: pages if the layer below \
+         maps subpages",
 );
 
 /// The key that names the channel allocation scheme.
@@ -79,22 +79,22 @@ fn scheme(text: &str) -> Parsed<String> {
 /// Which file a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Files {
-    /// The one that the workload names; where it names none, that of the range of addresses.
+    /// The file that the workload names; where it names none, that of the range of addresses.
     Names,
-    /// That of the range of addresses, whatever the workload says.
+    /// The file of the range of addresses.
     Addresses,
 }
 
-/// Which pages of a large write a channel gets together.
+/// Which pages of a large write are one command group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DepthPages {
     /// Consecutive ones.
     Consecutive,
-    /// On n channels every n-th, so that neighbours lie on different channels.
+    /// Each n-th on n channels, so that neighbours are on different channels.
     Apart,
 }
 
-/// What a file system tells the layer below of what it no longer needs.
+/// Free space that a file system trims in the layer below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Discard {
     /// Pages where the layer maps subpages, blocks else.
@@ -110,9 +110,9 @@ pub enum Discard {
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
     pub scheme: String,
-    /// Which pages schemes with dynamic depth put on one channel.
+    /// Pages of a command group of the schemes with dynamic depth.
     pub depth_pages: DepthPages,
-    /// Hand-over of the FTL's memory, for each command group.
+    /// Time of a DRAM permission exchange, once a command group.
     pub dispatch_overhead: Nanos,
     /// Which file a request belongs to.
     pub files: Files,
@@ -120,16 +120,16 @@ pub struct FileSystemSettings {
     pub file_bytes: u64,
     /// Collection starts when less than this share of the space is free.
     pub gc_start: f64,
-    /// It stops when this share more is free.
+    /// Collection stops when this share more is free.
     pub gc_gain: f64,
-    /// How long after a change a commit makes it durable, if nobody asks for that before.
+    /// Longest time from a change to the commit that makes it durable.
     pub commit_interval: Nanos,
-    /// What the layer hears of what is free.
+    /// Free space that is trimmed.
     pub discard: Discard,
 }
 
 impl FileSystemSettings {
-    /// Those of `settings`.
+    /// The settings of a file system in `settings`.
     pub fn new(settings: &Settings) -> Self {
         FileSystemSettings {
             scheme: settings.text("fs.scheme"),
@@ -147,7 +147,7 @@ impl FileSystemSettings {
     }
 }
 
-/// Every key of a file system.
+/// Settings of every key, drawn at random.
 pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
     let schemes = schemes();
     let mut one_of =

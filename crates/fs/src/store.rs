@@ -1,5 +1,5 @@
-//! What stands below the file system in a run: a layer with pages and contents of its own ([`Paged`]), or any layer that maps
-//! subpages, which is given inner requests ([`Mapped`]).
+//! The layer below the file system in a run: one that reads and writes whole pages ([`Paged`]), or one that maps subpages and
+//! serves inner requests ([`Mapped`]).
 
 use super::device::Shape;
 use palimpsest_flash::geometry::Extent;
@@ -12,19 +12,20 @@ use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Io, Read};
 
-/// The layer below. Pages are those of the file system's [`Shape`]; `inner` says why, after what, and whom to tell.
+/// The layer below. Pages are those of the file system's [`Shape`]; `inner` has the cause, the gate to follow and the gate to
+/// signal.
 pub(super) trait Store: Send {
     /// The layer.
     fn layer(&mut self) -> &mut dyn Ftl;
 
-    /// The layer, to look at.
+    /// The layer, read-only.
     fn seen(&self) -> &dyn Ftl;
 
     /// Writes the pages from `page` on, one after the other; `contents` has an entry a subpage.
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()>;
 
     /// Reads `sectors` sectors from sector `first` of `page` on; adds an entry for each subpage that they touch to `contents`.
-    /// The page was written; where several are read, all were.
+    /// All pages read were written.
     fn read(
         &mut self,
         io: &mut Io,
@@ -38,26 +39,26 @@ pub(super) trait Store: Send {
     /// Whether the layer holds `page`.
     fn holds(&self, page: u32) -> bool;
 
-    /// The physical page that holds `page`, where the layer tells.
+    /// The physical page that holds `page`, where the layer gives it.
     fn locate(&self, page: u32) -> Option<u32>;
 
-    /// How many pages of logical block `block`, from its first on, may have been written.
+    /// Pages of logical block `block`, from its first on, that may have been written.
     fn written(&self, io: &Io, block: u32) -> u32;
 
-    /// Forgets the pages of logical block `block`.
+    /// Unmaps the pages of logical block `block`.
     fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()>;
 
-    /// Forgets `pages` pages from `page` on.
+    /// Unmaps `pages` pages from `page` on.
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()>;
 
     /// Whether runs of consecutive pages are one command each.
     fn takes_runs(&self) -> bool;
 
-    /// Makes durable what was written, as far as the layer holds it in memory that does not survive a power cut.
+    /// Makes earlier writes durable that the layer holds in volatile memory.
     fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()>;
 }
 
-/// A layer that is handed pages one by one.
+/// A layer that serves single pages.
 pub(super) struct Paged<L: Pages> {
     pub layer: L,
     pub shape: Shape,
@@ -132,8 +133,8 @@ impl<L: Pages> Store for Paged<L> {
 pub(super) struct Mapped {
     pub layer: Box<dyn Units>,
     pub shape: Shape,
-    /// Whether what it holds in memory is lost with the power.
-    pub forgets: bool,
+    /// Whether a power cut loses the contents of its buffers.
+    pub volatile: bool,
 }
 
 /// The pages of the device from `page` on as sectors.
@@ -175,7 +176,7 @@ impl Store for Mapped {
         io.hand_down_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
         let per_page = u64::from(self.shape.page_bytes) / SECTOR_BYTES;
         let pages = (begin + u64::from(sectors)).div_ceil(per_page) - begin / per_page;
-        // Nothing is delivered where contents do not matter.
+        // Without a payload the layer delivers no contents.
         contents.resize(from + pages as usize, Data::ZERO);
         Ok(())
     }
@@ -193,7 +194,7 @@ impl Store for Mapped {
         (0..pages).rfind(|page| self.layer.holds(block * pages + page)).map_or(0, |last| last + 1)
     }
 
-    /// At once: the layer changes its map, and flash hears nothing of it before the next collection.
+    /// Immediate: the layer changes its map, without a flash operation.
     fn trim_block(&mut self, io: &mut Io, block: u32, _inner: Inner) -> Flash<()> {
         let pages = self.shape.pages_per_block;
         forget(self.shape, io, block * pages, pages);
@@ -210,7 +211,7 @@ impl Store for Mapped {
     }
 
     fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()> {
-        if !self.forgets {
+        if !self.volatile {
             return Ok(());
         }
         let layer = &mut self.layer;

@@ -1,25 +1,25 @@
-//! Checks of the whole file system against itself and against its device. Slow: for tests and the end of a run.
+//! Consistency checks of the whole file system and its device. Slow: for tests and the end of a run.
 
+use super::allocator::Role;
 use super::device::NO_PAGE;
-use super::inode::Kind;
-use super::space::Part;
+use super::inode::FileType;
 use super::{Fault, FileSystem, INODE_FILE, ROOT};
 
 impl FileSystem {
-    /// Every page that is pointed to is valid and belongs to who points to it, and no other page is; every inode but the inode
-    /// file's and the root's has one name; counts agree, with the pages `written` of each block, too.
+    /// Checks that a page is valid if and only if a pointer leads to it, and belongs to that inode; that every inode but those of
+    /// the inode file and the root has one name; and that counts agree, also with the `written` pages of each block.
     ///
     /// # Errors
-    /// What does not agree.
+    /// What disagrees.
     pub fn check(&self, written: impl Fn(u32) -> u32) -> Result<(), String> {
-        self.space.check(written)?;
-        let mut all = self.empty_space();
+        self.allocator.check(written)?;
+        let mut all = self.empty_allocator();
         for (ino, inode) in
             self.inodes.iter().enumerate().filter_map(|(ino, inode)| Some((ino as u32, inode.as_ref()?)))
         {
             let mut channels = vec![0; self.shape.channels as usize];
             for (page, pointer) in inode.pages(self.width) {
-                all.own(pointer, ino, Part::Page(page));
+                all.own(pointer, ino, Role::DataPage(page));
                 channels[self.shape.channel(pointer) as usize] += 1;
             }
             for (index, leaf) in inode.leaves.iter().enumerate() {
@@ -29,20 +29,20 @@ impl FileSystem {
                     return Err(format!("leaf {index} of inode {ino} counts {} of {used} pointers", leaf.used));
                 }
                 if leaf.home != NO_PAGE {
-                    all.own(leaf.home, ino, Part::Leaf(index as u32));
+                    all.own(leaf.home, ino, Role::Leaf(index as u32));
                 }
             }
             if inode.root != NO_PAGE {
-                all.own(inode.root, ino, Part::Root);
+                all.own(inode.root, ino, Role::Root);
             }
             if channels != inode.channels {
                 return Err(format!("inode {ino} counts {:?} pages in its channels, not {channels:?}", inode.channels));
             }
         }
-        let differs = (0..self.shape.pages()).find(|&page| all.owner(page) != self.space.owner(page));
+        let differs = (0..self.shape.pages()).find(|&page| all.owner(page) != self.allocator.owner(page));
         match differs {
             Some(page) => {
-                Err(format!("page {page} belongs to {:?}, not {:?}", all.owner(page), self.space.owner(page)))
+                Err(format!("page {page} belongs to {:?}, not {:?}", all.owner(page), self.allocator.owner(page)))
             }
             None => self.check_names(),
         }
@@ -56,10 +56,10 @@ impl FileSystem {
         while let Some(directory) = queue.pop() {
             let names = self.list(directory).map_err(|fault: Fault| format!("inode {directory}: {fault:?}"))?;
             for (name, ino) in names {
-                let (kind, _) =
+                let (file_type, _) =
                     self.stat(ino).map_err(|_| format!("{name:?} names inode {ino}, which does not exist"))?;
                 named[ino as usize] += 1;
-                if kind == Kind::Directory && named[ino as usize] == 1 {
+                if file_type == FileType::Directory && named[ino as usize] == 1 {
                     queue.push(ino);
                 }
             }

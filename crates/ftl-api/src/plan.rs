@@ -245,6 +245,12 @@ impl Io {
         self.nand.load(psn)
     }
 
+    /// Bytes of the layer's own in physical subpage `psn`, after [`Self::read`]; none where none were programmed.
+    #[inline]
+    pub fn own(&self, psn: u32) -> &[u8] {
+        self.nand.own(psn).unwrap_or_default()
+    }
+
     /// Keeps `data` in memory beyond the present request.
     #[inline]
     pub fn pin(&mut self, data: Data) {

@@ -2,6 +2,7 @@
 
 pub mod bast;
 pub mod block;
+pub mod dftl;
 pub mod fast;
 mod gather;
 pub mod hotcold;

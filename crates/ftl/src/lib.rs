@@ -2,13 +2,15 @@
 
 pub mod layers;
 pub mod log;
+pub mod maps;
 
-use layers::{bast, block, fast, hotcold, llh, mga, page, sector_log, spread, subpage};
+use layers::{bast, block, dftl, fast, hotcold, llh, mga, page, sector_log, spread, subpage};
 use palimpsest_ftl_api::Entry;
 
 /// Every layer.
 pub const REGISTRY: &[Entry] = &[
     page::ENTRY,
+    dftl::ENTRY,
     block::ENTRY,
     subpage::ENTRY,
     spread::PAGE_FGM,

@@ -1,10 +1,302 @@
-//! Building blocks of translation layers: block bookkeeping, choice of planes, victim policies, hot and cold, and the log of
-//! mapped units.
+//! A log of mapped units, for layers that write units of one size out of place. A unit is a page or a subpage; where each is
+//! says a [`Map`].
+//!
+//! A page is programmed when it is full; until then its units wait in open pages (`open_pages`), in the controller's memory.
+//! A full page is programmed at a frontier (`frontiers`): an open block for each stream in each plane. `collect` frees
+//! blocks, `moves` moves what is valid in them, `recover` rebuilds all of it after a power cut.
 
+mod append;
 pub mod blocks;
-pub mod map_bytes;
+mod check;
+mod collect;
+mod frontiers;
+mod moves;
+mod open_pages;
+mod recover;
 pub mod rotation;
 pub mod settings;
 pub mod streams;
-pub mod unit_log;
 pub mod victim;
+
+pub use recover::Survivors;
+
+use crate::maps::{IN_OPEN_PAGE, MAX_UNITS, Map, UNMAPPED};
+use collect::Collector;
+use frontiers::Frontiers;
+use open_pages::OpenPages;
+use palimpsest_flash::geometry::{Divisor, Geometry};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Nand, PADDING, SubpageMask, TORN, first_subpages};
+use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::{Figure, Report};
+use settings::LogSettings;
+
+/// Where a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Location {
+    /// Nowhere: it reads as zeros.
+    Unmapped,
+    /// In an open page, with this content, which has arrived when the gate closes.
+    Open(Data, Gate),
+    /// In flash, at this physical unit.
+    Flash(u32),
+}
+
+/// Counters of a log, for the results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogCounters {
+    /// Victims cleaned for space.
+    pub collections: u64,
+    /// Blocks erased after cleaning.
+    pub erased: u64,
+    /// Units moved by cleaning and wear levelling.
+    pub moved_units: u64,
+    /// Blocks moved to level wear.
+    pub wear_moves: u64,
+    /// Blocks retired after a failed program or erase.
+    pub retired: u64,
+    /// Pages programmed before they were full.
+    pub padded_pages: u64,
+}
+
+/// What comes with a unit that is appended.
+#[derive(Debug, Clone, Copy)]
+pub struct Append {
+    /// The unit.
+    pub unit: u32,
+    /// Its content; of units of several subpages that of the first.
+    pub data: Data,
+    /// Why.
+    pub cause: Cause,
+    /// Its content has arrived when this gate closes.
+    pub after: Gate,
+    /// Waits for its program.
+    pub signal: Gate,
+    /// Subpages of the write buffer that it takes.
+    pub holds: u32,
+}
+
+/// Units, pages and blocks of a log.
+#[derive(Clone, Copy)]
+struct Shape {
+    units_per_page: u32,
+    unit_subpages: u32,
+    units_per_block: u32,
+    pages_per_block: u32,
+    blocks_per_plane: u32,
+    per_page: Divisor,
+    per_block: Divisor,
+}
+
+impl Shape {
+    fn new(geometry: &Geometry, unit_subpages: u32) -> Self {
+        let units_per_page = geometry.subpages_per_page / unit_subpages;
+        let units_per_block = geometry.pages_per_block * units_per_page;
+        Shape {
+            units_per_page,
+            unit_subpages,
+            units_per_block,
+            pages_per_block: geometry.pages_per_block,
+            blocks_per_plane: geometry.blocks_per_plane,
+            per_page: Divisor::new(units_per_page),
+            per_block: Divisor::new(units_per_block),
+        }
+    }
+
+    /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
+    #[inline]
+    fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
+        let width = self.unit_subpages;
+        let first = physical * width;
+        let found = (first..first + width).map(|psn| nand.logical(psn)).find(|&logical| logical < TORN)?;
+        Some(found / width)
+    }
+}
+
+/// One page as it is programmed.
+struct PageImage {
+    logical: Vec<u32>,
+    data: Vec<Data>,
+    /// Contents of the subpages of a unit that has several.
+    unit: Vec<Data>,
+    /// Bytes of the map's own, where it is a page of the map.
+    own: Vec<u8>,
+}
+
+/// The log.
+pub struct Log<M: Map> {
+    /// Where its units are.
+    pub map: M,
+    shape: Shape,
+    frontiers: Frontiers,
+    open: OpenPages,
+    collector: Collector,
+    read: ReadPolicy,
+    counters: LogCounters,
+    image: PageImage,
+}
+
+impl<M: Map> Log<M> {
+    /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
+    /// cut. `seed` is for policies that draw at random.
+    pub fn new(io: &Io, settings: &LogSettings, map: M, unit_subpages: u32, protected: bool, seed: u64) -> Self {
+        Self::beside(io, settings, map, unit_subpages, protected, seed, Vec::new())
+    }
+
+    /// An empty log that leaves the blocks alone which `apart` marks, one entry a block, or none.
+    pub fn beside(
+        io: &Io,
+        settings: &LogSettings,
+        map: M,
+        unit_subpages: u32,
+        protected: bool,
+        seed: u64,
+        apart: Vec<bool>,
+    ) -> Self {
+        assert!(map.units() <= MAX_UNITS, "more units than a map entry can name");
+        let geometry = io.geometry();
+        assert!(apart.is_empty() || apart.len() == geometry.blocks() as usize);
+        let shape = Shape::new(geometry, unit_subpages);
+        assert!(!M::IN_LOG || shape.units_per_page == 1, "a map in flash is one of pages");
+        let subpages = geometry.subpages_per_page as usize;
+        Log {
+            map,
+            shape,
+            frontiers: Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), apart),
+            open: OpenPages::new(settings.streams, geometry.planes(), shape.units_per_page, protected),
+            collector: Collector::new(settings, geometry, seed),
+            read: settings.read,
+            counters: LogCounters::default(),
+            image: PageImage {
+                logical: vec![PADDING; subpages],
+                data: vec![Data::ZERO; subpages],
+                unit: Vec::new(),
+                own: Vec::new(),
+            },
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> &LogCounters {
+        &self.counters
+    }
+
+    /// The report of a layer that is one log.
+    pub fn report(&self) -> Report {
+        let counters = &self.counters;
+        let mut report = Report {
+            gc_runs: counters.collections,
+            gc_erased: counters.erased,
+            gc_moved_subpages: counters.moved_units * u64::from(self.shape.unit_subpages),
+            retired_blocks: counters.retired,
+            own: vec![
+                ("wear_moves", Figure::Count(counters.wear_moves)),
+                ("padded_pages", Figure::Count(counters.padded_pages)),
+            ],
+            ..Report::default()
+        };
+        self.map.describe(&mut report);
+        report
+    }
+
+    /// How it reads.
+    #[inline]
+    pub fn read_policy(&self) -> ReadPolicy {
+        self.read
+    }
+
+    /// Brings what the map says of `unit` into DRAM, where it may be kept in flash. Nothing else is fetched between this and
+    /// what is done with the unit, which waits for the gate.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    #[inline]
+    pub fn fetch(&mut self, io: &mut Io, unit: u32) -> Flash<Gate> {
+        M::fetch(self, io, unit)
+    }
+
+    /// Lets the map write back what has no place in DRAM any more: after each request that writes, and after collections.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    #[inline]
+    pub fn settle(&mut self, io: &mut Io) -> Flash<()> {
+        M::settle(self, io)
+    }
+
+    /// Where `unit` is.
+    #[inline]
+    pub fn locate(&self, unit: u32) -> Location {
+        match self.map.locate(unit) {
+            UNMAPPED => Location::Unmapped,
+            entry if entry >= IN_OPEN_PAGE => {
+                let slot = self.open.slot(entry);
+                Location::Open(slot.data, slot.arrived)
+            }
+            physical => Location::Flash(physical),
+        }
+    }
+
+    /// Asks for the map entry of `unit`, which will be wanted soon.
+    #[inline]
+    pub fn prefetch_entry(&self, unit: u32) {
+        self.map.prefetch(unit);
+    }
+
+    /// Asks for what writing `unit` will touch beside its map entry, which must be at hand by now.
+    #[inline]
+    pub fn prefetch_copy(&self, unit: u32) {
+        if unit < self.map.units()
+            && let physical = self.map.locate(unit)
+            && physical < IN_OPEN_PAGE
+        {
+            let (block, unit) = self.shape.per_block.split(physical);
+            self.frontiers.blocks.prefetch(block, unit);
+        }
+    }
+
+    /// The page that physical unit `physical` lies in, and its subpages there.
+    #[inline]
+    pub fn place(&self, physical: u32) -> (u32, SubpageMask) {
+        let (ppn, index) = self.shape.per_page.split(physical);
+        (ppn, first_subpages(self.shape.unit_subpages) << (index * self.shape.unit_subpages))
+    }
+
+    /// When the oldest unit in any open page came that somebody waits for.
+    #[inline]
+    pub fn oldest_open(&self) -> Option<u64> {
+        self.open.oldest
+    }
+
+    /// Forgets `unit`.
+    pub fn trim(&mut self, io: &mut Io, unit: u32) {
+        match self.map.place(unit, UNMAPPED) {
+            UNMAPPED => {}
+            entry if entry >= IN_OPEN_PAGE => {
+                let previous = self.open.forget(io, entry);
+                if previous != UNMAPPED {
+                    self.invalidate(previous);
+                }
+            }
+            physical => self.invalidate(physical),
+        }
+    }
+
+    /// Adds the valid subpages of each block to `valid`.
+    pub fn add_valid(&self, valid: &mut [u32]) {
+        self.frontiers.blocks.add_valid(valid, self.shape.unit_subpages);
+    }
+
+    #[inline]
+    fn invalidate(&mut self, physical: u32) {
+        let (block, unit) = self.shape.per_block.split(physical);
+        self.frontiers.blocks.invalidate(block, unit);
+    }
+
+    #[inline]
+    fn validate(&mut self, physical: u32) {
+        let (block, unit) = self.shape.per_block.split(physical);
+        self.frontiers.blocks.validate(block, unit);
+    }
+}

@@ -1,15 +1,14 @@
-//! Everything that can stand between a host's requests and flash: the translation layers, the file systems above some, and
-//! the layers that a program adds.
+//! The registry of layers: the translation layers, the file systems above some, and the layers that a program adds.
 
 use palimpsest_ftl_api::Entry;
 use std::sync::OnceLock;
 
 static ADDED: OnceLock<&'static [Entry]> = OnceLock::new();
 
-/// Adds layers to the registry, for the whole program: before the first configuration is read, and once.
+/// Adds layers to the registry of the process: once, and before the first configuration is read.
 ///
 /// # Panics
-/// A name is taken, or layers were added before. Both are mistakes of the program.
+/// A name is taken, or layers were added before. Both are bugs of the program.
 pub fn add(entries: &'static [Entry]) {
     for (index, entry) in entries.iter().enumerate() {
         let taken = built_in().chain(&entries[..index]).any(|other| other.name == entry.name);
@@ -22,12 +21,12 @@ fn built_in() -> impl Iterator<Item = &'static Entry> {
     palimpsest_ftl::REGISTRY.iter().chain(palimpsest_fs::layers::ENTRIES)
 }
 
-/// Every one of them.
+/// Every layer.
 pub fn layers() -> impl Iterator<Item = &'static Entry> {
     built_in().chain(ADDED.get().copied().unwrap_or_default())
 }
 
-/// The one called `name`.
+/// The layer called `name`.
 pub fn find_layer(name: &str) -> Option<&'static Entry> {
     layers().find(|entry| entry.name == name)
 }

@@ -1,7 +1,7 @@
-//! The laboratory: from a configuration and a workload to a result. It does no I/O and knows no wall clock.
+//! The laboratory: from a configuration and a workload to a result. It does no I/O and reads no wall clock.
 //!
-//! The crates below it, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. Their modules are gathered here, so
-//! that programs and tests need this crate only.
+//! The crates below it, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. It re-exports their modules, so that
+//! programs and tests need this crate only.
 
 pub mod config;
 pub mod metrics;
@@ -20,7 +20,7 @@ pub mod ftl {
     pub use palimpsest_ftl_api::*;
 }
 
-/// The host: workloads, file systems, and the host's own view of its data.
+/// The host: workloads, file systems, and the shadow of the host's data.
 pub mod host {
     pub use crate::layers::{find_layer, layers};
     pub use palimpsest_fs as fs;
@@ -30,7 +30,7 @@ pub mod host {
 
 pub mod layers;
 
-/// The code of the guide is compiled and run.
+/// Compiles and runs the code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/write-an-ftl.md")]
 pub struct Guide;

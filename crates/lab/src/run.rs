@@ -1,29 +1,31 @@
 //! From a configuration and a workload to a result.
 //!
 //! A run preconditions the drive (counted), warms it up, and measures. In an open loop requests are submitted at their
-//! arrival times; in a closed loop as soon as fewer than the queue depth are outstanding. At the end every conservation law
-//! is checked: a result is only given out if they all hold.
+//! arrival times; in a closed loop as soon as fewer than the queue depth are outstanding. A run has a result only if every
+//! conservation law holds at its end.
 
 pub mod precondition;
-mod report;
 pub mod served;
 mod session;
+mod summary;
 
 use crate::config::{Drive, Resolved};
+use crate::metrics::operations::{Operations, TimedRequests};
 use crate::metrics::recorder::Series;
-use crate::metrics::report::Summary;
 use crate::metrics::snapshots::BlockSeries;
+use crate::metrics::summary::Summary;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::Entry;
+pub use palimpsest_sim::timeline::Window;
 use palimpsest_workload::request::Source;
 use precondition::Precondition;
 use serde::Serialize;
 pub use session::Session;
 use std::ops::ControlFlow;
 
-/// How true to time a run is.
+/// Whether operations have times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fidelity {
     /// Operations are counted; there is no time.
@@ -32,10 +34,10 @@ pub enum Fidelity {
     Timed,
 }
 
-/// How much of the workload is not measured.
+/// The part of the workload before the measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Warmup {
-    /// So many requests.
+    /// This many requests.
     Requests(u64),
     /// This share of all requests.
     Share(f64),
@@ -45,7 +47,7 @@ impl Warmup {
     /// Reads `1000`, `1e3` or `10%`.
     ///
     /// # Errors
-    /// [`Error::Input`] that says what was expected.
+    /// [`Error::Input`] with what was expected.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::input(
@@ -63,7 +65,7 @@ impl Warmup {
     }
 }
 
-/// Which part of a run is under way.
+/// The phases of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Preconditioning.
@@ -85,52 +87,54 @@ impl Phase {
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// What it does.
+    /// The current phase.
     pub phase: Phase,
     /// Requests done in this phase.
     pub done: u64,
-    /// Requests of this phase; 0 where nobody knows.
+    /// Requests of this phase; 0 where unknown.
     pub expected: u64,
     /// Simulated time.
     pub simulated: Nanos,
 }
 
-/// Is told now and then how far a run has come, and may end it.
+/// Receives the progress of a run every few thousand requests, and may end the run.
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// What to run.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Name of the workload for the result.
     pub workload: String,
-    /// What to do before.
+    /// Preconditioning.
     pub precondition: Precondition,
-    /// Requests to run at most, warm-up included.
+    /// Most requests to run, warm-up included.
     pub requests: Option<u64>,
-    /// Requests that are not measured.
+    /// Requests before the measurement.
     pub warmup: Warmup,
-    /// How true to time.
+    /// Whether operations have times.
     pub fidelity: Fidelity,
-    /// What flash stores.
+    /// Contents of simulated cells.
     pub payload: Payload,
     /// Seed of everything random.
     pub seed: u64,
-    /// Keep what only pictures need: states of blocks over the run, percentiles of each window.
+    /// Keep data for charts only: states of blocks over the run, percentiles of each window.
     pub series: bool,
+    /// Keep the times of the flash operations and requests of this part of the measurement.
+    pub operations: Option<Window>,
 }
 
-/// A result with what pictures are made of.
+/// A result with the data of its charts.
 pub struct Outcome {
     /// The result.
     pub summary: Summary,
-    /// Data for pictures.
+    /// Data of charts.
     pub detail: Detail,
 }
 
-/// Data for pictures.
+/// Data of charts.
 #[derive(Debug, Clone, Serialize)]
 pub struct Detail {
     /// The time series; null at count fidelity.
@@ -139,15 +143,19 @@ pub struct Detail {
     pub latency: Option<Histograms>,
     /// Wear of every block.
     pub wear: Wear,
-    /// Share of the measured time that buses and dies worked; null at count fidelity.
+    /// Shares of the measured time in which buses and dies were busy; null at count fidelity.
     pub utilization: Option<Utilization>,
     /// States of blocks over the run; null unless [`Options::series`].
     pub blocks: Option<BlockSeries>,
+    /// Timed flash operations; null unless [`Options::operations`].
+    pub operations: Option<Operations>,
+    /// The requests that they belong to, too.
+    pub requests: Option<TimedRequests>,
 }
 
 /// Histograms of latencies.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Histograms {
     pub all: Buckets,
     pub read: Buckets,
@@ -156,15 +164,15 @@ pub struct Histograms {
 
 /// Occupied buckets of a histogram.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Buckets {
     pub lower_ns: Vec<Nanos>,
     pub count: Vec<u64>,
 }
 
-/// Erases of every block and the plane it lies in.
+/// Erases and plane of every block.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Wear {
     pub erases: Vec<u32>,
     pub plane: Vec<u32>,
@@ -172,7 +180,7 @@ pub struct Wear {
 
 /// Shares of time.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Utilization {
     pub channels: Vec<f64>,
     pub dies: Vec<f64>,
@@ -181,22 +189,22 @@ pub struct Utilization {
 /// Runs `source` on the drive that `resolved` describes. `watcher` is called every few thousand requests.
 ///
 /// # Errors
-/// [`Error`]: the user's mistakes, the end of the simulated drive, a broken rule, an interruption.
+/// [`Error`]: a mistake of the user, a failed drive, a broken rule, an interrupt.
 pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watcher: Watcher<'_>) -> Result<Outcome> {
     let mut session = Session::new(&resolved.drive, options, watcher)?;
     let precondition = precondition::precondition(&mut session, source, &options.precondition)?;
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;
-    Ok(report::outcome(resolved, &session, options, source.skipped_lines(), precondition))
+    Ok(summary::outcome(resolved, &session, options, source.skipped_lines(), precondition))
 }
 
-/// The layer that `drive` names.
+/// The registry entry of the layer of `drive`.
 fn registered(drive: &Drive) -> &'static Entry {
     crate::layers::find_layer(&drive.ftl.name).expect("the configuration checked the name")
 }
 
-/// Checks what an option asks of a drive, before anything is simulated.
+/// Checks that the drive supports the options, before the simulation.
 ///
 /// # Errors
 /// [`Error::Input`] if the drive cannot do it.
@@ -207,6 +215,12 @@ pub fn check_options(drive: &Drive, options: &Options) -> Result<()> {
             "faults.power_cut_at",
             "a power cut needs --fidelity count (there is no time to lose requests in) and --payload tag or bytes (the map is \
              rebuilt from what they store)",
+        ));
+    }
+    if options.operations.is_some() && options.fidelity == Fidelity::Count {
+        return Err(Error::input(
+            "--operations",
+            "operations of a counted run have no times; expected --fidelity timed",
         ));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The Python module `palimpsest._core`: a thin shim over the core.
 //!
-//! Opens the files that the core may not open, keeps the wall clock that the core may not know, and maps each error of the
-//! core to one exception class. No logic of the simulator is here.
+//! It opens files and reads the wall clock, which the core may not, and maps each error of the core to one exception class. No
+//! logic of the simulator is here.
 
 mod files;
 mod traces;
@@ -21,7 +21,9 @@ use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Outcome, Phase, Progress, Warmup, check_options, run as run_core};
+use palimpsest_lab::run::{
+    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run as run_core,
+};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -31,16 +33,16 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use workload::{Opening, describe_io};
 
-create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can meet.");
+create_exception!(palimpsest._core, Error, PyException, "Base of every error that a user can cause.");
 create_exception!(palimpsest._core, InputError, Error, "The user's input is wrong (exit status 2).");
-create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive cannot go on (exit status 1).");
+create_exception!(palimpsest._core, DeviceError, Error, "The simulated drive failed (exit status 1).");
 create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke a rule of flash (exit status 1).");
 create_exception!(palimpsest._core, WorkloadIoError, Error, "Reading a workload failed (exit status 1).");
 create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run (exit status 130).");
 
 /// The one place where an error of the core becomes an exception.
 fn raise(error: CoreError) -> PyErr {
-    // A handler of a signal that came while a file was waited for knows better what ended this.
+    // An exception of a signal handler during the wait for a file is the cause.
     if let Some(raised) = files::raised() {
         return raised;
     }
@@ -54,10 +56,10 @@ fn raise(error: CoreError) -> PyErr {
     }
 }
 
-/// How often Python is told about progress, and signals are looked for.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Interval of progress reports to Python, and of signal checks.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// What `run` is told, as JSON.
+/// The options of `run`, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunOptions {
@@ -78,6 +80,8 @@ struct RunOptions {
     format: Option<String>,
     #[serde(default)]
     series: bool,
+    #[serde(default)]
+    operations: Option<String>,
 }
 
 fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
@@ -119,17 +123,18 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
         payload: named("--payload", &options.payload, &payloads)?,
         seed: options.seed,
         series: options.series,
+        operations: options.operations.as_deref().map(Window::parse).transpose().map_err(raise)?,
     })
 }
 
 fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
-    // Only a file system has a use for names.
+    // Only a file system uses names.
     let file_names = host::find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system());
     TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names }
 }
 
-/// Tells Python about progress now and then, and looks for signals.
-struct Teller {
+/// Reports progress to Python, and checks for signals.
+struct Reporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
     raised: Option<PyErr>,
@@ -137,16 +142,16 @@ struct Teller {
     measuring_since: Option<Instant>,
 }
 
-impl Teller {
-    fn tell(&mut self, progress: Progress) -> ControlFlow<()> {
+impl Reporter {
+    fn report_progress(&mut self, progress: Progress) -> ControlFlow<()> {
         if progress.phase == Phase::Run && self.measuring_since.is_none() {
             self.measuring_since = Some(Instant::now());
         }
-        if self.last.elapsed() < TELL_EVERY {
+        if self.last.elapsed() < REPORT_EVERY {
             return ControlFlow::Continue(());
         }
         self.last = Instant::now();
-        let told = Python::attach(|py| {
+        let reported = Python::attach(|py| {
             py.check_signals()?;
             if let Some(callback) = &self.callback {
                 let Progress { phase, done, expected, simulated } = progress;
@@ -154,7 +159,7 @@ impl Teller {
             }
             Ok(())
         });
-        match told {
+        match reported {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.raised = Some(error);
@@ -164,7 +169,7 @@ impl Teller {
     }
 }
 
-/// Runs one drive under one workload; returns the result and the data for pictures, both as JSON.
+/// Runs one drive under one workload; returns the result and the data of its charts, both as JSON.
 #[pyfunction]
 #[pyo3(signature = (options_json, progress))]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
@@ -173,25 +178,26 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let core = core_options(&options)?;
     let trace = trace_options(&options, &resolved);
     let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
-    let mut teller = Teller { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
+    let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
-        let outcome = workload::open(&options.workload, &opening)
-            .and_then(|mut source| run_core(&resolved, source.as_mut(), &core, &mut |progress| teller.tell(progress)));
+        let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
+            run_core(&resolved, source.as_mut(), &core, &mut |progress| reporter.report_progress(progress))
+        });
         (outcome, Instant::now())
     });
-    match (teller.raised, outcome) {
-        // Ctrl-C in the measured part ends it early; the result says so.
+    match (reporter.raised, outcome) {
+        // Ctrl-C in the measured part ends it early, which the result notes.
         (Some(raised), Ok(outcome))
             if outcome.summary.interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
         {
-            let measured = end - teller.measuring_since.unwrap_or(begin);
+            let measured = end - reporter.measuring_since.unwrap_or(begin);
             Ok(print(outcome, end - begin, measured, options.series))
         }
         (Some(raised), _) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (None, Ok(outcome)) => {
-            let measured = end - teller.measuring_since.unwrap_or(begin);
+            let measured = end - reporter.measuring_since.unwrap_or(begin);
             Ok(print(outcome, end - begin, measured, options.series))
         }
     }
@@ -203,12 +209,18 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool)
     outcome.summary.sim.wall_s = wall.as_secs_f64();
     outcome.summary.sim.requests_per_s = all as f64 / measured.as_secs_f64().max(1e-9);
     let summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
-    let detail = if series { serde_json::to_string(&outcome.detail) } else { Ok("null".into()) };
+    let detail = match &outcome.detail {
+        detail if series => serde_json::to_string(detail),
+        Detail { operations: Some(operations), requests, .. } => {
+            serde_json::to_string(&serde_json::json!({ "operations": operations, "requests": requests }))
+        }
+        _ => Ok("null".into()),
+    };
     (summary, detail.expect("a result can be printed"))
 }
 
-/// Finds the mistakes in the options of a run without running it: configuration, options, and the beginning of the workload.
-/// Returns the resolved configuration as the `config` of a result, as JSON.
+/// Checks the options of a run without running it: configuration, options, and the beginning of the workload. Returns the
+/// resolved configuration as the `config` of a result, as JSON.
 #[pyfunction]
 #[pyo3(signature = (options_json))]
 fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
@@ -228,7 +240,7 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
-/// Keys that were set by options and that the drive's translation layer does not use, each with the layers that do.
+/// Keys set by options that the drive's translation layer does not use, each with the layers that do.
 #[pyfunction]
 #[pyo3(signature = (ssd, ftl, overrides))]
 fn unused_keys(
@@ -239,13 +251,13 @@ fn unused_keys(
     Ok(resolve(ssd, ftl, &overrides)?.unused())
 }
 
-/// The specification in fio's language that a workload preset stands for, by its name in any case; None for other names.
+/// The specification in fio's language of a workload preset, by its name in any case; None for other names.
 #[pyfunction]
 fn workload_spec(name: &str) -> Option<String> {
     config::workload_spec(name)
 }
 
-/// Every configuration key: its name, the words it may be (none where it takes quantities), and what it means.
+/// Every configuration key: its name, its words (none for quantities), and its meaning.
 #[pyfunction]
 fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
     let words = |key: &Known| match key.kind {
@@ -288,18 +300,24 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// Digest of the sources that this module was built from: equal digests give equal figures, on every machine.
+/// Digest of the sources of this module: equal digests give equal figures, on every machine.
 #[pyfunction]
 fn build() -> &'static str {
     env!("PALIMPSEST_SOURCES")
 }
 
-/// Fills `module` with the simulator, whose registry has `layers` beside its own. A crate with layers of its own calls this
-/// from its `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and
-/// reports then know them.
+/// `release`, or `dev` for a module with assertions: the same figures, in more time.
+#[pyfunction]
+fn profile() -> &'static str {
+    if cfg!(debug_assertions) { "dev" } else { "release" }
+}
+
+/// Fills `module` with the simulator, with `layers` added to the registry. A crate with layers of its own calls this from its
+/// `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and reports
+/// then have them.
 ///
 /// # Errors
-/// What Python says.
+/// Those of Python.
 ///
 /// # Panics
 /// A name of `layers` is taken, or the module is filled twice.
@@ -319,6 +337,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;
+    module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
     module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
     module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;

@@ -1,7 +1,7 @@
-//! `palimpsest trace`: what a workload is like, and workloads written as traces.
+//! `palimpsest trace`: statistics of a workload, and workloads written as traces.
 
 use crate::workload::{Opening, open, open_file};
-use crate::{InputError, TELL_EVERY, raise, resolve};
+use crate::{InputError, REPORT_EVERY, raise, resolve};
 use palimpsest_lab::error::{Error as CoreError, Result};
 use palimpsest_lab::host::file_names::FileNames;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
@@ -14,22 +14,22 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Requests between looks at the clock.
-const LOOK_EVERY: u64 = 1 << 14;
+/// Requests between reads of the clock.
+const CHECK_EVERY: u64 = 1 << 14;
 
-/// What both functions are told, as JSON.
+/// The options of both functions, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TraceRequest {
     workload: String,
-    /// Whether only a file will do.
+    /// Whether the workload must be a file.
     #[serde(default)]
     file: bool,
     ssd: String,
     requests: Option<u64>,
     seed: u64,
     skip_bad: bool,
-    /// Format that the input is read as.
+    /// Format of the input.
     input_format: Option<String>,
     /// File to write, and its format.
     #[serde(default)]
@@ -38,7 +38,7 @@ struct TraceRequest {
     output_format: Option<String>,
 }
 
-/// What was written.
+/// A summary of the written trace.
 #[derive(Serialize)]
 struct Conversion {
     input_format: Option<&'static str>,
@@ -51,7 +51,7 @@ struct Conversion {
     losses: Losses,
 }
 
-/// Tells Python how far it has come, and looks for signals.
+/// Reports progress to Python, and checks for signals.
 struct Watch {
     callback: Option<Py<PyAny>>,
     last: Instant,
@@ -65,28 +65,28 @@ impl Watch {
         Watch { callback, last: Instant::now(), done: 0, expected: 0, raised: None }
     }
 
-    /// One request more, which arrived at `arrival`.
+    /// Counts a request that arrives at `arrival`.
     fn step(&mut self, arrival: u64) -> Result<()> {
         self.done += 1;
-        if !self.done.is_multiple_of(LOOK_EVERY) || self.last.elapsed() < TELL_EVERY {
+        if !self.done.is_multiple_of(CHECK_EVERY) || self.last.elapsed() < REPORT_EVERY {
             return Ok(());
         }
         self.last = Instant::now();
-        let told = Python::attach(|py| {
+        let reported = Python::attach(|py| {
             py.check_signals()?;
             match &self.callback {
                 Some(callback) => callback.call1(py, ("run", self.done, self.expected, arrival)).map(drop),
                 None => Ok(()),
             }
         });
-        told.map_err(|error| {
+        reported.map_err(|error| {
             self.raised = Some(error);
             CoreError::Interrupted
         })
     }
 }
 
-/// Hands every request of the workload, with the names of files, to `each`.
+/// Calls `each` for every request of the workload, with the names of files.
 fn drain(
     source: &mut dyn Source,
     most: Option<u64>,
@@ -120,7 +120,7 @@ fn finish<T>(outcome: Result<T>, watch: Watch) -> PyResult<T> {
     }
 }
 
-/// What a workload is like; the description and the counts for a picture, both as JSON.
+/// The description of a workload and the counts of its picture, both as JSON.
 #[pyfunction]
 #[pyo3(signature = (options_json, progress))]
 pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
@@ -150,7 +150,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     finish(outcome, watch)
 }
 
-/// Writes a workload as a trace; what was written and lost, as JSON.
+/// Writes a workload as a trace; returns what was written and lost, as JSON.
 #[pyfunction]
 #[pyo3(signature = (options_json, progress))]
 pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -159,7 +159,7 @@ pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyA
     let target = Target::of_name(&options.output, options.output_format.as_deref()).map_err(raise)?;
     if is_same_file(&options.workload, &options.output) {
         return Err(InputError::new_err(format!(
-            "{}: this is the file that is read; expected another one to write",
+            "{}: this is the input; expected another file to write",
             options.output
         )));
     }
@@ -194,7 +194,7 @@ fn is_same_file(a: &str, b: &str) -> bool {
     }
 }
 
-/// A file that appears under its name only when it is whole; what is no regular file is written as it is.
+/// A file that gets its name only when it is complete; other than regular files are written directly.
 struct Output {
     path: PathBuf,
     partial: Option<PathBuf>,
@@ -220,8 +220,7 @@ impl Output {
         let path = self.partial.as_ref().unwrap_or(&self.path);
         let opened = if self.partial.is_some() { File::create(path) } else { File::options().write(true).open(path) };
         opened.map_err(|error| {
-            let what =
-                format!("the file cannot be written ({error}); expected a folder that exists and may be written");
+            let what = format!("the file cannot be written ({error}); expected an existing, writable folder");
             CoreError::input(self.path.display().to_string(), what)
         })
     }
@@ -242,7 +241,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(partial) = self.partial.as_ref().filter(|_| !self.kept) {
-            // Nothing is lost if it cannot be removed.
+            // A failure to remove it loses no data.
             let _ = std::fs::remove_file(partial);
         }
     }

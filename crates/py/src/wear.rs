@@ -32,9 +32,8 @@ pub fn bit_error_rates(
     Ok(cycles.into_iter().map(|cycles| wear.rate_after(cycles, window)).collect())
 }
 
-/// Of a block of `part` of whose cycles up to the share `window` of its endurance the share `biased` is biased: the endurance,
-/// the cycles until it reaches the limit of bit errors, whether that happens in a biased cycle, and the share of the endurance
-/// lost for good.
+/// For a block of `part` with the share `biased` of its cycles biased up to the share `window` of its endurance: the endurance,
+/// the cycles until it reaches the limit of bit errors, whether that is in a biased cycle, and the share of the endurance lost.
 #[pyfunction]
 #[pyo3(signature = (part_name, overrides, bias, window, biased))]
 pub fn life(

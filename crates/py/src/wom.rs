@@ -1,7 +1,7 @@
 //! Write-once-memory codes for Python: bytes in and out, batches shared among threads.
 
 use crate::{InputError, raise};
-use palimpsest_lab::wom::{CODES, Code, Effort, Entry, Failed, Measured, Shape, find, measure};
+use palimpsest_lab::wom::{CODES, Code, CodeEntry, Effort, Failed, Measured, Shape, find, measure};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Range;
@@ -10,25 +10,25 @@ use std::sync::{Mutex, PoisonError};
 /// A code for one shape.
 #[pyclass(frozen, module = "palimpsest._core")]
 pub struct WomCode {
-    entry: &'static Entry,
+    entry: &'static CodeEntry,
     shape: Shape,
     first_bytes: usize,
-    /// Codes that no thread uses now.
+    /// Codes that no thread is using.
     idle: Mutex<Vec<Box<dyn Code>>>,
 }
 
-fn entry(name: &str) -> PyResult<&'static Entry> {
+fn entry(name: &str) -> PyResult<&'static CodeEntry> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = CODES.iter().map(|entry| entry.name).collect();
         InputError::new_err(format!("code {name}: there is no such code; expected one of {}", names.join(", ")))
     })
 }
 
-fn build(entry: &Entry, shape: Shape) -> PyResult<Box<dyn Code>> {
+fn build(entry: &CodeEntry, shape: Shape) -> PyResult<Box<dyn Code>> {
     (entry.build)(shape).map_err(|unfit| raise(unfit.at(&format!("code {}", entry.name))))
 }
 
-/// The fewest bytes of spare with which `name` fails at most with probability `failure`.
+/// The fewest bytes of spare with which `name` fails with probability `failure` at most.
 #[pyfunction]
 #[pyo3(signature = (name, message_bytes, cell_bytes, failure))]
 pub fn wom_spare_needed(name: &str, message_bytes: usize, cell_bytes: usize, failure: f64) -> PyResult<usize> {
@@ -55,7 +55,7 @@ impl WomCode {
         Ok(bytes.len() / each)
     }
 
-    /// Does each piece of work on a thread of its own, with a code of its own.
+    /// Runs each piece of work on a thread of its own, with a code of its own.
     fn share<T: Send, R: Send>(&self, work: Vec<T>, each: impl Fn(&mut dyn Code, T) -> R + Sync) -> Vec<R> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = work
@@ -106,7 +106,7 @@ impl WomCode {
         Ok(PyBytes::new(py, &pages))
     }
 
-    /// Pages after `messages` were written over `pages`; of each, encodings tried (0 if it failed) and equations solved.
+    /// Pages after writing `messages` over `pages`; for each, encodings tried (0 if it failed) and equations solved.
     fn encode<'py>(
         &self,
         py: Python<'py>,

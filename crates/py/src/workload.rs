@@ -1,4 +1,4 @@
-//! Workloads by what the user calls them: a preset, a trace, a job file of fio, or a specification; and files to write.
+//! Workloads by name: a preset, a trace, a job file of fio, or a specification.
 
 use crate::files::Waiting;
 use palimpsest_lab::config;
@@ -9,33 +9,33 @@ use palimpsest_lab::host::trace::{self, TraceOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Bytes of a file that are read at a time.
+/// Bytes of a read of a file.
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// Largest job file.
 const JOB_FILE_BYTES: u64 = 1 << 20;
 
-/// How a workload is to be opened.
+/// How to open a workload.
 pub struct Opening<'a> {
-    /// Bytes of the drive it is for, which generated workloads are laid out on.
+    /// Bytes of the drive, on which generated workloads are laid out.
     pub drive_bytes: u64,
     /// Seed of everything random.
     pub seed: u64,
-    /// How a trace is to be read.
+    /// How to read a trace.
     pub trace: &'a TraceOptions,
 }
 
-/// What the operating system said of a file, in words.
+/// An error of the operating system on a file, in words.
 pub fn describe_io(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file; expected a name that exists or a path to a file".into(),
-        std::io::ErrorKind::PermissionDenied => "the file may not be read; expected a readable file".into(),
+        std::io::ErrorKind::PermissionDenied => "no permission to read the file; expected a readable file".into(),
         std::io::ErrorKind::IsADirectory => "this is a directory; expected a file".into(),
         _ => error.to_string(),
     }
 }
 
-/// The workload that `text` names: a preset, a file, or a specification in fio's language.
+/// The workload of `text`: a preset, a file, or a specification in fio's language.
 pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let generated = |spec: &str| -> Result<Box<dyn Source>> {
         fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)
@@ -76,7 +76,7 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     trace::open_trace_file(Box::new(file), path, opening.trace)
 }
 
-/// As [`open_file`], for what can only be read from its start.
+/// As [`open_file`], for a file that can only be read from its start.
 fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if opening.trace.format.is_none() && pipe.fill_buf().is_ok_and(is_job_file) {
         let jobs = JobFile::parse(&read_text(pipe, path)?, path)?;

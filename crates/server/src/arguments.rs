@@ -5,7 +5,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Serves a simulated drive as a network block device (NBD) until Ctrl-C, then prints what it did.
 
@@ -26,7 +26,7 @@ Usage: palimpsest-server [--ssd NAME|FILE] [--ftl NAME] [--set key=value]... [--
 The time of the simulated drive is not imposed on clients. What they store is lost when the server ends.
 ";
 
-/// What the user asked for.
+/// The options.
 #[derive(Debug, Clone)]
 pub struct Arguments {
     /// `--ssd`.
@@ -41,20 +41,20 @@ pub struct Arguments {
     pub once: bool,
     /// `--json`.
     pub json: bool,
-    /// The rest, as a run takes it.
+    /// The options of a run.
     pub options: Options,
 }
 
-/// What the command line asks for.
+/// The action of the command line.
 #[derive(Debug, Clone)]
 pub enum Wish {
     /// Serve.
     Serve(Box<Arguments>),
-    /// Print this, and end.
+    /// Print this text, and end.
     Print(String),
 }
 
-/// Reads the command line, the name of the program apart.
+/// Parses the command line, without the name of the program.
 ///
 /// # Errors
 /// [`Error::Input`] with the option.
@@ -78,6 +78,7 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
             payload: Payload::Bytes,
             seed: 1,
             series: false,
+            operations: None,
         },
     };
     while let Some(argument) = parser.next().map_err(usage)? {

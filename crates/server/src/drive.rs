@@ -1,9 +1,9 @@
-//! The one thread that works the drive, and how connections reach it.
+//! The one thread that runs the drive, and its queue of requests.
 //!
 //! Connections put requests into a queue and wait; the drive serves one after the other, so each is atomic. A read or write
 //! that does not cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and
-//! counts that). A trim is narrowed to whole sectors, and the drive forgets the whole units of its map within. A write that
-//! must be durable is a write and a flush.
+//! counts that). A trim is narrowed to whole sectors, and the drive unmaps the whole units of its map within. A durable
+//! write is a write and a flush.
 
 use crate::transmission::{Refusal, Request};
 use palimpsest_lab::error::{Error, Result};
@@ -12,14 +12,14 @@ use palimpsest_lab::run::served::Served;
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-/// Requests that wait for the drive before their connections are held up.
+/// Requests in the queue; beyond it, connections wait.
 const QUEUE: usize = 64;
 
-/// What the thread of the drive is told.
+/// A message to the thread of the drive.
 pub enum Job {
     /// Serve a request.
     Serve(Request, Sender<std::result::Result<Vec<u8>, Refusal>>),
-    /// End, after what stands before this in the queue.
+    /// End, after the requests before it in the queue.
     Stop,
 }
 
@@ -28,22 +28,22 @@ pub fn queue() -> (SyncSender<Job>, Receiver<Job>) {
     sync_channel(QUEUE)
 }
 
-/// Has `request` served by the thread of the drive.
+/// Sends `request` to the thread of the drive, and waits for the answer.
 ///
 /// # Errors
-/// [`Refusal`]: the drive failed, or is no more.
-pub fn ask(jobs: &SyncSender<Job>, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
+/// [`Refusal`]: the drive failed, or has ended.
+pub fn request(jobs: &SyncSender<Job>, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
     let (sender, answer) = channel();
     jobs.send(Job::Serve(request, sender)).map_err(|_| Refusal::Ending)?;
     answer.recv().unwrap_or(Err(Refusal::Ending))
 }
 
-/// Works the drive until it is told to stop. After the drive's first error every request is refused, as its flash may hold
-/// half of what was asked; `tell` hears of it at once.
+/// Runs the drive until [`Job::Stop`]. After the drive's first error every request is refused, as its flash may hold part of a
+/// write; `report` gets the error immediately.
 ///
 /// # Errors
 /// That first error.
-pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, tell: &dyn Fn(&Error)) -> Result<()> {
+pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, report: &dyn Fn(&Error)) -> Result<()> {
     let mut state = Ok(());
     for job in jobs {
         let Job::Serve(request, answer) = job else { break };
@@ -54,11 +54,11 @@ pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, tell: &dyn Fn(&Error)
                 continue;
             }
         };
-        // A connection that has gone needs no answer.
+        // A closed connection needs no answer.
         let _ = answer.send(match outcome {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                tell(&error);
+                report(&error);
                 state = Err(error);
                 Err(Refusal::Failed)
             }
@@ -67,7 +67,7 @@ pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, tell: &dyn Fn(&Error)
     state
 }
 
-/// The sectors that a range of bytes touches.
+/// The sectors that overlap a range of bytes.
 fn widened(offset: u64, length: u64) -> Extent {
     let sector = offset / SECTOR_BYTES;
     Extent { sector, sectors: ((offset + length).div_ceil(SECTOR_BYTES) - sector) as u32 }

@@ -1,20 +1,20 @@
-//! What the fuzzer and the property test do with arbitrary bytes, and a client of the simplest kind for them.
+//! The fuzz target of sessions, shared by the fuzzer and the property test, with a minimal client.
 
 use crate::handshake::{Chosen, Export, negotiate};
 use crate::transmission::{Refusal, Request, transmit};
 use crate::wire::Fault;
 use std::io::{self, Read, Write};
 
-/// Both directions of a connection in memory: the client has said all it will ever say.
+/// Both directions of a connection in memory: all bytes of the client are there at the start.
 pub struct Conversation<'a> {
-    /// What the client says, and has not been read.
+    /// Bytes of the client that are not read yet.
     pub said: &'a [u8],
-    /// What the server answered.
+    /// Bytes of the server.
     pub answered: Vec<u8>,
 }
 
 impl<'a> Conversation<'a> {
-    /// Nothing is answered yet.
+    /// A connection with the client's bytes `said`.
     pub fn new(said: &'a [u8]) -> Self {
         Conversation { said, answered: Vec::new() }
     }
@@ -36,8 +36,8 @@ impl Write for Conversation<'_> {
     }
 }
 
-/// Serves a client that says `said` from an array of `size` bytes, and checks that no request leaves it. Returns what was
-/// answered and how it ended.
+/// Serves a client that sends `said` from an array of `size` bytes, and checks that every request is within it. Returns the
+/// bytes of the server and how the session ended.
 pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
     let (mut array, mut stream) = (vec![0; size], Conversation::new(said));

@@ -1,33 +1,33 @@
 //! The handshake: fixed newstyle negotiation, up to the choice of the one export.
 //!
 //! Ignored: TLS, structured and extended replies, metadata contexts; they are answered as unknown options, and the client
-//! goes on without. The export goes by the drive's name, and by the empty name, NBD's default.
+//! continues without. The export has the drive's name, and the empty name, NBD's default.
 
 use crate::wire::{self, Fault, Fields};
 use std::io::{Read, Write};
 
-/// What is offered.
+/// The drive as a client finds it.
 #[derive(Debug, Clone)]
 pub struct Export {
     /// Name of the drive.
     pub name: String,
-    /// Its size.
+    /// Size of the drive.
     pub bytes: u64,
-    /// Block size it likes best, a power of two; see [`preferred_block`].
+    /// Preferred block size, a power of two; see [`preferred_block`].
     pub preferred_block: u32,
 }
 
-/// The block size to advertise for a map of `unit_bytes`: the protocol wants a power of two of at least a sector.
+/// The block size to advertise for a map of `unit_bytes`: the protocol requires a power of two of at least a sector.
 pub fn preferred_block(unit_bytes: u64) -> u32 {
     unit_bytes.clamp(4096, u64::from(wire::MAX_BYTES)).next_power_of_two() as u32
 }
 
-/// How a handshake ends that broke no rule.
+/// The outcome of a valid handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen {
-    /// The client wants to use the export.
+    /// The client uses the export.
     Export,
-    /// The client has gone.
+    /// The client closed the connection.
     Nothing,
 }
 
@@ -65,7 +65,7 @@ pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Ch
     Ok(Chosen::Nothing)
 }
 
-/// Answers one option; `None` where the negotiation goes on.
+/// Answers one option; `None` where the negotiation continues.
 fn answer(
     stream: &mut impl Write,
     export: &Export,
@@ -89,7 +89,7 @@ fn answer(
             return Ok(Some(Chosen::Export));
         }
         wire::OPT_ABORT => {
-            // The client need not wait for the answer.
+            // The client may be gone before the answer.
             let _ = reply(stream, option, wire::REP_ACK, &[]);
             return Ok(Some(Chosen::Nothing));
         }
@@ -123,7 +123,7 @@ fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(80).collect()
 }
 
-/// The name in the data of `OPT_INFO` and `OPT_GO`. Which facts are wanted does not matter: all are told.
+/// The name in the data of `OPT_INFO` and `OPT_GO`. The list of facts is ignored: all are sent.
 fn wanted_name(data: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(data);
     let length = fields.u32()?;

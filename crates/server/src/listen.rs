@@ -1,7 +1,6 @@
 //! Sockets: one thread that accepts, one for each client.
 //!
-//! Ignored: there is no limit on how long a client may think, and no more protection than the socket's own: whoever can
-//! reach it can use the drive.
+//! Ignored: timeouts of idle clients, and access control beyond that of the socket.
 
 use crate::drive::{self, Job};
 use crate::handshake::{self, Chosen, Export};
@@ -16,17 +15,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// Clients at the same time; more are turned away.
+/// Most clients at the same time; more are refused.
 const MOST_CLIENTS: usize = 64;
 
-/// How long to wait when the operating system has no socket to give.
+/// Wait after a failure to accept.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// An open socket that clients come to.
+/// A listening socket.
 pub enum Listener {
     /// TCP.
     Tcp(TcpListener),
-    /// A socket in the file system, which goes when the server ends.
+    /// A socket in the file system, removed when the server ends.
     Unix(UnixListener, PathBuf),
 }
 
@@ -34,7 +33,7 @@ impl Listener {
     /// Opens `HOST:PORT`, or `unix:PATH`.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn open(place: &str) -> io::Result<Listener> {
         match place.strip_prefix("unix:") {
             Some(path) => Ok(Listener::Unix(UnixListener::bind(path)?, path.into())),
@@ -42,7 +41,7 @@ impl Listener {
         }
     }
 
-    /// Where clients find it, as NBD clients want it written.
+    /// The address as an NBD URI.
     pub fn uri(&self) -> String {
         match self {
             Listener::Tcp(listener) => {
@@ -52,7 +51,7 @@ impl Listener {
         }
     }
 
-    /// Removes what the socket leaves behind.
+    /// Removes the file of the socket.
     pub fn clean_up(path: Option<PathBuf>) {
         if let Some(path) = path {
             let _ = std::fs::remove_file(path);
@@ -68,13 +67,13 @@ impl Listener {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 pub struct Service {
-    /// What is offered.
+    /// The drive as a client finds it.
     pub export: Export,
-    /// The way to the drive.
+    /// The queue of the drive.
     pub jobs: SyncSender<Job>,
-    /// Whether to end when the last client that used the drive has gone.
+    /// Whether to end after the last client that used the drive.
     pub once: bool,
     /// Clients that are connected.
     connected: AtomicUsize,
@@ -83,7 +82,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Nobody is connected yet.
+    /// A service without clients.
     pub fn new(export: Export, jobs: SyncSender<Job>, once: bool) -> Arc<Service> {
         Arc::new(Service { export, jobs, once, connected: AtomicUsize::new(0), using: AtomicUsize::new(0) })
     }
@@ -122,30 +121,30 @@ where
         };
         if service.connected.fetch_add(1, Ordering::SeqCst) >= MOST_CLIENTS {
             service.connected.fetch_sub(1, Ordering::SeqCst);
-            eprintln!("client {client}: turned away, {MOST_CLIENTS} are connected");
+            eprintln!("client {client}: refused, {MOST_CLIENTS} are connected");
             continue;
         }
         let shared = Arc::clone(service);
         let spawned = std::thread::Builder::new().spawn(move || {
-            if let Err(fault) = attend(&mut stream, &shared) {
+            if let Err(fault) = serve_client(&mut stream, &shared) {
                 eprintln!("client {client}: {fault}; connection closed");
             }
             shared.connected.fetch_sub(1, Ordering::SeqCst);
         });
         if let Err(error) = spawned {
             service.connected.fetch_sub(1, Ordering::SeqCst);
-            eprintln!("a client was turned away: {error}");
+            eprintln!("a client was refused: {error}");
         }
     }
 }
 
-/// Attends to one client from greeting to goodbye.
-fn attend(stream: &mut (impl Read + Write), service: &Service) -> Result<(), Fault> {
+/// Serves one client from its handshake to its end.
+fn serve_client(stream: &mut (impl Read + Write), service: &Service) -> Result<(), Fault> {
     if handshake::negotiate(stream, &service.export)? == Chosen::Nothing {
         return Ok(());
     }
     service.using.fetch_add(1, Ordering::SeqCst);
-    let ended = transmission::transmit(stream, &service.export, &mut |request| drive::ask(&service.jobs, request));
+    let ended = transmission::transmit(stream, &service.export, &mut |request| drive::request(&service.jobs, request));
     if service.using.fetch_sub(1, Ordering::SeqCst) == 1 && service.once {
         let _ = service.jobs.send(Job::Stop);
     }

@@ -1,9 +1,9 @@
 //! The program `palimpsest-server`. Results go to standard output, messages to standard error. Exit status as of
-//! `palimpsest`: 0 done (a signal is how it is meant to end), 2 the user's mistake, 130 interrupted before it served, 1 else.
+//! `palimpsest`: 0 done (by a signal, too), 2 a mistake of the user, 130 interrupted before it served, 1 else.
 
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::metrics::report::Summary;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::run::served::Served;
 use palimpsest_server::arguments::{self, Arguments, Wish};
 use palimpsest_server::drive::{self, Job};
@@ -42,7 +42,7 @@ fn serve(arguments: &Arguments) -> Result<()> {
     let begin = Instant::now();
     let resolved = config::resolve(&arguments.ssd, arguments.ftl.as_deref(), &arguments.set, &read_file)?;
     let listener = Listener::open(&arguments.listen).map_err(|error| {
-        let expected = "expected HOST:PORT or unix:PATH that this user may open and nobody else has open";
+        let expected = "expected HOST:PORT or unix:PATH that this user may open and that is not in use";
         Error::input(format!("--listen {}", arguments.listen), format!("{error}; {expected}"))
     })?;
     let path = listener.path();
@@ -60,7 +60,7 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     let (jobs, queue) = drive::queue();
     let stopped = Arc::new(AtomicBool::new(false));
     catch_signals(Arc::clone(&stopped), jobs.clone())?;
-    // Once preconditioning is over, a signal ends the service by way of the queue.
+    // After preconditioning, a signal ends the service through the queue.
     let serving = Cell::new(false);
     let mut watcher = |_| match stopped.load(Ordering::SeqCst) && !serving.get() {
         true => ControlFlow::Break(()),
@@ -76,8 +76,8 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     std::thread::spawn(move || listen::accept(listener, service));
 
     let since = Instant::now();
-    let told = |error: &Error| eprintln!("error: {error}; every further request is refused");
-    drive::work(&mut served, &queue, &told)?;
+    let report = |error: &Error| eprintln!("error: {error}; every further request is refused");
+    drive::work(&mut served, &queue, &report)?;
     let measured = since.elapsed();
     let mut summary = served.finish()?.summary;
     let requests = &summary.requests;
@@ -88,7 +88,7 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     Ok(summary)
 }
 
-/// The first signal ends the service in good order, the second at once.
+/// The first signal ends the service with a result, the second immediately.
 fn catch_signals(stopped: Arc<AtomicBool>, jobs: SyncSender<Job>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Error::Io { place: "signals".into(), what: error.to_string() })?;
@@ -97,7 +97,7 @@ fn catch_signals(stopped: Arc<AtomicBool>, jobs: SyncSender<Job>) -> Result<()> 
             if stopped.swap(true, Ordering::SeqCst) {
                 std::process::exit(130);
             }
-            // The queue may be full: the second signal must be heard all the same.
+            // The queue may be full, and must not block the second signal.
             let jobs = jobs.clone();
             std::thread::spawn(move || jobs.send(Job::Stop));
         }
@@ -110,7 +110,7 @@ fn read_file(path: &str) -> Result<String> {
         .map_err(|error| Error::input(path, format!("{error}; expected a readable TOML file, or the name of a preset")))
 }
 
-/// The most memory that this process took, where the system tells (Linux); else 0.
+/// Peak memory of this process, where the system reports it (Linux); else 0.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,46 +1,46 @@
 //! The transmission phase: requests and simple replies, one after the other.
 //!
-//! A client may send many requests before it reads a reply; they are served, and answered, in order. A request that is
-//! refused changes nothing and the connection goes on; a message that cannot be understood ends it.
+//! A client may send many requests before it reads a reply; they are served, and answered, in order. A refused request has no
+//! effect and the connection continues; a malformed message ends it.
 
 use crate::handshake::Export;
 use crate::wire::{self, Fault, Fields};
 use std::io::{self, Read, Write};
 
-/// What a drive is asked, in bytes at any alignment, within its size.
+/// A request to the drive, in bytes at any alignment, within its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// The bytes of a range.
     Read {
         /// First byte.
         offset: u64,
-        /// How many, at least one.
+        /// Length, at least one.
         length: u32,
     },
     /// New bytes for a range.
     Write {
         /// First byte.
         offset: u64,
-        /// At least one.
+        /// The bytes, at least one.
         bytes: Vec<u8>,
-        /// Whether all must be durable before it is answered.
+        /// Whether the write must be durable before the reply.
         durable: bool,
     },
-    /// Forget a range.
+    /// Unmap a range.
     Trim {
         /// First byte.
         offset: u64,
-        /// How many, at least one.
+        /// Length, at least one.
         length: u32,
     },
     /// Make everything durable.
     Flush,
 }
 
-/// Why a drive did not serve a request.
+/// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It failed.
+    /// The drive failed.
     Failed,
     /// The server is ending.
     Ending,
@@ -49,7 +49,7 @@ pub enum Refusal {
 /// Serves one request: the bytes of a read, nothing for any other.
 pub type Serve<'a> = &'a mut dyn FnMut(Request) -> Result<Vec<u8>, Refusal>;
 
-/// Serves requests until the client goes; returns how many were served.
+/// Serves requests until the client disconnects; returns their number.
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
@@ -99,7 +99,7 @@ impl Header {
     }
 }
 
-/// Takes the request off the stream, its bytes included; the inner error is what to answer instead of serving it.
+/// Reads a request from the stream, its bytes included; the inner error is the reply to a refused one.
 fn take(stream: &mut impl Read, header: &Header, export: &Export) -> Result<Result<Request, u32>, Fault> {
     let &Header { flags, command, offset, length, .. } = header;
     let mut bytes = Vec::new();
@@ -125,7 +125,7 @@ fn take(stream: &mut impl Read, header: &Header, export: &Export) -> Result<Resu
     })
 }
 
-/// Throws away the bytes of a write that is too long.
+/// Drops the bytes of a write that is too long.
 fn skip(stream: &mut impl Read, length: u32) -> Result<(), Fault> {
     let skipped = io::copy(&mut stream.take(u64::from(length)), &mut io::sink())?;
     if skipped < u64::from(length) { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) } else { Ok(()) }

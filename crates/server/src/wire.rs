@@ -1,6 +1,6 @@
 //! Numbers and records of the NBD protocol, and reading them: the "fixed newstyle" handshake and simple replies.
 //!
-//! Source: the protocol's own description, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
+//! Source: the specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ pub const REPLY_MAGIC: u32 = 0x6744_6698;
 
 /// Handshake flag: fixed newstyle negotiation.
 pub const FIXED_NEWSTYLE: u16 = 1;
-/// Handshake flag: no padding behind the reply to [`OPT_EXPORT_NAME`].
+/// Handshake flag: no padding after the reply to [`OPT_EXPORT_NAME`].
 pub const NO_ZEROES: u16 = 2;
 
 /// Choose an export and begin, without an error reply.
@@ -59,11 +59,11 @@ pub const CMD_READ: u16 = 0;
 pub const CMD_WRITE: u16 = 1;
 /// Disconnect.
 pub const CMD_DISC: u16 = 2;
-/// Make all that was written durable.
+/// Make all writes durable.
 pub const CMD_FLUSH: u16 = 3;
-/// Forget bytes.
+/// Unmap bytes.
 pub const CMD_TRIM: u16 = 4;
-/// Command flag: durable before it is answered.
+/// Command flag: durable before the reply.
 pub const CMD_FLAG_FUA: u16 = 1;
 
 /// The drive failed.
@@ -80,10 +80,10 @@ pub const MAX_BYTES: u32 = 32 << 20;
 /// Longest data of an option that is read: several times the longest name that the protocol allows.
 pub const MAX_OPTION_BYTES: u32 = 64 << 10;
 
-/// Why a connection ended before its time.
+/// Why a connection ended early.
 #[derive(Debug)]
 pub enum Fault {
-    /// The client broke the protocol; says how, and what was expected.
+    /// The client broke the protocol: how, and what was expected.
     Protocol(String),
     /// The connection failed.
     Io(io::Error),
@@ -94,7 +94,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Protocol(what) => f.write_str(what),
             Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                f.write_str("the client hung up in the middle of a message")
+                f.write_str("the client closed the connection in the middle of a message")
             }
             Fault::Io(error) => write!(f, "{error}"),
         }
@@ -114,7 +114,7 @@ pub fn read_array<const N: usize>(stream: &mut impl Read) -> io::Result<[u8; N]>
     Ok(bytes)
 }
 
-/// Fills an array, or returns `None` where the client hung up between two messages.
+/// Fills an array, or returns `None` where the client closed the connection between two messages.
 pub fn read_array_or_end<const N: usize>(stream: &mut impl Read) -> io::Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
     let first = loop {
@@ -131,14 +131,14 @@ pub fn read_array_or_end<const N: usize>(stream: &mut impl Read) -> io::Result<O
     Ok(Some(bytes))
 }
 
-/// Reads `length` bytes. Memory grows with what arrives, not with what was announced.
+/// Reads `length` bytes. Memory grows with the bytes received, not with the announced length.
 pub fn read_bytes(stream: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(u64::from(length)).read_to_end(&mut bytes)?;
     if bytes.len() < length as usize { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Takes numbers off the front of a record.
+/// Reads numbers from the front of a record.
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {

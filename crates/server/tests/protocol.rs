@@ -1,4 +1,4 @@
-//! The protocol over streams in memory, and that nothing a client says makes the session panic.
+//! The protocol over streams in memory; no bytes of a client make the session panic.
 
 use palimpsest_server::fuzzing::{converse, fuzz_session};
 use palimpsest_server::handshake::preferred_block;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const SIZE: usize = 1 << 20;
 
-/// What a client says, piece by piece.
+/// The bytes of a client, piece by piece.
 #[derive(Default)]
 struct Said(Vec<u8>);
 
@@ -42,14 +42,14 @@ impl Said {
         self
     }
 
-    /// What the server answered behind its greeting, and how it ended.
+    /// The bytes of the server after its greeting, and how the session ended.
     fn converse(self) -> (Vec<u8>, Result<u64, Fault>) {
         let (answered, ended) = converse(&self.0, SIZE);
         assert_eq!(answered[..18], *b"NBDMAGICIHAVEOPT\0\x03");
         (answered[18..].to_vec(), ended)
     }
 
-    /// Errors of the simple replies and their bytes, behind a handshake by name.
+    /// Errors of the simple replies and their bytes, after a handshake by name.
     fn replies(self, reads: &[usize]) -> Vec<(u32, Vec<u8>)> {
         let (answered, ended) = self.converse();
         ended.unwrap();
@@ -60,7 +60,7 @@ impl Said {
             assert_eq!(fields.u64(), Some(0xC00C1E));
             replies.push((error, fields.bytes(if error == 0 { length } else { 0 }).unwrap().to_vec()));
         }
-        assert!(fields.0.is_empty(), "more was answered than asked");
+        assert!(fields.0.is_empty(), "more answers than requests");
         replies
     }
 }
@@ -115,7 +115,7 @@ fn go_and_info_describe_the_export() {
         let (answered, _) = Said::export(option, "other").converse();
         assert_eq!(kinds(&answered), [wire::REP_ERR_UNKNOWN]);
     }
-    // After info the negotiation goes on; after go requests follow.
+    // After info the negotiation continues; after go requests follow.
     let (answered, _) = Said::export(wire::OPT_INFO, "").option(wire::OPT_ABORT, &[]).converse();
     assert_eq!(kinds(&answered).last(), Some(&wire::REP_ACK));
     let (_, ended) = Said::export(wire::OPT_GO, "").request(wire::CMD_READ, 0, 512, &[]).converse();

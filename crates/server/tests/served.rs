@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
-/// No answer takes as long as this.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A drive of a few MiB that collects garbage soon.
+/// A drive of a few MiB, which collects soon.
 const DRIVE: &[&str] = &[
     "--ssd=mga-8k",
     "--set=ssd.channels=2",
@@ -98,7 +98,7 @@ impl<S: Read + Write> Client<S> {
         Client { stream, bytes: u64::from_be_bytes(begin[..8].try_into().unwrap()) }
     }
 
-    fn ask(&mut self, command: u16, offset: u64, length: u32, bytes: &[u8]) -> Result<Vec<u8>, u32> {
+    fn request(&mut self, command: u16, offset: u64, length: u32, bytes: &[u8]) -> Result<Vec<u8>, u32> {
         let mut message = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
         message.extend((command >> 8).to_be_bytes());
         message.extend((command & 0xff).to_be_bytes());
@@ -118,11 +118,11 @@ impl<S: Read + Write> Client<S> {
     }
 
     fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
-        self.ask(wire::CMD_READ, offset, length, &[]).unwrap()
+        self.request(wire::CMD_READ, offset, length, &[]).unwrap()
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8], flags: u16) {
-        self.ask(wire::CMD_WRITE | flags << 8, offset, bytes.len() as u32, bytes).unwrap();
+        self.request(wire::CMD_WRITE | flags << 8, offset, bytes.len() as u32, bytes).unwrap();
     }
 }
 
@@ -142,8 +142,8 @@ impl Random {
     }
 }
 
-/// Random requests against an array, at byte granularity, reconnecting now and then. The array forgets the whole units
-/// (`unit` bytes) within a trim.
+/// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units (`unit`
+/// bytes) only.
 fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
     let server = Server::start(&[&["--ftl", ftl][..], more].concat());
     let mut client = server.client();
@@ -158,9 +158,9 @@ fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
         let length = ((1 + random.below(20_000 / grain)) * grain).min(client.bytes - offset);
         let range = offset as usize..(offset + length) as usize;
         match random.below(20) {
-            0 => drop(client.ask(wire::CMD_FLUSH, 0, 0, &[]).unwrap()),
+            0 => drop(client.request(wire::CMD_FLUSH, 0, 0, &[]).unwrap()),
             1 => {
-                client.ask(wire::CMD_TRIM, offset, length as u32, &[]).unwrap();
+                client.request(wire::CMD_TRIM, offset, length as u32, &[]).unwrap();
                 let (from, to) = (offset.div_ceil(unit) * unit, (offset + length) / unit * unit);
                 array.get_mut(from as usize..to as usize).unwrap_or_default().fill(0);
             }
@@ -211,8 +211,8 @@ fn malformed_clients_leave_the_server_to_others() {
 
     let mut client = server.client();
     let beyond = client.bytes;
-    assert_eq!(client.ask(wire::CMD_READ, beyond, 512, &[]), Err(wire::EINVAL));
-    assert_eq!(client.ask(wire::CMD_WRITE, beyond - 1, 2, b"ab"), Err(wire::ENOSPC));
+    assert_eq!(client.request(wire::CMD_READ, beyond, 512, &[]), Err(wire::EINVAL));
+    assert_eq!(client.request(wire::CMD_WRITE, beyond - 1, 2, b"ab"), Err(wire::ENOSPC));
     assert_eq!(client.read(0, 512), [0; 512]);
     assert_eq!(summary(&server.terminate())["requests"]["read"], 1);
 }
@@ -237,7 +237,7 @@ fn clients_at_the_same_time_write_atomically() {
             assert!(seen.iter().all(|&byte| byte == seen[0]), "a write was seen half done");
         }
     });
-    watcher.ask(wire::CMD_FLUSH, 0, 0, &[]).unwrap();
+    watcher.request(wire::CMD_FLUSH, 0, 0, &[]).unwrap();
     drop(watcher);
     let summary = summary(&server.wait());
     assert_eq!(summary["requests"]["flush"], 1);
@@ -262,11 +262,11 @@ fn a_drive_that_dies_answers_with_an_error() {
     let mut random = Random(1);
     let failed = (0..20_000).find_map(|_| {
         let offset = random.below(client.bytes / 8192) * 8192;
-        client.ask(wire::CMD_WRITE, offset, 8192, &[1; 8192]).err()
+        client.request(wire::CMD_WRITE, offset, 8192, &[1; 8192]).err()
     });
     assert_eq!(failed, Some(wire::EIO));
     assert!(server.message().contains("end of its life"));
-    assert_eq!(client.ask(wire::CMD_READ, 0, 512, &[]), Err(wire::EIO));
+    assert_eq!(client.request(wire::CMD_READ, 0, 512, &[]), Err(wire::EIO));
     let output = server.terminate();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
 }

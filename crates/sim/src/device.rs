@@ -7,6 +7,7 @@ use super::causality::Causality;
 use super::engine::Engine;
 use super::events::END_OF_TIME;
 use crate::observe::Observer;
+use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
@@ -77,6 +78,8 @@ pub struct Device {
     arriving: Vec<(Extent, Nanos)>,
     /// What the present call promised.
     promise: Promise,
+    /// What a timeline showed that is over.
+    recording: Option<Recording>,
 }
 
 impl Device {
@@ -105,6 +108,7 @@ impl Device {
             guarantee,
             arriving: Vec::new(),
             promise: Promise::default(),
+            recording: None,
         }
     }
 
@@ -277,6 +281,10 @@ impl Device {
             }
         };
         self.outstanding += 1;
+        let now = self.engine.now();
+        if let Some(timeline) = &mut self.engine.timeline {
+            timeline.submitted(id, command.kind, command.extent, arrival, now);
+        }
         if self.has_room(command) {
             self.plan(id, verifier)
         } else {
@@ -324,6 +332,9 @@ impl Device {
             // What needs no flash crosses the link all the same.
             data_at = self.engine.send(data_at, self.link_bytes(command.extent));
         }
+        if let Some(timeline) = &mut self.engine.timeline {
+            timeline.begin_plan(id, command.kind, now);
+        }
         self.settle();
         self.engine.planned(&mut self.io, gate, data_at);
         Ok(())
@@ -353,6 +364,9 @@ impl Device {
         self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
         self.engine.accept(&mut self.io);
         self.engine.check_erases(&self.io);
+        if let Some(timeline) = &mut self.engine.timeline {
+            timeline.end_plan();
+        }
         self.io.present.gate = Gate::NONE;
     }
 
@@ -419,6 +433,7 @@ impl Device {
                 self.free.push(id);
                 self.outstanding -= 1;
                 let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+                self.record_completion(id);
                 if !warmup {
                     observer.request_completed(command.kind, bytes, now - arrival, now);
                 }
@@ -432,6 +447,22 @@ impl Device {
                 return Ok(());
             }
         }
+    }
+
+    /// Notes that a request has completed, if a timeline is kept, and what it shows once that is over.
+    #[inline]
+    fn record_completion(&mut self, id: u32) {
+        let now = self.engine.now();
+        let Some(timeline) = &mut self.engine.timeline else { return };
+        timeline.completed(id, now);
+        if timeline.is_over(now) {
+            self.recording = self.engine.timeline.take().map(|timeline| timeline.recording());
+        }
+    }
+
+    /// What the timeline shows so far; `None` where none was asked for.
+    pub fn recording(&self) -> Option<Recording> {
+        self.recording.clone().or_else(|| Some(self.engine.timeline.as_ref()?.recording()))
     }
 
     /// Lets the first waiting write in, if the buffer has room now.

@@ -10,10 +10,12 @@
 
 mod dies;
 mod gates;
+mod record;
 
 use super::causality::Causality;
 use super::events::{Event, EventQueue};
 use super::settings::{Scheduler, SimSettings};
+use super::timeline::Timeline;
 use dies::Die;
 use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
@@ -122,6 +124,8 @@ pub struct Engine {
     collections: Vec<Nanos>,
     /// What verifies the times of a checked run.
     pub causality: Option<Box<Causality>>,
+    /// Notes the times of operations; `None` where no timeline is kept.
+    pub(super) timeline: Option<Box<Timeline>>,
 }
 
 impl Engine {
@@ -162,6 +166,7 @@ impl Engine {
             buffer_freed: 0,
             collections: Vec::new(),
             causality: None,
+            timeline: None,
         }
     }
 
@@ -314,6 +319,7 @@ impl Engine {
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
         }
+        self.noted(move |engine| engine.record_plan(index, tail));
         self.block_tail[operation.block as usize] = index;
         if io.plan.gates.is_open(operation.after) {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
@@ -500,6 +506,8 @@ impl Engine {
         if operation.kind == OperationKind::Program {
             self.unfollow(io, index);
         }
+        let gates = &io.plan.gates;
+        self.noted(move |engine| engine.record_end(gates, index));
         if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }

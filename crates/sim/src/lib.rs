@@ -11,3 +11,4 @@ pub mod events;
 pub mod observe;
 pub mod settings;
 pub mod shadow;
+pub mod timeline;

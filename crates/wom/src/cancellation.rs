@@ -1,31 +1,31 @@
 //! Successive cancellation for a polar code on the binary erasure channel, on bit planes, 64 cells a word.
 //!
 //! Burshtein and Strugatski ("Polar write once memory codes", 2013) encode by it: find x = uG with given values at the
-//! stuck cells and given u at the positions of the message. We solve the homogeneous problem, message 0 and free u that are
-//! not forced 0; the caller adds a codeword that holds message and random free bits (see `polar`), which is the same by
-//! linearity and makes most pieces trivial: nothing is done below a piece whose known cells are all 0.
+//! stuck cells and given u at the positions of the message. This module solves the homogeneous problem, message 0 and free u
+//! that are not forced 0; the caller adds a codeword with message and random free bits (see `polar`). By linearity the result
+//! is the same, and most pieces are trivial: a piece whose known cells are all 0 is skipped.
 //!
-//! A piece is two halves a and b, with known cells K and their values V (0 where not known). Its first half of u sees
-//! K = Ka Kb, V = Va + Vb and returns x1; the second sees K = Ka | Kb, V = Vb where Kb, else Va + x1, and returns x2; the
+//! A piece is two halves a and b, with known cells K and their values V (0 where not known). Its first half of u gets
+//! K = Ka Kb, V = Va + Vb and returns x1; the second gets K = Ka | Kb, V = Vb where Kb, else Va + x1, and returns x2; the
 //! piece is (x1 + x2, x2). A piece of message bits only is 0, and every known one in it is a conflict; a piece of free bits
 //! only is V. With K given, result and conflicts are linear in V, which lane repair builds on.
 
 use super::transform;
 use palimpsest_flash::rng::Rng;
 
-/// Positions of message bits as a tree of pieces, and the scratch memory to walk it.
+/// Positions of message bits as a tree of pieces, and scratch memory.
 pub(super) struct Cancellation {
     /// 1 at the positions of u that hold message bits.
     message: Vec<u64>,
-    /// Kind of each piece of whole words as a heap: 1 is everything, 2i and 2i + 1 are the halves of i.
-    kinds: Vec<Kind>,
+    /// Content of each piece of whole words, as a heap: 1 is the whole page, 2i and 2i + 1 are the halves of i.
+    contents: Vec<PieceContent>,
     /// Result and conflicts of pieces of four cells, see [`nibbles`].
     nibbles: Box<[u8; 4096]>,
     scratch: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceContent {
     Message,
     Free,
     Mixed,
@@ -35,26 +35,27 @@ impl Cancellation {
     pub(super) fn new(message: Vec<u64>) -> Self {
         let words = message.len();
         assert!(words.is_power_of_two());
-        let mut kinds = vec![Kind::Mixed; 2 * words];
+        let mut contents = vec![PieceContent::Mixed; 2 * words];
         for (at, &mask) in message.iter().enumerate() {
-            kinds[words + at] = match mask {
-                0 => Kind::Free,
-                u64::MAX => Kind::Message,
-                _ => Kind::Mixed,
+            contents[words + at] = match mask {
+                0 => PieceContent::Free,
+                u64::MAX => PieceContent::Message,
+                _ => PieceContent::Mixed,
             };
         }
         for at in (1..words).rev() {
-            kinds[at] = if kinds[2 * at] == kinds[2 * at + 1] { kinds[2 * at] } else { Kind::Mixed };
+            contents[at] =
+                if contents[2 * at] == contents[2 * at + 1] { contents[2 * at] } else { PieceContent::Mixed };
         }
-        Cancellation { message, kinds, nibbles: nibbles(), scratch: vec![0; 2 * words] }
+        Cancellation { message, contents, nibbles: nibbles(), scratch: vec![0; 2 * words] }
     }
 
     /// Writes the codeword that `values` forces into `x` (`values` is 0 where `known` is) and the conflicts, which are all
-    /// 0 if and only if the codeword is right, into `conflicts`. All have as many words as the code.
+    /// 0 if and only if the codeword meets the known cells, into `conflicts`. All have as many words as the code.
     pub(super) fn solve(&mut self, known: &[u64], values: &[u64], x: &mut [u64], conflicts: &mut [u64]) {
         conflicts.fill(0);
-        let Cancellation { message, kinds, nibbles, scratch } = self;
-        let walk = Walk { message, kinds, nibbles };
+        let Cancellation { message, contents, nibbles, scratch } = self;
+        let walk = Walk { message, contents, nibbles };
         walk.piece(1, 0, (known, values), x, conflicts, scratch);
     }
 
@@ -71,10 +72,10 @@ impl Cancellation {
     }
 
     fn encode_piece(&self, node: usize, u: &mut [u64]) {
-        match self.kinds[node] {
-            Kind::Free => {}
-            // Below four words it costs less to do all than to choose.
-            Kind::Mixed if u.len() > 4 => {
+        match self.contents[node] {
+            PieceContent::Free => {}
+            // Up to four words a full transform is faster than the branches.
+            PieceContent::Mixed if u.len() > 4 => {
                 let (a, b) = u.split_at_mut(u.len() / 2);
                 self.encode_piece(2 * node, a);
                 self.encode_piece(2 * node + 1, b);
@@ -84,15 +85,15 @@ impl Cancellation {
         }
     }
 
-    /// Turns a codeword into u, right at the positions of message bits.
+    /// Turns a codeword into u, valid at the positions of message bits.
     pub(super) fn decode(&self, x: &mut [u64]) {
         self.decode_piece(1, x);
     }
 
     fn decode_piece(&self, node: usize, x: &mut [u64]) {
-        match self.kinds[node] {
-            Kind::Free => {}
-            Kind::Mixed if x.len() > 4 => {
+        match self.contents[node] {
+            PieceContent::Free => {}
+            PieceContent::Mixed if x.len() > 4 => {
                 let (a, b) = x.split_at_mut(x.len() / 2);
                 a.iter_mut().zip(&*b).for_each(|(a, b)| *a ^= *b);
                 self.decode_piece(2 * node, a);
@@ -105,7 +106,7 @@ impl Cancellation {
 
 struct Walk<'a> {
     message: &'a [u64],
-    kinds: &'a [Kind],
+    contents: &'a [PieceContent],
     nibbles: &'a [u8; 4096],
 }
 
@@ -120,16 +121,16 @@ impl Walk<'_> {
         conflicts: &mut [u64],
         scratch: &mut [u64],
     ) {
-        match self.kinds[node] {
-            Kind::Message => {
+        match self.contents[node] {
+            PieceContent::Message => {
                 x.fill(0);
                 conflicts.copy_from_slice(values);
             }
-            Kind::Free => x.copy_from_slice(values),
-            Kind::Mixed if x.len() == 1 => {
+            PieceContent::Free => x.copy_from_slice(values),
+            PieceContent::Mixed if x.len() == 1 => {
                 (x[0], conflicts[0]) = self.word(known[0], values[0], self.message[start]);
             }
-            Kind::Mixed => {
+            PieceContent::Mixed => {
                 let half = x.len() / 2;
                 let (k, rest) = scratch.split_at_mut(half);
                 let (v, rest) = rest.split_at_mut(half);
@@ -167,7 +168,7 @@ impl Walk<'_> {
     }
 }
 
-/// What the first half of u sees; returns the union of its values.
+/// Known cells and values of the first half of u; returns the union of its values.
 fn minus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), k: &mut [u64], v: &mut [u64]) -> u64 {
     let half = k.len();
     let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
@@ -180,7 +181,7 @@ fn minus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), k: &mut [u64], 
     any
 }
 
-/// What the second half of u sees; returns the union of its values.
+/// Known cells and values of the second half of u; returns the union of its values.
 fn plus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), x1: &[u64], k: &mut [u64], v: &mut [u64]) -> u64 {
     let half = k.len();
     let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
@@ -275,7 +276,7 @@ mod tests {
         for round in 0..600 {
             let words = 1 << (round % 4);
             let few = |rng: &mut Rng| rng.next_u64() & rng.next_u64() & rng.next_u64();
-            // Whole words of one kind, mixed ones and runs within words, message bits first more often than last.
+            // Whole words of one content, mixed ones and runs within words, message bits first more often than last.
             let message: Vec<u64> = (0..words)
                 .map(|_| match rng.below(4) {
                     0 => 0,

@@ -1,42 +1,41 @@
-//! The fountain code: a Raptor code turned round, close to the limit of what any code can store. Ours.
+//! The fountain code: a transposed Raptor code, close to the capacity. Not from a paper.
 //!
 //! The message is a sum of cells, m = Hy, H sparse (see `graph`): decoding is some thousand rotations and sums of words.
-//! Stuck cells hold 0 and add nothing, so the encoder has to solve m = Hy over the writable cells alone. That has a
-//! solution for every m exactly if the columns of the writable cells have full rank: if a receiver of those columns as
-//! encoded symbols could decode the fountain code whose symbols they are. Raptor codes can from hardly more symbols than
-//! there are bits, and their decoder's method solves the transposed system too: peeling with inactivation (`peel`), and
-//! elimination of a few hundred dense equations (`dense`). Wet paper codes (Fridrich, Goljan, Lisoněk and Soukal 2005)
-//! are the same idea with other matrices.
+//! Stuck cells hold 0 and add nothing, so the encoder solves m = Hy over the writable cells alone. A solution exists for
+//! every m exactly if the columns of the writable cells have full rank: if a receiver of those columns as encoded symbols
+//! could decode the fountain code of these symbols. Raptor codes need hardly more symbols than bits, and their decoder's
+//! method solves the transposed system too: peeling with inactivation (`peel`), and elimination of a few hundred dense
+//! equations (`dense`). Wet paper codes (Fridrich, Goljan, Lisoněk and Soukal 2005) are the same idea with other matrices.
 //!
-//! It fails if fewer cells are writable than the message has coded bits, or hardly more. Erased spare of s bytes holds the
-//! last s bytes of the message. Cells are a multiple of 8 bytes.
+//! It fails if the writable cells are fewer, or hardly more, than the coded bits of the message. An erased spare of s bytes
+//! holds the last s bytes of the message. Cells are a multiple of 8 bytes.
 
 mod dense;
 mod graph;
 mod peel;
 
 use super::polar::{load, store};
-use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use dense::Dense;
 use graph::Graph;
 use palimpsest_flash::rng::Rng;
 use peel::{INACTIVE, NOTHING, Peel, rows_of, rows_of_check};
 use std::f64::consts::LN_2;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: CodeEntry = CodeEntry {
     name: "fountain",
     about: "sparse sums of cells, solved by peeling with inactivation; least spare, slower to encode, decoded in 5 us",
     build: |shape| Ok(Box::new(Fountain::new(shape)?)),
     spare_needed,
 };
 
-/// As if the matrix were random, but for the excess: r writable cells more than coded bits fail with probability 2^-r, r < 0
-/// always.
+/// As for a random matrix, plus the excess: with r more writable cells than coded bits the code fails with probability 2^-r,
+/// with r < 0 always.
 fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result<usize, Unfit> {
     check(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes })?;
     let cells = 8 * cell_bytes;
     let log_all = |m: usize| libm::lgamma(m as f64 + 1.0);
-    // Writable cells are binomial; 16 standard deviations hold all of them that matter.
+    // Writable cells are binomial; beyond 16 standard deviations the probability is negligible.
     let reach = 8 * libm::sqrt(cells as f64) as usize;
     let shares: Vec<(usize, f64)> = (cells / 2 - reach.min(cells / 2)..=(cells / 2 + reach).min(cells))
         .map(|writable| {
@@ -77,13 +76,13 @@ fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), 
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
-/// The share of the cells, one in so many, that sparse rows need writable beyond random ones: on the safe side of what was
-/// measured, 60 at 4 KiB over 8 KiB, 160 at 16 KiB over 32 KiB, none at 512 bytes over 1 KiB.
+/// Sparse rows need one writable cell in this many more than random rows: above the measured 60 cells at 4 KiB over 8 KiB,
+/// 160 at 16 KiB over 32 KiB, none at 512 bytes over 1 KiB.
 const EXCESS_SHARE: usize = 800;
-/// Columns tried beyond the number of equations, before those that cost more.
+/// Columns tried beyond the number of equations, before the more expensive ones.
 const SPARE_COLUMNS: usize = 32;
 
-/// What the words of an edge can name.
+/// Most cell bytes that the words of an edge can address.
 const MAX_CELL_BYTES: usize = 1 << 18;
 
 struct Fountain {
@@ -95,11 +94,11 @@ struct Fountain {
     dense: Dense,
     cells: Vec<u64>,
     writable: Vec<u64>,
-    /// A bit an equation: what its cells have to add up to, less those already set.
+    /// A bit an equation: the required sum of its cells, less the cells already set.
     left: Vec<u64>,
-    /// Of each step, the inactive equations that its equation is added to, to free them of its cell.
+    /// For each step, the inactive equations that its equation is added to, which eliminates its cell from them.
     added: Vec<u64>,
-    /// Where each step's begin in `added`. It has a word for each 64 equations that were inactive before the step.
+    /// Start of each step in `added`: a word for each 64 equations that were inactive before the step.
     begins: Vec<u32>,
     /// Writable cells that solve no equation.
     free: Vec<u64>,
@@ -128,10 +127,10 @@ impl Fountain {
         })
     }
 
-    /// Finds for each step what frees the inactive equations of its cell.
+    /// Computes for each step the equations that eliminate its cell from the inactive ones.
     fn trace(&mut self) {
         let Fountain { graph, peel, added, begins, .. } = self;
-        // Cells of the steps before the first inactive equation stand in none.
+        // Cells of the steps before the first inactive equation are in none.
         let plain = peel.inactive.first().map_or(peel.steps.len(), |&(_, before)| before as usize);
         added.clear();
         begins.clear();
@@ -151,8 +150,8 @@ impl Fountain {
         }
     }
 
-    /// Takes free columns until every inactive equation can be met: cells, which are many and cheap, then parity bits, which
-    /// alone can meet equations without writable cells, then more cells.
+    /// Adds free columns until every inactive equation is solvable: cells, which are many and cheap, then parity bits, the only
+    /// columns of equations without writable cells, then more cells.
     fn eliminate(&mut self) {
         let Fountain { graph, peel, dense, added, begins, free, column, .. } = self;
         let equations = peel.inactive.len();
@@ -180,10 +179,10 @@ impl Fountain {
         }
     }
 
-    /// Sets the cells so that no equation has anything left. False if that cannot be.
+    /// Sets the cells so that every equation holds. False if that is impossible.
     fn set(&mut self, message: &[u8], rng: &mut Rng) -> bool {
         let Fountain { graph, peel, dense, added, begins, free, column, cells, left, .. } = self;
-        // Columns that elimination did not ask for are as good as any: random, so that the page looks it.
+        // Columns that elimination leaves free are random, so that the page looks random.
         cells.iter_mut().zip(&*free).for_each(|(cell, &free)| *cell = rng.next_u64() & free);
         graph.sums(cells, left);
         for (word, chunk) in left.iter_mut().zip(message.chunks(8)) {
@@ -220,7 +219,7 @@ impl Fountain {
     }
 }
 
-/// Adds to `column`, a bit each inactive equation, what an equation of `state` adds.
+/// Adds the contribution of an equation of `state` to `column`, a bit for each inactive equation.
 #[inline]
 fn add_row(state: u32, begins: &[u32], added: &[u64], column: &mut [u64]) {
     if state < NOTHING {

@@ -1,12 +1,11 @@
-//! Write-once-memory codes: a message is written over cells that hold an earlier one, and no cell rises from 0 to 1.
+//! Write-once-memory codes: a message is written over cells that hold an earlier one, and no cell goes from 0 to 1.
 //!
 //! Flash clears cells (1 to 0) and only an erase sets them. A page that was programmed once has about half its cells left
-//! at 1; a code stores a second message in those, so that a decoder that does not know which cells were left reads it back
-//! from the content alone. One code is one file and one line of [`CODES`]; `docs/wom-codes.md` compares them.
+//! at 1; a code stores a second message in those, and a decoder reads it from the content alone, without the earlier message. One code is one file and one line of [`CODES`]; `docs/wom-codes.md` compares them.
 //!
 //! Cells are packed, bit i of a page in byte i / 8 at weight 2^(i mod 8), 1 for a cell that may still be cleared. A page
-//! is its data cells, then its spare cells; codes that need spare want it erased. Failure rates are for cells that look
-//! random, as scrambled pages do ([`scramble`]). Errors of the cells themselves and their correction are not modelled.
+//! is its data cells, then its spare cells; codes that use spare need it erased. Failure rates are for cells that look random,
+//! as scrambled pages do ([`scramble`]). Ignored: bit errors of the cells and their correction.
 
 mod cancellation;
 mod fountain;
@@ -21,7 +20,7 @@ use palimpsest_flash::rng::Rng;
 use std::fmt;
 use std::ops::Range;
 
-/// What is written into what.
+/// Sizes of message and page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of the message of a second write.
@@ -33,12 +32,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Bytes of all cells, what [`Code::encode`] and [`Code::decode`] are given.
+    /// Bytes of all cells: the length of pages of [`Code::encode`] and [`Code::decode`].
     pub fn page_bytes(&self) -> usize {
         self.cell_bytes + self.spare_bytes
     }
 
-    /// Bytes that no code can exceed, with a share `dirty` of the data cells stuck: one bit a writable cell.
+    /// Capacity in bytes with a share `dirty` of the data cells stuck: one bit a writable cell.
     pub fn capacity_bytes(&self, dirty: f64) -> f64 {
         (1.0 - dirty) * self.cell_bytes as f64 + self.spare_bytes as f64
     }
@@ -61,23 +60,23 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The message cannot be written over these cells by this code; they are as they were.
+/// The code cannot write the message over these cells, which are unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
-/// What an encoding took.
+/// The work of an encoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Encodings tried, the good one included.
+    /// Encodings tried, the successful one included.
     pub attempts: u32,
-    /// Equations of the dense linear systems that were solved, 0 where there was none.
+    /// Equations of the dense linear systems solved; 0 where there was none.
     pub equations: u32,
 }
 
 /// A code for one [`Shape`], with its tables and scratch memory. Equal arguments give equal results, whatever was encoded
-/// before. Slices that do not have the lengths of the shape are bugs of the caller.
+/// before. Slices have the lengths of the shape; others are bugs of the caller.
 pub trait Code: Send {
-    /// What it was built for.
+    /// The shape of the code.
     fn shape(&self) -> Shape;
 
     /// Bytes that a first write stores.
@@ -95,8 +94,8 @@ pub trait Code: Send {
         message.copy_from_slice(&page[..message.len()]);
     }
 
-    /// Writes `message` over `page`, data cells then spare cells, clearing cells only. `seed` is for free choices of the
-    /// encoder; the decoder does not need it.
+    /// Writes `message` over `page`, data cells then spare cells, clearing cells only. `seed` drives free choices of the encoder;
+    /// the decoder does not need it.
     ///
     /// # Errors
     /// The message does not fit these cells; `page` is untouched.
@@ -106,11 +105,11 @@ pub trait Code: Send {
     fn decode(&mut self, page: &[u8], message: &mut [u8]);
 }
 
-/// One line of the registry.
-pub struct Entry {
+/// One line of the registry of codes.
+pub struct CodeEntry {
     /// Name in the configuration.
     pub name: &'static str,
-    /// What it is.
+    /// A line for `palimpsest list`.
     pub about: &'static str,
     /// Builds the code for a shape.
     pub build: fn(Shape) -> Result<Box<dyn Code>, Unfit>,
@@ -120,26 +119,26 @@ pub struct Entry {
 }
 
 /// Every code.
-pub const CODES: &[Entry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY, fountain::ENTRY];
+pub const CODES: &[CodeEntry] = &[table::ENTRY, polar::ENTRY, polar_repair::ENTRY, fountain::ENTRY];
 
 /// The entry called `name`.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static CodeEntry> {
     CODES.iter().find(|entry| entry.name == name)
 }
 
-/// What [`measure`] counted.
+/// Counts of [`measure`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Encodings that failed.
     pub failed: u64,
-    /// Sums over those that did not.
+    /// Sums over the successful ones.
     pub attempts: u64,
     /// As [`Self::attempts`].
     pub equations: u64,
 }
 
-/// Encodes random messages over random first writes, of whose bits a share `dirty` is 0, and checks each that it reads
-/// back. Trial i depends on `seed` and i alone.
+/// Encodes random messages over random first writes with a share `dirty` of zero bits, and checks that each reads back. Trial i
+/// depends on `seed` and i alone.
 pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64) -> Measured {
     let shape = code.shape();
     let mut first = vec![0; code.first_bytes()];
@@ -171,7 +170,7 @@ pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64) -
     measured
 }
 
-/// Adds a random sequence that `key` names to `bytes`, or takes it off: what drives do to pages so that cells look random.
+/// Adds the pseudo-random sequence of `key` to `bytes`, or removes it: drives scramble pages so that cells look random.
 pub fn scramble(bytes: &mut [u8], key: u64) {
     let mut rng = Rng::new(key, 0x5c2a);
     for chunk in bytes.chunks_mut(8) {

@@ -1,70 +1,70 @@
-//! The polar code (Burshtein and Strugatski, "Polar write once memory codes", IEEE Trans. Inf. Theory 59(8), 2013), what
-//! the paper of the layer `llh` encodes its second writes with.
+//! The polar code (Burshtein and Strugatski, "Polar write once memory codes", IEEE Trans. Inf. Theory 59(8), 2013), the code of
+//! second writes in the paper of the layer `llh`.
 //!
 //! A page y of n = 2^m cells decodes to u = yG (see `transform`); the message is u at k fixed positions (`positions`). The
 //! encoder takes u with the message and random bits elsewhere, and adds the codeword without message that cancels it at the
-//! stuck cells, which successive cancellation finds (`cancellation`), or not: then it fails. What is known of failures:
+//! stuck cells. Successive cancellation (`cancellation`) finds that codeword, or the encoding fails; failure rates are in
 //! `docs/wom-codes.md`. As k ≤ n / 2 less a share of n, the erased spare of s bytes holds the last s bytes of the message.
 //!
-//! The paper adds a dither to the page, known to the decoder, which makes its proof work for every message. Ours is 0: a
+//! The paper adds a dither to the page, known to the decoder, so that its proof holds for every message. Here it is 0: a
 //! failure is then as likely for all but special messages, and the seed changes the random bits.
 
 use super::cancellation::Cancellation;
 use super::positions::{Positions, bits_short};
-use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: CodeEntry = CodeEntry {
     name: "polar",
     about: "successive cancellation, one try; cells a power of two (Burshtein and Strugatski)",
     build: |shape| Ok(Box::new(Polar { shape, base: Base::new(shape, 0)? })),
     spare_needed: |message_bytes, cell_bytes, failure| spare_for(message_bytes, cell_bytes, failure, 0),
 };
 
-/// Bytes of spare for one try by the union bound, `apart` bytes of the spare kept for other things.
-pub(super) fn spare_for(message: usize, cells: usize, failure: f64, apart: usize) -> Result<usize, Unfit> {
-    Base::fit(Shape { message_bytes: message, cell_bytes: cells, spare_bytes: message + apart }, apart)?;
+/// Bytes of spare for one try by the union bound, with `reserved` bytes of the spare for other data.
+pub(super) fn spare_for(message: usize, cells: usize, failure: f64, reserved: usize) -> Result<usize, Unfit> {
+    Base::fit(Shape { message_bytes: message, cell_bytes: cells, spare_bytes: message + reserved }, reserved)?;
     Ok(bits_short(8 * cells, 8 * message, failure).div_ceil(8))
 }
 
-/// What the polar codes share: positions, cancellation, and the words of a page.
+/// The common part of the polar codes: positions, cancellation, and the words of a page.
 pub(super) struct Base {
     positions: Positions,
     cancellation: Cancellation,
     /// Bytes of the message that are coded; the rest is raw in the spare.
     coded: usize,
     message: Vec<u64>,
-    /// Codeword with the message and random bits, before the stuck cells are met.
+    /// Codeword with the message and random bits, before cancellation.
     pub(super) x: Vec<u64>,
     pub(super) known: Vec<u64>,
     values: Vec<u64>,
-    /// Codeword that meets the stuck cells, and what of them it cannot meet.
+    /// Codeword that meets the stuck cells, and the conflicts that remain.
     pub(super) step: Vec<u64>,
     pub(super) conflicts: Vec<u64>,
 }
 
 impl Base {
-    /// Refuses shapes that are impossible with `apart` bytes of the spare kept for other things.
-    fn fit(shape: Shape, apart: usize) -> Result<usize, Unfit> {
+    /// Refuses shapes that are impossible with `reserved` bytes of the spare for other data.
+    fn fit(shape: Shape, reserved: usize) -> Result<usize, Unfit> {
         let Shape { message_bytes, cell_bytes, spare_bytes } = shape;
         if !cell_bytes.is_power_of_two() || cell_bytes < 8 {
             return Err(Unfit(format!(
                 "a polar code cannot have {cell_bytes} bytes of cells; expected a power of two, 8 or more"
             )));
         }
-        let raw = spare_bytes.saturating_sub(apart).min(message_bytes);
-        if spare_bytes < apart || message_bytes == 0 || message_bytes - raw > cell_bytes {
+        let raw = spare_bytes.saturating_sub(reserved).min(message_bytes);
+        if spare_bytes < reserved || message_bytes == 0 || message_bytes - raw > cell_bytes {
             return Err(Unfit(format!(
                 "a polar code cannot store {message_bytes} bytes in {cell_bytes} bytes of cells and {spare_bytes} of \
-                 spare; expected a message of 1 to {} bytes, and {apart} bytes of spare or more",
+                 spare; expected a message of 1 to {} bytes, and {reserved} bytes of spare or more",
                 cell_bytes + raw
             )));
         }
         Ok(message_bytes - raw)
     }
 
-    pub(super) fn new(shape: Shape, apart: usize) -> Result<Self, Unfit> {
-        let coded = Self::fit(shape, apart)?;
+    pub(super) fn new(shape: Shape, reserved: usize) -> Result<Self, Unfit> {
+        let coded = Self::fit(shape, reserved)?;
         let words = shape.cell_bytes / 8;
         let positions = Positions::new(words, 8 * coded);
         let zeros = || vec![0; words];
@@ -81,7 +81,7 @@ impl Base {
         })
     }
 
-    /// Whether the raw part of the message can be put into the spare.
+    /// Whether the spare can take the raw part of the message.
     pub(super) fn raw_fits(&self, spare: &[u8], message: &[u8]) -> bool {
         message[self.coded..].iter().zip(spare).all(|(&new, &old)| new & !old == 0)
     }
@@ -93,13 +93,13 @@ impl Base {
         spare[..raw.len()].copy_from_slice(raw);
     }
 
-    /// Sees which of `cells` are stuck.
-    pub(super) fn look(&mut self, cells: &[u8]) {
+    /// Sets the known cells: the stuck ones of `cells`.
+    pub(super) fn read_stuck(&mut self, cells: &[u8]) {
         load(cells, &mut self.known);
         self.known.iter_mut().for_each(|known| *known = !*known);
     }
 
-    /// Sets `x` to a random codeword with the message, and `values` to what must be added to it at the stuck cells.
+    /// Sets `x` to a random codeword with the message, and `values` to the correction that it needs at the stuck cells.
     pub(super) fn draw(&mut self, message: &[u8], rng: &mut Rng) {
         load(&message[..self.coded], &mut self.message);
         self.cancellation.fill(&mut self.x, rng);
@@ -132,7 +132,7 @@ impl Base {
     }
 }
 
-/// Bytes into words, 0 after the last.
+/// Copies bytes into words, 0 after the last.
 pub(super) fn load(bytes: &[u8], words: &mut [u64]) {
     let chunks = bytes.chunks_exact(8);
     let rest = chunks.remainder();
@@ -148,7 +148,7 @@ pub(super) fn load(bytes: &[u8], words: &mut [u64]) {
     }
 }
 
-/// Words into bytes, as many as there are.
+/// Copies words into all of `bytes`.
 pub(super) fn store(words: &[u64], bytes: &mut [u8]) {
     for (chunk, word) in bytes.chunks_mut(8).zip(words) {
         chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
@@ -169,7 +169,7 @@ impl Code for Polar {
         assert_eq!((page.len(), message.len()), (self.shape.page_bytes(), self.shape.message_bytes));
         let base = &mut self.base;
         let (cells, spare) = page.split_at_mut(self.shape.cell_bytes);
-        base.look(cells);
+        base.read_stuck(cells);
         base.draw(message, &mut Rng::new(seed, 0));
         base.solve(|_| 0);
         if base.conflicts.iter().any(|&conflict| conflict != 0) || !base.raw_fits(spare, message) {

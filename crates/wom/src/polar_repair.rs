@@ -1,18 +1,18 @@
-//! The polar code with lane repair and dithers: an encoding that fails is repaired before another is tried. Ours.
+//! The polar code with lane repair and dithers: a failed encoding is repaired before another is tried. Not from a paper.
 //!
-//! With the stuck cells given, successive cancellation is linear (see `cancellation`): lanes, which are further runs with
-//! message 0 and other random bits, each give a codeword and its conflicts. Where a sum of lanes has the conflicts of the
-//! failed run, adding it cancels them; Gaussian elimination finds it. The lanes do not depend on the message, so that after
-//! them each further try costs one run: with the page's index d of a pseudo-random dither, 0 ≤ d < 16, for d = 0 all zeros,
-//! which is added to the page. The decoder is that of `polar`, and takes d off first.
+//! With the stuck cells given, successive cancellation is linear (see `cancellation`): lanes, further runs with message 0 and
+//! other random bits, each give a codeword and its conflicts. Where a sum of lanes has the conflicts of the failed run, adding
+//! it cancels them; Gaussian elimination finds it. The lanes do not depend on the message, so each further try costs one run:
+//! with the page's index d of a pseudo-random dither, 0 ≤ d < 16, all zeros for d = 0, which is added to the page. The decoder
+//! removes the dither and is that of `polar`.
 //!
 //! The last byte of the spare holds d, those before it the last bytes of the message.
 
 use super::polar::{Base, load, spare_for};
-use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use palimpsest_flash::rng::Rng;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: CodeEntry = CodeEntry {
     name: "polar-repair",
     about: "polar, conflicts cancelled by elimination over further runs, up to 16 dithers; decoded as fast as polar",
     build: |shape| Ok(Box::new(PolarRepair::new(shape)?)),
@@ -22,13 +22,13 @@ pub(super) const ENTRY: Entry = Entry {
     },
 };
 
-/// Of the spare that `polar` needs for the same failure: measured down to 1e-4, on the safe side (`docs/wom-codes.md`).
+/// Share of the spare that `polar` needs for the same failure rate: measured down to 1e-4, rounded up (`docs/wom-codes.md`).
 const SHARE_OF_POLAR: f64 = 0.6;
 
 const DITHERS: u64 = 16;
-/// Stream of the dithers among those of their seed.
+/// Random stream of the dithers.
 const DITHER_STREAM: u64 = 0x0d17_4e25;
-/// Lanes that added nothing, after which no more are run: the chance that they missed one is 2^-4 or less.
+/// Lanes without a new conflict vector, after which no more are run: they miss one with probability 2^-4 or less.
 const IDLE_LANES: u32 = 4;
 
 struct PolarRepair {
@@ -44,7 +44,7 @@ struct Lanes {
     count: usize,
     /// Codewords, one after the other.
     codewords: Vec<u64>,
-    /// Words of the page in which some run had conflicts. Only these are kept of conflicts, in this order.
+    /// Words of the page in which some run had conflicts: the only ones stored, in this order.
     active: Vec<usize>,
     place: Vec<u32>,
     rows: Vec<Row>,
@@ -52,11 +52,11 @@ struct Lanes {
 
 #[derive(Default, Clone)]
 struct Row {
-    /// Conflicts in the active words; shorter where words became active later.
+    /// Conflicts in the active words; shorter if words became active later.
     conflicts: Vec<u64>,
-    /// Lanes of which it is the sum, one a bit.
+    /// The lanes of this sum, one a bit.
     sum: Vec<u64>,
-    /// Word among the active ones and bit, 0 in the rows after this one.
+    /// Active word and bit, 0 in the rows after this one.
     pivot: (usize, u32),
 }
 
@@ -89,7 +89,7 @@ impl Lanes {
         self.rows.clear();
     }
 
-    /// The conflicts of a run as a row that is reduced by those already here.
+    /// The conflicts of a run as a row, reduced by the earlier ones.
     fn reduce(&mut self, conflicts: &[u64]) -> Row {
         let mut row = Row::default();
         row.conflicts.resize(self.active.len(), 0);
@@ -109,7 +109,7 @@ impl Lanes {
         row
     }
 
-    /// Takes a lane. False if it is a sum of those already here.
+    /// Adds a lane. False if it is a sum of earlier ones.
     fn push(&mut self, conflicts: &[u64], codeword: impl Iterator<Item = u64>) -> bool {
         let mut row = self.reduce(conflicts);
         let Some(pivot) = row.first_conflict() else { return false };
@@ -148,7 +148,7 @@ impl PolarRepair {
         self.dither.iter_mut().for_each(|word| *word = rng.next_u64());
     }
 
-    /// Sets `base.x` to the page, the dither taken off. False if this dither cannot be used.
+    /// Sets `base.x` to the page without the dither. False if this dither fails.
     fn try_dither(&mut self, message: &[u8], rng: &mut Rng, idle: &mut u32) -> bool {
         let (base, lanes, dither) = (&mut self.base, &mut self.lanes, &self.dither);
         base.draw(message, rng);
@@ -195,7 +195,7 @@ impl Code for PolarRepair {
         }
         let mut rng = Rng::new(seed, 0);
         let mut idle = 0;
-        self.base.look(cells);
+        self.base.read_stuck(cells);
         self.lanes.clear(self.dither.len());
         for dither in (0..DITHERS).filter(|&dither| dither as u8 & !*index == 0) {
             self.set_dither(dither);

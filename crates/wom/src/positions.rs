@@ -1,19 +1,19 @@
-//! Which positions of a polar code hold the message, and moving packed message bits there and back.
+//! The positions of a polar code that hold the message, and moving packed message bits there and back.
 //!
-//! The k positions that are least often known to the encoder on a binary erasure channel whose cells are known (stuck) with
-//! probability 1/2 (Burshtein and Strugatski 2013, with Arıkan's recursion): known with p, a pair of cells gives p² and
+//! These are the k positions with the least probability to be known on a binary erasure channel whose cells are known (stuck)
+//! with probability 1/2 (Burshtein and Strugatski 2013, with Arıkan's recursion): known with p, a pair of cells gives p² and
 //! 1 − (1 − p)² = 2p − p². Small p are carried exactly. A message bit fails where its position is known with the other
 //! value, so half the sum of p over the message is a bound on the failure.
 
 /// Positions of k message bits among 64 words.len().
 pub(super) struct Positions {
-    /// 1 where a message bit is.
+    /// 1 at the message bits.
     pub(super) mask: Vec<u64>,
     /// Words that hold message bits only: the first bits of the message, in order.
     whole: Vec<usize>,
-    /// Words that hold some, which take the rest.
+    /// Words with some message bits: the rest of the message.
     mixed: Vec<Mixed>,
-    /// Masks of the moves by 1, 2, 4, ... 32 places that pull a mixed word's message bits together.
+    /// Masks of the moves by 1, 2, 4, ... 32 places that compress a mixed word's message bits.
     moves: [Vec<u64>; 6],
     scratch: Vec<u64>,
 }
@@ -21,11 +21,11 @@ pub(super) struct Positions {
 struct Mixed {
     word: usize,
     mask: u64,
-    /// Where its bits begin in the message, in bits.
+    /// Offset of its bits in the message, in bits.
     begin: usize,
 }
 
-/// How often each of n = 2^m positions is known, n ≥ 1.
+/// Probability that each of n = 2^m positions is known, n ≥ 1.
 fn known_rates(n: usize) -> Vec<f64> {
     let mut rates = vec![0.5];
     while rates.len() < n {
@@ -34,7 +34,7 @@ fn known_rates(n: usize) -> Vec<f64> {
     rates
 }
 
-/// The k positions that are known least often, and how often each position is known.
+/// The k positions with the least probability to be known, and that probability of each position.
 fn choose(n: usize, k: usize) -> (Vec<u32>, Vec<f64>) {
     let rates = known_rates(n);
     let mut order: Vec<u32> = (0..n as u32).collect();
@@ -74,12 +74,12 @@ impl Positions {
         Positions { mask, whole, mixed, moves, scratch }
     }
 
-    /// Words that a message takes; [`Self::gather`] and [`Self::scatter`] want one more.
+    /// Words of a message; [`Self::gather`] and [`Self::scatter`] need one more.
     pub(super) fn message_words(k: usize) -> usize {
         k.div_ceil(64)
     }
 
-    /// Puts the bits of `message` at their positions in `u`, whose other bits stay as they are.
+    /// Writes the bits of `message` to their positions in `u`; other bits stay.
     pub(super) fn scatter(&mut self, message: &[u64], u: &mut [u64]) {
         for (&word, &bits) in self.whole.iter().zip(message) {
             u[word] = bits;
@@ -98,7 +98,7 @@ impl Positions {
         }
     }
 
-    /// Takes the bits of `message` from their positions in `u`. Bits after the last are 0.
+    /// Reads the bits of `message` from their positions in `u`. Bits after the last are 0.
     pub(super) fn gather(&mut self, u: &[u64], message: &mut [u64]) {
         for (&word, bits) in self.whole.iter().zip(&mut *message) {
             *bits = u[word];

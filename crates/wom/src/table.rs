@@ -5,14 +5,14 @@
 //! | first write | 111 | 011 | 101 | 110 |
 //! | second write | 000 | 100 | 010 | 001 |
 //!
-//! It never fails over its own first write, whose cells are read first: an unchanged pair leaves them alone. Both writes
-//! take half as many cells again as the message has bits. Pair and triple are spread over planes, so that 64 of them are
-//! one word: with P = ⌈message bytes / 2⌉, pair t is bit t of the first P bytes and bit t of the rest of the message (1
-//! beyond its end), its cells are bit t of the first, second and third P bytes of the page. No spare is used.
+//! It never fails over its own first write, whose cells are read first: an unchanged pair leaves its cells unchanged. Both
+//! writes need 3 cells for 2 bits. Pairs and triples are bit-sliced, so that 64 of them are one word: with
+//! P = ⌈message bytes / 2⌉, pair t is bit t of the first P bytes and bit t of the rest of the message (1 beyond its end), its
+//! cells are bit t of the first, second and third P bytes of the page. No spare is used.
 
-use super::{Code, Effort, Entry, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: CodeEntry = CodeEntry {
     name: "table",
     about: "two bits in three cells, twice; never fails, 50 % overhead on both writes (Rivest and Shamir)",
     build,
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 struct Table {
     shape: Shape,
-    /// Bytes of each plane.
+    /// Bytes of each slice.
     plane: usize,
 }
 
@@ -54,7 +54,7 @@ fn first([high, low]: [u8; 2]) -> [u8; 3] {
     [high | !low, low | !high, high | low]
 }
 
-/// What 8 triples become when 8 pairs are written over them, and which would have to rise.
+/// 8 triples after a second write of 8 pairs, and the cells that would have to go from 0 to 1.
 fn second(old: [u8; 3], new: [u8; 2]) -> ([u8; 3], u8) {
     let present = pairs(old);
     let changed = present[0] ^ new[0] | present[1] ^ new[1];

@@ -1,15 +1,15 @@
 //! Names of the files that the requests of a trace belong to, numbered in order of first appearance.
 //!
 //! A request carries the number ([`Request::file`](super::request::Request::file)); the source has the table
-//! ([`Source::file_names`](super::request::Source::file_names)). The table grows with the different names, and with
-//! nothing else; a trace is read without one unless its reader asks for names.
+//! ([`Source::file_names`](super::request::Source::file_names)). The table grows with the distinct names only; a trace is read
+//! without one unless its reader requests names.
 
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::rng::mix;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The number of a request that belongs to no file, or to one whose name nobody asked for.
+/// The number of a request without a file, or of one whose name was not requested.
 pub const NO_FILE: u32 = u32::MAX;
 
 /// Most names that are kept; requests of later files have [`NO_FILE`].
@@ -18,13 +18,13 @@ pub const MOST_NAMES: usize = 1 << 24;
 /// Names, each with its number.
 #[derive(Debug, Clone, Default)]
 pub struct FileNames {
-    // Looked up only: its order has no part in any result.
+    // Looked up only: its order never affects a result.
     numbers: HashMap<Arc<str>, u32>,
     names: Vec<Arc<str>>,
 }
 
 impl FileNames {
-    /// The number of `name`, which is new or known; bytes that are not UTF-8 are replaced. An empty name is no file.
+    /// The number of `name`, a new one if need be; bytes that are not UTF-8 are replaced. An empty name is no file.
     pub fn number(&mut self, name: &[u8]) -> u32 {
         if name.is_empty() {
             return NO_FILE;
@@ -42,33 +42,33 @@ impl FileNames {
         number
     }
 
-    /// The name of `number`; `None` for [`NO_FILE`] and for numbers not given out.
+    /// The name of `number`; `None` for [`NO_FILE`] and for numbers without a name.
     #[inline]
     pub fn name(&self, number: u32) -> Option<&str> {
         self.names.get(number as usize).map(|name| &**name)
     }
 
-    /// With which files that of `number` goes by its name: numbers of what stands before its last separator, and behind the last
-    /// dot after that, in small letters.
-    pub fn kin(&self, number: u32) -> FileGroup {
+    /// The groups of the file `number`: hashes, in lower case, of the part of its name before the last separator (the directory) and
+    /// of the part after the last dot (the suffix).
+    pub fn group(&self, number: u32) -> FileGroup {
         let Some(name) = self.name(number) else { return FileGroup::default() };
         let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
         let suffix = file.rsplit_once('.').map_or("", |(_, suffix)| suffix);
         FileGroup { directory: number_of(directory), suffix: number_of(suffix) }
     }
 
-    /// How many names there are: numbers are below this.
+    /// Number of names: all numbers are below it.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 }
 
-/// A number for `text` that others hardly have; 0 for none.
+/// A hash of `text`; 0 for an empty one.
 fn number_of(text: &str) -> u64 {
     let mixed = text.bytes().fold(0, |all, byte| mix(all ^ u64::from(byte.to_ascii_lowercase())));
     if text.is_empty() { 0 } else { mixed.max(1) }
@@ -81,17 +81,17 @@ mod tests {
     #[test]
     fn kin_by_directory_and_suffix() {
         let mut names = FileNames::default();
-        let mut kin = |name: &str| {
+        let mut group = |name: &str| {
             let number = names.number(name.as_bytes());
-            names.kin(number)
+            names.group(number)
         };
-        let one = kin("C:\\mail\\E00.LOG");
-        assert_eq!(one, kin("c:\\MAIL\\e01.log"));
-        assert_eq!(one.suffix, kin("/var/b.log").suffix);
-        assert_ne!(one.suffix, kin("/var/b.edb").suffix);
-        assert_eq!(kin("$LogFile"), FileGroup::default());
-        assert_eq!(kin("a.d/b").suffix, 0);
-        assert_eq!(names.kin(NO_FILE), FileGroup::default());
+        let one = group("C:\\mail\\E00.LOG");
+        assert_eq!(one, group("c:\\MAIL\\e01.log"));
+        assert_eq!(one.suffix, group("/var/b.log").suffix);
+        assert_ne!(one.suffix, group("/var/b.edb").suffix);
+        assert_eq!(group("$LogFile"), FileGroup::default());
+        assert_eq!(group("a.d/b").suffix, 0);
+        assert_eq!(names.group(NO_FILE), FileGroup::default());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Generated workloads, described in the language of fio (<https://fio.readthedocs.io>):
 //! `rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95`.
 //!
-//! Keys are separated by commas. A value may hold commas itself (`bs=4k,8k,4k`): what follows a comma and neither
+//! Keys are separated by commas. A value may hold commas itself (`bs=4k,8k,4k`): text after a comma that neither
 //! starts with a letter nor holds `=` continues the value before it. [`keys`](keys()) lists the keys.
 //!
 //! As in fio: reads, writes and trims of a sequential mix each keep their own position; a skewed distribution is shared
@@ -12,14 +12,14 @@
 //!
 //! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
 //!
-//! Other than in fio:
+//! Differences from fio:
 //! - Random requests are independent draws (fio's `norandommap`), not a permutation of the blocks.
 //! - `KiB` is 1024 bytes, like `k` (fio, with its default kb_base, swaps the two).
-//! - `rate_iops` makes an open loop: requests arrive at that rate however many are outstanding.
+//! - `rate_iops` makes an open loop: requests arrive at that rate, whatever the number outstanding.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
-//! - Percentages have a decimal and rates have three, as published statistics do.
-//! - `sequential_from=64k` lets the large requests of a random pattern follow each other, in the end of the region that
-//!   `sequential_size` gives them: what in fio is a second, sequential job beside the random one.
+//! - Percentages have one decimal and rates have three, as published statistics do.
+//! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that
+//!   `sequential_size` reserves for them: in fio, a second, sequential job beside the random one.
 //! - The default length is `n=100k` requests rather than the size of the region; with `runtime`, that time.
 
 mod distribution;
@@ -55,7 +55,7 @@ pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn 
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))
 }
 
-/// Every key with what its value may be, for listings.
+/// Every key with its expected values, for listings.
 pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {
     keys::KEYS.iter().map(|key| (key.name, key.expected))
 }

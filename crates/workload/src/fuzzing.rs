@@ -1,7 +1,7 @@
-//! Entry points for fuzzers of the host side, and small valid inputs to start them from.
+//! Fuzz targets of the host side, with small valid inputs as seeds.
 //!
-//! A fuzzer and the ordinary tests call the same functions. They must not panic, and take time linear in the input
-//! (in its decompressed size, for compressed input).
+//! The fuzzer and the ordinary tests call the same functions. They must not panic, and run in time linear in the input
+//! (its decompressed size, for compressed input).
 
 use std::collections::VecDeque;
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use super::request::{Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace};
 use palimpsest_flash::units::{GIB, Nanos};
 
-/// A small trace of each format by the format's name. All hold the same three requests: 8 sectors written at sector
+/// A small trace of each format by the format's name. All have the same three requests: 8 sectors written at sector
 /// 64, 16 sectors read at 128 after 1 s, 8 sectors written at 8 after 3 s.
 pub const SAMPLES: &[(&str, &str)] = &[
     (
@@ -90,7 +90,7 @@ pub const JOB_FILES: &[&str] = &[
     "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
 ];
 
-/// Reads `bytes` as a job file, and draws some requests when it is one.
+/// Parses `bytes` as a job file, and draws some requests of a valid one.
 pub fn fuzz_job_file(bytes: &[u8]) {
     const DRAWS: usize = 64;
     let Ok(file) = JobFile::parse(&String::from_utf8_lossy(bytes), "fuzz") else { return };
@@ -109,7 +109,7 @@ pub fn fuzz_job_file(bytes: &[u8]) {
     }
 }
 
-/// Runs jobs on a drive that takes 100 us for a request, for so many requests.
+/// Runs at most `most` requests of jobs on a drive that takes 100 us for each.
 fn play(jobs: &mut dyn Jobs, most: usize) {
     let (mut now, mut seen) = (0, 0);
     let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
@@ -147,7 +147,7 @@ pub fn fuzz_trace(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as a file that is read from its end.
+/// Reads `bytes` as a file that needs random access.
 pub fn fuzz_parquet(bytes: &[u8]) {
     for skip_bad in [false, true] {
         let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };
@@ -168,7 +168,7 @@ fn drain_trace(bytes: &[u8], options: &TraceOptions) {
     let _ = source.place();
 }
 
-/// Reads `bytes` as a workload specification, and draws some requests when it is one.
+/// Parses `bytes` as a workload specification, and draws some requests of a valid one.
 pub fn fuzz_spec(bytes: &[u8]) {
     const DRAWS: usize = 64;
     let text = String::from_utf8_lossy(bytes);

@@ -1,7 +1,7 @@
-//! The host side: what a workload is, where its requests come from, and the host's own view of its data.
+//! The host side: workloads and the sources of their requests.
 //!
 //! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in
-//! [fio's language](fio). Nothing here knows the drive behind it, and nothing opens files.
+//! [fio's language](fio). This crate uses no drive, and opens no files.
 
 pub mod file_names;
 pub mod fio;

@@ -1,11 +1,11 @@
-//! What the host side can be told.
+//! Settings of the host side.
 
 use palimpsest_flash::units::{Nanos, Rate};
 
 /// When a buffered write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Acknowledge {
-    /// When its data stands in the (power-protected) buffer.
+    /// When its data is in the (power-protected) buffer.
     Buffer,
     /// When its data is programmed.
     Program,
@@ -20,7 +20,7 @@ pub struct HostSettings {
     pub fold: bool,
     /// Transfer rate between host and drive; unlimited when 0.
     pub link_rate: Rate,
-    /// Queue depth that overrides what the workload asks for; 0 leaves it to the workload.
+    /// Queue depth that overrides that of the workload; 0: that of the workload.
     pub iodepth: u32,
     /// Bytes of the write buffer of buffered translation layers.
     pub buffer_bytes: u64,

@@ -1,21 +1,20 @@
-//! Trace files as workloads: which formats exist, how one is recognised, and the entry point [`open_trace`]; and as
-//! [`output`].
+//! Trace files as workloads: the registry of formats, their recognition, and the entry point [`open_trace`]; and as [`output`].
 //!
-//! A format is recognised by content, never by name: the first 64 KiB after decompression are offered to every format
-//! of [`FORMATS`], and the one that reads most lines as its records wins (the earlier in the list when equal). Each
-//! format is one file below `trace/` and one line of [`FORMATS`].
+//! A format is recognised by content, never by name: every format of [`FORMATS`] parses the first 64 KiB after decompression,
+//! and the one that parses most lines as its records wins (ties: the earlier in the list). Each format is one file below
+//! `trace/` and one line of [`FORMATS`].
 //!
-//! What holds for every format:
-//! - Plain, gzip and zstd data, told apart by their first bytes, are streamed in constant memory; a line has at most
+//! For every format:
+//! - Plain, gzip and zstd data, distinguished by their first bytes, are streamed in constant memory; a line has at most
 //!   64 KiB. A byte-order mark, carriage returns and blank lines are tolerated.
 //! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
-//!   coarse clocks): a request that steps back by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
-//!   a larger step back is an error.
+//!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
+//!   a larger difference is an error.
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file share one address space
-//!   and are told apart by [`Request::stream`](crate::request::Request::stream) only.
+//!   and are distinguished by [`Request::stream`](crate::request::Request::stream) only.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
-//! - Names of files are read on request only ([`TraceOptions::file_names`]); then alone memory grows, with their number.
-//! - A last line without line end is read as it is: whether a number at its end was cut cannot be seen.
+//! - Names of files are read on request only ([`TraceOptions::file_names`]); only then memory grows, with their number.
+//! - A last line without line end is read as it is: a cut number at its end is not detected.
 //!
 //! Ignored everywhere: response times, process names, content hashes.
 
@@ -50,14 +49,14 @@ use lines::LineReader;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{GIB, Nanos};
 
-/// How far a request may lie before the latest one already read; it then arrives together with that one. The one real
-/// trace of the test set that needs it (Tencent, 1 s clock) needs exactly this much.
+/// The most by which a request may be earlier than the latest one before it; it then arrives together with that one. The one
+/// real trace of the test set that needs it (Tencent, 1 s clock) needs exactly this value.
 pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
 
-/// Largest read or write that is believed; a trim may have up to 2^32 - 1 sectors.
+/// Largest valid read or write; a trim may have up to 2^32 - 1 sectors.
 pub const MAX_REQUEST_BYTES: u64 = GIB;
 
-/// Every trace format, in the order in which ties of recognition are decided.
+/// Every trace format; earlier ones win ties of recognition.
 pub const FORMATS: &[Format] = &[
     Format::of_lines::<columns::Columns>(),
     Format::of_lines::<etw::Etw>(),
@@ -78,13 +77,13 @@ pub const FORMATS: &[Format] = &[
 /// One trace format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// What the user calls it.
+    /// Its name.
     pub name: &'static str,
-    /// Other names the user may give.
+    /// Other names.
     pub aliases: &'static [&'static str],
     /// One line for listings.
     pub about: &'static str,
-    /// Whether its files are text, to be compressed as a whole.
+    /// Whether its files are text, which is compressed as a whole.
     pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
     open: fn(Opened) -> Result<Box<dyn Source>>,
@@ -92,7 +91,7 @@ pub struct Format {
     create: Create,
 }
 
-/// Begins a trace as output.
+/// Creates a trace as output.
 type Create = fn(output::Compressed) -> std::io::Result<Box<dyn output::Sink>>;
 
 impl Format {
@@ -110,13 +109,13 @@ impl Format {
         }
     }
 
-    /// The format the user means by `name`.
+    /// The format called `name`.
     pub fn named(name: &str) -> Option<&'static Format> {
         let is_named = |format: &&Format| format.name == name || format.aliases.contains(&name);
         FORMATS.iter().find(is_named)
     }
 
-    /// The format that files with this ending are written in.
+    /// The format of files with this ending.
     fn of_ending(ending: &str) -> Option<&'static Format> {
         match ending {
             "load" => Format::named("blkreplay"),
@@ -124,29 +123,29 @@ impl Format {
         }
     }
 
-    /// What its records can say, and what it is written through.
+    /// What its records hold, and the constructor of its sink.
     fn output(&self) -> (line_format::Holds, Create) {
         (self.holds, self.create)
     }
 }
 
-/// How a trace is to be read.
+/// How to read a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Read the file as this format instead of recognising it.
     pub format: Option<String>,
-    /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data stops always.
+    /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data always stops.
     pub skip_bad: bool,
-    /// Keep the names of files ([`Source::file_names`]), at the price of a table of them.
+    /// Keep the names of files ([`Source::file_names`]), which costs a table of them.
     pub file_names: bool,
 }
 
-/// An open file on its way to the reader of its format.
+/// An open file for the reader of its format.
 struct Opened {
     lines: LineReader,
     skip_bad: bool,
     file_names: bool,
-    /// The line that decided the format; `None` when the user did.
+    /// The first line of the recognised format; `None` when the user named the format.
     recognised_from: Option<u64>,
 }
 
@@ -177,12 +176,12 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
     (format.open)(Opened { lines, skip_bad: options.skip_bad, file_names: options.file_names, recognised_from })
 }
 
-/// A file that can be read at any place.
+/// A file with random access.
 pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// As [`open_trace`], for a file rather than a pipe: Parquet is read from its end.
+/// As [`open_trace`], for a file rather than a pipe: Parquet needs random access.
 ///
 /// # Errors
 /// As [`open_trace`].

@@ -1,4 +1,3 @@
-"use strict";
 const report = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement;
 const darkPage = matchMedia("(prefers-color-scheme: dark)");
@@ -56,7 +55,7 @@ function draw(name) {
 }
 function drawAll() {
   for (const name of Object.keys(report.charts)) draw(name);
-  players.forEach(player => player.draw());
+  [...players, ...timelines].forEach(each => each.draw());
 }
 
 /* Buttons that show one figure of several. */
@@ -198,6 +197,7 @@ class Player {
 }
 
 const players = [...document.querySelectorAll("[data-player]")].map(section => new Player(section));
+const timelines = [...document.querySelectorAll("[data-timeline]")].map(section => new Gantt(section));
 byId("theme").textContent = `theme: ${theme()}`;
 byId("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]));
 darkPage.addEventListener("change", drawAll);

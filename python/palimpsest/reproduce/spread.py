@@ -305,7 +305,7 @@ def _row(measured: pl.DataFrame, layer: str, workload: str) -> dict[str, Any]:
 
 
 def _bounds_note(measured: pl.DataFrame, name: str) -> str:
-    """The bound that belongs to a claim of IOPS, and how much of it ours is."""
+    """The bound of a claim of IOPS, and the share of it that the run reaches."""
     pairs = {
         "iops_page": ("kv", "spftl", "page-fgm"),
         "iops_dma": ("kv", "spftl", "dma-fgm"),

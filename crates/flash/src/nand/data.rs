@@ -53,8 +53,6 @@ pub struct PayloadStore {
     tags: Vec<u64>,
     sequence: Vec<u64>,
     cells: Vec<Option<Box<[u8]>>>,
-    /// What codes stored in the spare area of each page, from its first byte on.
-    spare: Vec<Option<Box<[u8]>>>,
     buffers: Buffers,
 }
 
@@ -68,7 +66,6 @@ impl PayloadStore {
             tags: vec![0; sized(kind == Payload::Tag)],
             sequence: vec![0; sized(kind != Payload::None)],
             cells: vec![None; sized(kind == Payload::Bytes)],
-            spare: vec![None; if kind == Payload::Bytes { geometry.pages() as usize } else { 0 }],
             buffers: Buffers { real: kind == Payload::Bytes, ..Buffers::new(geometry.subpage_bytes as usize) },
         }
     }
@@ -137,32 +134,6 @@ impl PayloadStore {
                 (Some(old), Some(new)) => old.iter().zip(new).all(|(old, new)| new & !old == 0),
             }
         })
-    }
-
-    /// What a code stored in the spare area of page `ppn`.
-    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
-        self.spare.get(ppn as usize)?.as_deref()
-    }
-
-    /// Whether storing `bytes` in the spare area of page `ppn` takes cells from 1 to 0 only.
-    pub fn spare_only_clears(&self, ppn: u32, bytes: &[u8]) -> bool {
-        let Some(old) = self.spare(ppn) else { return true };
-        // Beyond `bytes` cells stay as they are.
-        old.iter().zip(bytes).all(|(old, new)| new & !old == 0)
-    }
-
-    /// Stores `bytes` in the spare area of page `ppn`.
-    pub fn store_spare(&mut self, ppn: u32, bytes: &[u8]) {
-        if self.kind == Payload::Bytes && !bytes.is_empty() {
-            self.spare[ppn as usize] = Some(bytes.into());
-        }
-    }
-
-    /// Forgets what stood in the spare areas of `pages` pages from `first` on.
-    pub fn erase_spare(&mut self, first: usize, pages: usize) {
-        if self.kind == Payload::Bytes {
-            self.spare[first..first + pages].fill(None);
-        }
     }
 
     /// Forgets the bytes of erased subpages; fingerprints cannot be read any more and need no clearing.

@@ -1,13 +1,13 @@
-//! How a user writes a quantity, and how we write it back: `"35us"`, `"16KiB"`, `"1.2GB/s"`, `"28%"`, `"50.37uJ"`.
+//! Quantities as text, read and written: `"35us"`, `"16KiB"`, `"1.2GB/s"`, `"28%"`, `"50.37uJ"`.
 //!
-//! A quantity is a decimal number and a unit, with or without blanks between them. Decimals are read by hand into integers,
-//! so `"0.1us"` is exactly 100 ns and a time that is no whole number of nanoseconds is refused. Units are exact, capitals
-//! included: bytes are binary (`KiB`, `MiB`, `GiB`, `TiB`, `B`), so `"4k"` and `"16MB"` are refused with the unit that was
-//! meant; rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as data sheets give them) or binary (`MiB/s`), and bits
-//! a second are refused, since only the user knows how many pins share them. A ratio is a percentage or a bare number below
-//! 1; a bare 1 or more is refused, as it may mean either. Signs and exponents are refused except in bare ratios.
+//! A quantity is a decimal number and a unit, with or without blanks between them. Decimals become integers without floating
+//! point, so `"0.1us"` is exactly 100 ns, and a time that is no whole number of nanoseconds is refused. Units are
+//! case-sensitive: bytes are binary (`KiB`, `MiB`, `GiB`, `TiB`, `B`), so `"4k"` and `"16MB"` are refused, with the likely unit;
+//! rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as in data sheets) or binary (`MiB/s`); bits a second are refused,
+//! as the number of pins is unknown. A ratio is a percentage or a bare number below 1; a bare 1 or more is refused, as it may
+//! mean either. Signs and exponents are refused except in bare ratios.
 //!
-//! Every `parse_*` returns one line that says what was wrong and what was expected; every `format_*` gives the shortest text
+//! The error of every `parse_*` is one line with what was wrong and what was expected; every `format_*` gives the shortest text
 //! that parses back to the same value.
 
 use super::{Nanos, Picojoules, Rate};
@@ -15,19 +15,19 @@ use super::{Nanos, Picojoules, Rate};
 /// A value, or one line on what is wrong with its text and what was expected.
 pub type Parsed<T> = std::result::Result<T, String>;
 
-/// A dimension: its units, and how to talk about it.
+/// A dimension: its units and its words for messages.
 struct Dimension {
     /// "a time", for messages.
     what: &'static str,
     /// A well-formed example.
     example: &'static str,
-    /// What the base unit is called, in the plural.
+    /// Name of the base unit, in the plural.
     base: &'static str,
     /// Units that are printed, smallest first, with their size in base units.
     units: &'static [(&'static str, u64)],
     /// Units that are only read.
     aliases: &'static [(&'static str, u64)],
-    /// Units that are refused, and what was probably meant.
+    /// Units that are refused, with the likely ones.
     meant: &'static [(&'static str, &'static str)],
 }
 
@@ -221,7 +221,7 @@ impl Dimension {
         let same =
             self.units.iter().chain(self.aliases).map(|(name, _)| *name).find(|name| name.to_lowercase() == lower);
         let meant = self.meant.iter().find(|(wrong, _)| *wrong == lower).map(|(_, right)| *right);
-        // A unit of bytes in decimal reading comes first: "MB" is not a misspelt "MiB" but another size.
+        // Decimal units of bytes come first: "MB" is not a misspelt "MiB" but another size.
         let guess = meant.or(same).map_or(String::new(), |name| format!("did you mean {name}? "));
         format!("\"{}\": {} is not a unit of {}; {guess}{}", shown(text), shown(unit), self.base, self.expected())
     }
@@ -253,7 +253,7 @@ fn quotient(amount: u64, size: u64) -> String {
     text
 }
 
-/// The leading number of a text, and what follows it.
+/// The leading number of a text, and the rest.
 pub fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
@@ -275,7 +275,7 @@ fn decimal(text: &str) -> Option<(u128, u32)> {
     Some((mantissa, fraction.len() as u32))
 }
 
-/// `text` fit for one line of a message.
+/// `text` shortened and escaped for one line of a message.
 pub fn shown(text: &str) -> String {
     let mut line: String = text.trim().chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.trim().chars().count() > 60 {

@@ -1,10 +1,10 @@
-//! `fairness`: the File Channel Fairness Scheme, Sec. III-C.1. A read of a file takes as long as the channel that holds most of
-//! it, so each page goes to the channel that holds least. Requests of whole rounds (k x 8 pages on 8 channels) go in turn.
-//! Among channels with equally many pages of the file, the one to which the fewest pages were issued is taken.
+//! `fairness`: the File Channel Fairness Scheme, Sec. III-C.1. The channel that holds most pages of a file bounds its read time,
+//! so each page goes to the channel that holds fewest. Requests of whole rounds (k x 8 pages on 8 channels) go in turn. Ties
+//! go to the channel with the fewest issued pages.
 
-use super::{Entry, Scheme, View};
+use super::{Scheme, SchemeEntry, View};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: SchemeEntry = SchemeEntry {
     name: "fairness",
     about: "the channel that holds the fewest pages of the file; whole rounds of channels in turn",
     keys: &[],

@@ -1,14 +1,18 @@
-//! `hybrid`: fairness among the channels that are free, as `read-busy` has it, with dynamic depth. Co-design paper, Sec. IV.
+//! `hybrid`: fairness among the channels that `read-busy` prefers, with dynamic depth. Co-design paper, Sec. IV.
 
-use super::{Entry, Scheme, View, depth};
+use super::{Scheme, SchemeEntry, View, depth};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "hybrid", about: "fairness, read-busy and depth together", keys: &[], build: || Box::new(Hybrid) };
+pub(super) const ENTRY: SchemeEntry = SchemeEntry {
+    name: "hybrid",
+    about: "fairness, read-busy and depth together",
+    keys: &[],
+    build: || Box::new(Hybrid),
+};
 
 struct Hybrid;
 
 impl Scheme for Hybrid {
-    fn goes_deep(&self, pages: u32) -> bool {
+    fn groups_pages(&self, pages: u32) -> bool {
         depth::is_large(pages)
     }
 

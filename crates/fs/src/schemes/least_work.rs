@@ -1,20 +1,20 @@
-//! `least-work`, which is ours and goes beyond the paper: each page goes to the channel that is done soonest with what waits
-//! there. `read-busy` asks whether a channel reads, which under load all do, and gives all pages of a request to the few that
-//! do not; this asks for how long each will be busy, with reads, programs and the pages of the request itself.
+//! `least-work`, beyond the paper: each page goes to the channel that is idle soonest. `read-busy` checks only whether a channel
+//! reads, which under load all do, and places a request on the few that do not; this estimates how long each is busy, with
+//! reads, programs and the pages of the request itself.
 //!
-//! The pages that a channel holds of the file beyond those of the emptiest channel count as what they would add to a read as
-//! large as this write: their share in the file, times the time of a read. `fairness` looks at nothing else, and so lets the
-//! file decide where idle channels should.
+//! Pages of the file that a channel holds beyond those of the channel with fewest count as the time that they add to a read as
+//! large as this write: their share in the file, times the time of a read. `fairness` uses nothing else, and so ignores idle
+//! channels.
 //!
-//! Consecutive pages are never put on one channel for the sake of fewer hand-overs, as `depth` does: a later read of them
-//! would have to wait for them one after the other.
+//! Unlike `depth` it never groups consecutive pages on one channel to save DRAM permission exchanges: a later read of them
+//! would be serial.
 
-use super::{Entry, Scheme, View};
+use super::{Scheme, SchemeEntry, View};
 use palimpsest_flash::units::Nanos;
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: SchemeEntry = SchemeEntry {
     name: "least-work",
-    about: "the channel that is done soonest with what waits there, the balance of the file counted as time",
+    about: "the channel that is idle soonest, the balance of the file counted as time",
     keys: &[],
     build: || Box::new(LeastWork),
 };

@@ -1,9 +1,13 @@
-//! `rr`: channels in turn, in order of arrival. What the paper compares with, and what an FTL without hints does.
+//! `rr`: channels in turn, in order of arrival: the baseline of the paper, and the allocation of an FTL without file information.
 
-use super::{Entry, Scheme, View};
+use super::{Scheme, SchemeEntry, View};
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "rr", about: "channels in turn, in order of arrival", keys: &[], build: || Box::new(RoundRobin) };
+pub(super) const ENTRY: SchemeEntry = SchemeEntry {
+    name: "rr",
+    about: "channels in turn, in order of arrival",
+    keys: &[],
+    build: || Box::new(RoundRobin),
+};
 
 struct RoundRobin;
 

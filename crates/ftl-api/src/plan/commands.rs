@@ -46,6 +46,11 @@ pub struct Program<'a> {
     pub logical: &'a [u32],
     /// Content of each subpage of the page.
     pub data: &'a [Data],
+    /// Bytes of the layer's own in the subpages written, from the first on, in every payload ([`super::Io::own`]).
+    pub own: &'a [u8],
+    /// Bytes of the layer's own in the spare area, beside the logical numbers; none: it is left as it is
+    /// ([`palimpsest_flash::nand::Nand::spare`]).
+    pub spare: &'a [u8],
     /// Subpages among `written` that are padding.
     pub padding: u32,
     /// Subpages that cross the bus (the controller's page buffer fills the rest of the page with ones).
@@ -72,6 +77,8 @@ impl<'a> Program<'a> {
             written: first_subpages(subpages),
             logical,
             data,
+            own: &[],
+            spare: &[],
             padding: 0,
             transferred: subpages,
             frees: 0,

@@ -4,7 +4,7 @@ use super::ledger::Programmed;
 use super::select;
 use super::{Erase, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
-use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, WordMask};
+use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, WordMask};
 use palimpsest_flash::units::SECTOR_BYTES;
 
 /// Bytes of one read command.
@@ -122,7 +122,8 @@ impl Io {
     /// See [`palimpsest_flash::nand::Nand::program`].
     #[inline]
     pub fn program(&mut self, program: Program<'_>) -> Flash<Outcome> {
-        let outcome = self.nand.program(program.ppn, program.written, program.logical, program.data)?;
+        let own = Own { page: program.own, spare: program.spare };
+        let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, false);
         Ok(outcome)
     }

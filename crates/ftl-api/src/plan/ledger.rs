@@ -307,7 +307,9 @@ impl Ledger {
             self.whole_reads.remove(&ppn);
             for psn in ppn * width..(ppn + 1) * width {
                 let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
-                let gone = self.forgotten.get(&lsn).is_some_and(|&(until, _)| written <= until);
+                // Collection may have moved what a trim forgot, while the trim itself was served.
+                let gone = self.is_forgotten(lsn, self.content_at[psn as usize])
+                    || self.forgotten.get(&lsn).is_some_and(|&(until, _)| written <= until);
                 if lsn < TORN && !gone {
                     self.held.push((lsn, written));
                 }

@@ -23,13 +23,13 @@ impl Io {
         Ok(())
     }
 
-    /// Programs a low page again, its data encoded so that cells go from 1 to 0 only; `spare` are the bytes of its spare area
-    /// that the code uses, where contents are bytes. Subpages that store no data are padding; the whole page crosses the bus.
+    /// Programs a low page again, its data encoded so that cells go from 1 to 0 only, those of its spare area that
+    /// the code uses too. Subpages that store no data are padding; the whole page crosses the bus.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::reprogram`].
-    pub fn reprogram(&mut self, program: Program<'_>, spare: &[u8]) -> Flash<Outcome> {
-        let Program { ppn, written, logical, data, padding, .. } = program;
+    pub fn reprogram(&mut self, program: Program<'_>) -> Flash<Outcome> {
+        let Program { ppn, written, logical, data, spare, padding, .. } = program;
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
         let subpages = written.count_ones() - padding;
         self.counters.second_bytes += u64::from(subpages * self.nand.part().subpage_bytes);

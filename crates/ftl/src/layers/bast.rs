@@ -84,9 +84,13 @@ impl LogBlocks for Bast {
         self.logs.iter_mut().for_each(VecDeque::clear);
     }
 
-    fn adopt(&mut self, map: &mut BlockMap, _io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()> {
+    fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()> {
         let owner = owner.expect("a log block belongs to one logical block");
-        self.logs[map.plane(owner)].push_back(Log { physical: log, owner });
+        let logs = &mut self.logs[map.plane(owner)];
+        if logs.len() == self.most {
+            return map.merge(io, owner, Some(log)); // A merge that was cut off left it.
+        }
+        logs.push_back(Log { physical: log, owner });
         Ok(())
     }
 

@@ -15,8 +15,8 @@ mod recover;
 
 use super::page::{overlay, pages};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::map_bytes::map_bytes;
 use crate::log::settings::{LogSettings, WearLeveling};
+use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};

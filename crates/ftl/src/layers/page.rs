@@ -7,13 +7,15 @@
 use super::pages::Pages;
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
-use crate::log::unit_log::{Append, Location, UnitLog};
+use crate::log::{Append, Location, Log};
+use crate::maps::Map;
+use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, Mapping, Report};
+use palimpsest_ftl_api::{Blueprint, Entry, Ftl, Report};
 
 pub const ENTRY: Entry = Entry {
     name: "page",
@@ -22,9 +24,9 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-pub struct Page {
+pub struct Page<M: Map = FullMap> {
     settings: LogSettings,
-    log: UnitLog,
+    log: Log<M>,
     streams: StreamChooser,
     subpages: u32,
     sectors_per_page: u64,
@@ -33,10 +35,17 @@ pub struct Page {
 
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
+        Self::over(io, blueprint, FullMap::new(blueprint.logical_pages))
+    }
+}
+
+impl<M: Map> Page<M> {
+    /// A page map that is kept as `map`.
+    pub fn over(io: &Io, blueprint: &Blueprint, map: M) -> Self {
         let subpages = io.geometry().subpages_per_page;
         let settings = LogSettings::new(&blueprint.settings);
         Page {
-            log: UnitLog::new(io, &settings, blueprint.logical_pages, subpages, false, blueprint.seed),
+            log: Log::new(io, &settings, map, subpages, false, blueprint.seed),
             streams: StreamChooser::new(
                 &blueprint.settings,
                 blueprint.logical_pages,
@@ -50,16 +59,17 @@ impl Page {
     }
 
     fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
-        let mut after = Gate::NONE;
+        let mut after = self.log.fetch(io, page)?;
         self.contents.clear();
         self.contents.resize(self.subpages as usize, Data::ZERO);
         if u64::from(sectors) < self.sectors_per_page
             && let Location::Flash(ppn) = self.log.locate(page)
         {
-            after = io.gate();
+            let (translated, arrived) = (after, io.gate());
             // Cleaning and merging read whole pages, whatever command small reads use.
             let (all, policy) = (first_subpages(self.subpages), self.settings.read);
-            io.read(Read { policy, signal: after, ..Read::new(ppn, all, Cause::Rmw) })?;
+            io.read(Read { policy, after: translated, signal: arrived, ..Read::new(ppn, all, Cause::Rmw) })?;
+            after = arrived;
             for (index, content) in self.contents.iter_mut().enumerate() {
                 *content = io.load_subpage(ppn * self.subpages + index as u32);
             }
@@ -110,7 +120,7 @@ impl Pages for Page {
     }
 }
 
-impl Ftl for Page {
+impl<M: Map> Ftl for Page<M> {
     fn unit_subpages(&self) -> u32 {
         self.subpages
     }
@@ -127,7 +137,7 @@ impl Ftl for Page {
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }
-        Ok(())
+        self.log.settle(io)
     }
 
     #[inline]
@@ -136,11 +146,13 @@ impl Ftl for Page {
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
             let wanted = first_subpages(end - begin) << begin;
+            let after = self.log.fetch(io, page)?;
             let location = self.log.locate(page);
             if let Location::Flash(ppn) = location {
                 let (words, policy, signal) = (io.words_of(first, sectors), self.settings.read, io.request());
-                io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+                io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
             } else {
+                io.link(after, io.request());
                 io.count_unwritten(end - begin);
             }
             if io.has_contents() {
@@ -158,9 +170,11 @@ impl Ftl for Page {
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for (page, _, _) in pages(extent, self.sectors_per_page) {
+            let translated = self.log.fetch(io, page)?;
+            io.link(translated, io.request());
             self.log.trim(io, page);
         }
-        Ok(())
+        self.log.settle(io)
     }
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
@@ -168,7 +182,9 @@ impl Ftl for Page {
     }
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
-        self.log.collect_in_background(io)
+        let done = self.log.collect_in_background(io)?;
+        self.log.settle(io)?;
+        Ok(done)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
@@ -180,7 +196,7 @@ impl Ftl for Page {
     }
 
     fn report(&self) -> Report {
-        log_report(&self.log, self.subpages)
+        self.log.report()
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {
@@ -213,22 +229,5 @@ pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut 
         let piece = Piece { lsn, first: begin, sectors: end - begin };
         let content = &mut contents[subpage as usize];
         *content = io.written(piece, *content);
-    }
-}
-
-/// The report of a layer that is one log.
-pub(super) fn log_report(log: &UnitLog, unit_subpages: u32) -> Report {
-    let counters = log.counters();
-    Report {
-        mapping: Mapping { tables: vec![("map", log.map_bytes())], peak_bytes: log.map_bytes() },
-        gc_runs: counters.collections,
-        gc_erased: counters.erased,
-        gc_moved_subpages: counters.moved_units * u64::from(unit_subpages),
-        retired_blocks: counters.retired,
-        own: vec![
-            ("wear_moves", Figure::Count(counters.wear_moves)),
-            ("padded_pages", Figure::Count(counters.padded_pages)),
-        ],
-        ..Report::default()
     }
 }

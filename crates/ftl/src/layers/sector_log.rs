@@ -21,7 +21,8 @@ use super::gather::Gather;
 use super::page::{overlay, pages};
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
-use crate::log::unit_log::{Append, Location, UnitLog};
+use crate::log::{Append, Location, Log};
+use crate::maps::shared::SharedMap;
 use log::{Piece, SubpageLog};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -77,7 +78,7 @@ struct Counters {
 
 struct SectorLog {
     settings: LogSettings,
-    data: UnitLog,
+    data: Log<SharedMap>,
     streams: StreamChooser,
     log: SubpageLog,
     subpages: u32,
@@ -108,9 +109,10 @@ impl SectorLog {
             let good = plane.1.iter_mut().zip(first..).filter(|&(_, block)| !io.nand().is_bad(block));
             good.take(log_blocks(&blueprint.settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
         }
+        let map = SharedMap::new(blueprint.logical_pages, geometry.subpages_per_page);
         SectorLog {
             log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), settings.allocation),
-            data: UnitLog::beside(io, &settings, blueprint.logical_pages, blueprint.seed, apart),
+            data: Log::beside(io, &settings, map, geometry.subpages_per_page, false, blueprint.seed, apart),
             streams: StreamChooser::new(&blueprint.settings, blueprint.logical_pages, sectors_per_page),
             subpages: geometry.subpages_per_page,
             sectors_per_page: sectors_per_page.into(),
@@ -233,7 +235,7 @@ impl SectorLog {
             match self.log.program(io, ppn, places, piece)? {
                 Outcome::Done => {
                     let held = self.log.settle(io, ppn, places, piece);
-                    self.data.set_elsewhere(piece.page, held);
+                    self.data.map.set_elsewhere(piece.page, held);
                     if held == self.all {
                         self.data.trim(io, piece.page);
                     }
@@ -305,7 +307,6 @@ impl SectorLog {
             self.log.prefetch_copies(page);
         } else {
             self.data.prefetch_entry(page);
-            self.data.prefetch_elsewhere(page);
             self.log.prefetch_entry(page);
         }
     }
@@ -395,7 +396,7 @@ impl Ftl for SectorLog {
         for (page, _, _) in pages(extent, self.sectors_per_page) {
             self.data.trim(io, page);
             if self.log.forget(page) {
-                self.data.set_elsewhere(page, 0);
+                self.data.map.set_elsewhere(page, 0);
             }
         }
         Ok(())
@@ -425,8 +426,8 @@ impl Ftl for SectorLog {
         let (log_bytes, log_peak) = self.log.map_bytes();
         Report {
             mapping: Mapping {
-                tables: vec![("map", self.data.map_bytes()), ("log_map", log_bytes)],
-                peak_bytes: self.data.map_bytes() + log_peak,
+                tables: vec![("map", self.data.map.bytes()), ("log_map", log_bytes)],
+                peak_bytes: self.data.map.bytes() + log_peak,
             },
             gc_runs: data.collections,
             gc_erased: data.erased,

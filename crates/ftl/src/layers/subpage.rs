@@ -8,11 +8,11 @@
 //! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;
-use super::page::log_report;
 use super::pages::{BuildUnits, Units};
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
-use crate::log::unit_log::{Append, Location, UnitLog};
+use crate::log::{Append, Location, Log};
+use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
@@ -34,7 +34,7 @@ pub const UNITS: BuildUnits = |io, blueprint| Box::new(Subpage::new(io, blueprin
 
 struct Subpage {
     settings: LogSettings,
-    log: UnitLog,
+    log: Log<FullMap>,
     streams: StreamChooser,
     sectors_per_subpage: u32,
     subpages_per_page: u32,
@@ -50,7 +50,7 @@ impl Subpage {
         let protected = !blueprint.acknowledge_programs;
         let settings = LogSettings::new(&blueprint.settings);
         Subpage {
-            log: UnitLog::new(io, &settings, units, 1, protected, blueprint.seed),
+            log: Log::new(io, &settings, FullMap::new(units), 1, protected, blueprint.seed),
             streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
@@ -180,7 +180,7 @@ impl Ftl for Subpage {
     }
 
     fn report(&self) -> Report {
-        log_report(&self.log, 1)
+        self.log.report()
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

@@ -4,6 +4,9 @@
 //! of a plane stand in three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
 //! FIFO), and an array (for random draws). Wear is read from flash, not kept here.
 
+mod orders;
+
+use orders::{EMPTY, Links, List, UNLINKED};
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::prefetch::prefetch;
 
@@ -43,22 +46,6 @@ struct Closing {
     /// Index in the plane's array of closed blocks.
     position: u32,
 }
-
-#[derive(Debug, Clone, Copy)]
-struct Links {
-    previous: u32,
-    next: u32,
-}
-
-const UNLINKED: Links = Links { previous: NO_BLOCK, next: NO_BLOCK };
-
-#[derive(Debug, Clone, Copy)]
-struct List {
-    first: u32,
-    last: u32,
-}
-
-const EMPTY: List = List { first: NO_BLOCK, last: NO_BLOCK };
 
 struct Plane {
     free: Vec<u32>,
@@ -336,92 +323,6 @@ impl Blocks {
         *valid = valid.wrapping_add_signed(by);
         if closed {
             self.link_bucket(block);
-        }
-    }
-
-    /// The closed block of `plane` with the fewest valid units; the first to have come down to that count among ties.
-    #[inline]
-    pub fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
-        let base = self.bucket_base(plane);
-        let state = &mut self.planes[plane as usize];
-        if state.closed.is_empty() {
-            return None;
-        }
-        while self.buckets[base + state.lowest as usize].first == NO_BLOCK {
-            state.lowest += 1;
-        }
-        Some(self.buckets[base + state.lowest as usize].first)
-    }
-
-    /// Closed blocks of `plane`, from the one that was closed first on.
-    pub fn closed_in_order(&self, plane: u32) -> impl Iterator<Item = u32> {
-        let links = |block: u32| (block != NO_BLOCK).then_some(block);
-        let first = links(self.planes[plane as usize].by_age.first);
-        std::iter::successors(first, move |&block| links(self.closing[block as usize].age.next))
-    }
-
-    /// The closed block of `plane` that was closed first.
-    #[inline]
-    pub fn oldest(&self, plane: u32) -> Option<u32> {
-        let first = self.planes[plane as usize].by_age.first;
-        (first != NO_BLOCK).then_some(first)
-    }
-
-    #[inline]
-    fn bucket_base(&self, plane: u32) -> usize {
-        plane as usize * (self.units_per_block as usize + 1)
-    }
-
-    #[inline]
-    fn link_bucket(&mut self, block: u32) {
-        let valid = self.blocks[block as usize].valid;
-        let plane = self.plane_size.divide(block);
-        let bucket = self.bucket_base(plane) + valid as usize;
-        let last = self.buckets[bucket].last;
-        self.blocks[block as usize].bucket = Links { previous: last, next: NO_BLOCK };
-        match last {
-            NO_BLOCK => self.buckets[bucket].first = block,
-            last => self.blocks[last as usize].bucket.next = block,
-        }
-        self.buckets[bucket].last = block;
-        let lowest = &mut self.planes[plane as usize].lowest;
-        *lowest = valid.min(*lowest);
-    }
-
-    #[inline]
-    fn unlink_bucket(&mut self, block: u32) {
-        let Block { valid, bucket: Links { previous, next }, .. } = self.blocks[block as usize];
-        let bucket = self.bucket_base(self.plane_size.divide(block)) + valid as usize;
-        match previous {
-            NO_BLOCK => self.buckets[bucket].first = next,
-            previous => self.blocks[previous as usize].bucket.next = next,
-        }
-        match next {
-            NO_BLOCK => self.buckets[bucket].last = previous,
-            next => self.blocks[next as usize].bucket.previous = previous,
-        }
-    }
-
-    fn link_age(&mut self, block: u32) {
-        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
-        self.closing[block as usize].age = Links { previous: by_age.last, next: NO_BLOCK };
-        match by_age.last {
-            NO_BLOCK => by_age.first = block,
-            last => self.closing[last as usize].age.next = block,
-        }
-        by_age.last = block;
-    }
-
-    fn unlink_age(&mut self, block: u32) {
-        let Links { previous, next } = self.closing[block as usize].age;
-        let by_age = &mut self.planes[self.plane_size.divide(block) as usize].by_age;
-        match previous {
-            NO_BLOCK => by_age.first = next,
-            previous => self.closing[previous as usize].age.next = next,
-        }
-        match next {
-            NO_BLOCK => by_age.last = previous,
-            next => self.closing[next as usize].age.previous = previous,
         }
     }
 

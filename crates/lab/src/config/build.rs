@@ -1,7 +1,7 @@
 //! From resolved keys to the typed settings of a drive.
 
 use super::schema;
-use super::{Drive, Entry};
+use super::{Drive, ResolvedKey};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
@@ -11,29 +11,29 @@ use palimpsest_sim::settings::{Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use std::ops::Deref;
 
-/// All keys with their values and where those were set.
+/// All keys with their values and sources.
 pub(super) struct Values<'a> {
-    entries: &'a [Entry],
+    resolved: &'a [ResolvedKey],
     settings: Settings,
 }
 
 impl<'a> Values<'a> {
-    /// Those of `entries`, one for each of [`schema::keys`] and in its order.
-    pub fn new(entries: &'a [Entry]) -> Self {
-        debug_assert_eq!(entries.len(), schema::keys().len());
-        let values = entries.iter().map(|entry| (entry.key.name, entry.value.clone()));
+    /// The values of `resolved`, one for each of [`schema::keys`] and in its order.
+    pub fn new(resolved: &'a [ResolvedKey]) -> Self {
+        debug_assert_eq!(resolved.len(), schema::keys().len());
+        let values = resolved.iter().map(|key| (key.key.name, key.value.clone()));
         let settings = Settings::new("", values);
-        Values { entries, settings: settings.for_layer(&settings.text("ftl.name")) }
+        Values { resolved, settings: settings.for_layer(&settings.text("ftl.name")) }
     }
 
-    /// The entry of `key`.
-    pub fn entry(&self, key: &str) -> &Entry {
-        &self.entries[schema::position(key).unwrap_or_else(|| panic!("{key} is not in the schema"))]
+    /// The value and source of `key`.
+    pub fn key(&self, key: &str) -> &ResolvedKey {
+        &self.resolved[schema::position(key).unwrap_or_else(|| panic!("{key} is not in the schema"))]
     }
 
-    /// The member of `members` at the position that the value of `key` has among its words.
+    /// The member of `members` at the position of the value of `key` among its words.
     fn choice<T: Copy>(&self, key: &str, members: &[T]) -> T {
-        let words = self.entry(key).key.kind.words();
+        let words = self.key(key).key.kind.words();
         assert_eq!(words.len(), members.len(), "{key} has as many words as meanings");
         let text = self.text(key);
         members[words.iter().position(|word| *word == text).expect("a choice is one of its words")]
@@ -48,7 +48,7 @@ impl Deref for Values<'_> {
     }
 }
 
-/// The drive that `values` describe. Whether it is possible is for [`super::check`].
+/// The drive of `values`. [`super::check`] refuses impossible ones.
 pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> Drive {
     let part = part(part_name, values);
     Drive {

@@ -1,10 +1,9 @@
-//! Whether a drive is possible as a whole: the rules that involve more than one key.
+//! Checks of a whole drive: the rules that involve more than one key.
 //!
-//! Every refusal names the keys with their values and where they were set, and says what would be possible. What is only
-//! unwise is not refused.
+//! Every refusal names the keys with their values and sources, and what is possible. Unwise drives are not refused.
 
 use super::build::Values;
-use super::{Drive, Entry};
+use super::{Drive, ResolvedKey};
 use crate::ftl;
 use crate::layers::{find_layer, layers};
 use palimpsest_flash::error::{Error, Result};
@@ -18,13 +17,13 @@ use palimpsest_ftl_api::Proposal;
 use palimpsest_ftl_api::keys::Kind;
 use palimpsest_workload::request::SECTOR_BYTES;
 
-/// Physical subpages of the largest drive: their numbers, and some that mark special cases, fit 32 bits.
+/// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
 pub const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
-/// Subpages of a page at most: their masks, and shifts by their number, fit 64 bits.
+/// Most subpages of a page: their masks, and shifts by their number, fit 64 bits.
 pub const MOST_SUBPAGES_PER_PAGE: u32 = 32;
-/// Code words of a page at most: their masks fit 64 bits.
+/// Most code words of a page: their masks fit 64 bits.
 const MOST_WORDS: u32 = 64;
-/// Dies at most, and pages of a block at most: operations name them with 16 bits.
+/// Most dies, and most pages of a block: operations name them with 16 bits.
 const MOST_DIES: u32 = (1 << 16) - 1;
 const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
 /// Array operations take less than this: operations count their time with 32 bits.
@@ -33,7 +32,7 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 /// Refuses an impossible drive.
 ///
 /// # Errors
-/// [`Error::Input`] at the place of the key that was set in the highest layer.
+/// [`Error::Input`] at the place of the key of the last overlay.
 pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     page_shape(values)?;
     size(values)?;
@@ -48,7 +47,7 @@ pub(super) fn drive(drive: &Drive, values: &Values) -> Result<()> {
     buffer(drive, values)
 }
 
-/// What the layer itself, the layer below a file system, and the classifier refuse.
+/// The checks of the layer, of the layer below a file system, and of the classifier.
 fn layer(drive: &Drive, values: &Values) -> Result<()> {
     let (entry, all) = (entry_of(drive), layers().collect::<Vec<_>>());
     let proposal = Proposal {
@@ -125,7 +124,7 @@ fn page_shape(values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// The whole drive must be countable in subpages; after this, products of the geometry do not overflow.
+/// Bounds the subpages of the drive; after this, products of the geometry do not overflow.
 fn size(values: &Values) -> Result<()> {
     let keys = [
         "ssd.channels",
@@ -196,7 +195,7 @@ fn words(drive: &Drive, values: &Values) -> Result<()> {
     word_times(drive, values)
 }
 
-/// Tables that would be ignored, or hide what was set.
+/// Refuses tables that would be ignored, or would override an explicit rate.
 fn word_times(drive: &Drive, values: &Values) -> Result<()> {
     let part = &drive.part;
     if !part.e_read_words.is_empty() && part.t_read_words.is_empty() {
@@ -209,7 +208,7 @@ fn word_times(drive: &Drive, values: &Values) -> Result<()> {
         let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
         return refuse(values, &["part.t_read_words", "part.t_dma_words"], &what);
     }
-    let (rate, table) = (values.entry("part.bus_rate"), values.entry("part.t_dma_words"));
+    let (rate, table) = (values.key("part.bus_rate"), values.key("part.t_dma_words"));
     if !part.t_dma_words.is_empty() && rate.rank > table.rank {
         let what = "the table gives the time of every transfer of whole words, whatever the rate; \
                     expected part.t_dma_words = [] for the rate to decide, or a new table";
@@ -224,18 +223,18 @@ fn all_spare(drive: &Drive) -> u64 {
     spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
 }
 
-/// As [`all_spare`], without the blocks that the layer keeps apart.
+/// As [`all_spare`], without the blocks that the layer reserves.
 fn spare(drive: &Drive) -> u64 {
     all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
 }
 
-/// Blocks of each plane that the layer keeps apart where a plane has `blocks`.
+/// Blocks of each plane that the layer reserves, where a plane has `blocks`.
 fn apart(drive: &Drive, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
     (entry_of(drive).apart)(&drive.ftl, &geometry).into()
 }
 
-/// A full drive needs an open block for each stream and one to clean into, besides what the layer keeps apart.
+/// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
 fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
@@ -252,7 +251,7 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
     if kept > 1 && has > open && !apart_key.is_empty() {
-        cures.push(match values.entry(apart_key).key.kind {
+        cures.push(match values.key(apart_key).key.kind {
             Kind::Count { .. } => format!("{apart_key} = {}", has - open),
             _ => {
                 // Rounded down to the next hundredth of a percent.
@@ -274,17 +273,17 @@ fn spare_blocks(drive: &Drive, values: &Values) -> Result<()> {
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
-        _ => format!(", of which {} keeps {kept} apart", drive.ftl.name),
+        _ => format!(", of which {} reserves {kept}", drive.ftl.name),
     };
     let what =
         format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
     refuse(values, keys, &what)
 }
 
-/// How many blocks a plane must have to have `needs` spare ones, at the drive's over-provisioning.
+/// Blocks of a plane that yield `needs` spare ones, at the drive's over-provisioning.
 fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
     let mut kept = 0;
-    // More blocks may mean more of them apart; where that has no end there is no such number.
+    // More blocks may mean more reserved ones; where this does not converge there is no such number.
     for _ in 0..100 {
         let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
         if enough >= f64::from(1 << 24) {
@@ -300,7 +299,7 @@ fn enough_blocks(drive: &Drive, needs: u64) -> Option<u64> {
     None
 }
 
-/// A full drive cannot have more free blocks than spare ones, and collection stops above its threshold.
+/// Collection must be able to stop: a full drive has no more free blocks than spare ones.
 fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
     let blocks = drive.geometry.blocks_per_plane;
     let (start, stop) =
@@ -314,7 +313,7 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
         );
     }
     if drive.ftl.flag("ftl.gc_background") && stop == start {
-        // The host's own writes collect down to the start threshold: an idle drive would find nothing left to do.
+        // Collection by host writes reaches the start threshold: background collection would have no work.
         let what = "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start";
         return refuse(values, &["ftl.gc_background", "ftl.gc_stop", "ftl.gc_start"], what);
     }
@@ -337,7 +336,7 @@ fn thresholds(drive: &Drive, values: &Values) -> Result<()> {
     refuse(values, &["ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane"], &what)
 }
 
-/// Bit error rates must grow, and the tables of what shortens a life must be tables.
+/// Bit error rates must grow; the tables of losses must ascend and match.
 fn wear(drive: &Drive, values: &Values) -> Result<()> {
     let wear = &drive.part.wear;
     if wear.fresh_rate <= 0.0 || wear.fresh_rate >= wear.limit_rate {
@@ -368,15 +367,15 @@ fn buffer(drive: &Drive, values: &Values) -> Result<()> {
     refuse(values, &["buffer.size", "part.page_size"], "the write buffer must hold at least one page")
 }
 
-/// The refusal `what` of what `keys` say together.
+/// The refusal `what` of the values of `keys`.
 fn refuse(values: &Values, keys: &[&str], what: &str) -> Result<()> {
-    let entries: Vec<&Entry> = keys.iter().map(|key| values.entry(key)).collect();
-    // The first of the highest, as it is the most likely culprit.
-    let blamed = entries.iter().rev().max_by_key(|entry| entry.rank).expect("a refusal names a key");
-    let tell = |entry: &&Entry| match entry.source == blamed.source {
-        true => format!("{} = {}", entry.key.name, entry.value.to_text()),
-        false => format!("{} = {} ({})", entry.key.name, entry.value.to_text(), entry.source),
+    let named: Vec<&ResolvedKey> = keys.iter().map(|key| values.key(key)).collect();
+    // The first key of the last overlay is the most likely mistake.
+    let blamed = named.iter().rev().max_by_key(|key| key.rank).expect("a refusal names a key");
+    let shown = |key: &&ResolvedKey| match key.source == blamed.source {
+        true => format!("{} = {}", key.key.name, key.value.to_text()),
+        false => format!("{} = {} ({})", key.key.name, key.value.to_text(), key.source),
     };
-    let told: Vec<String> = entries.iter().map(tell).collect();
-    Err(Error::input(&blamed.source, format!("{}: {what}", told.join(", "))))
+    let shown: Vec<String> = named.iter().map(shown).collect();
+    Err(Error::input(&blamed.source, format!("{}: {what}", shown.join(", "))))
 }

@@ -1,11 +1,11 @@
-//! What the fuzzer and its seeded stand-in in `tests/fuzz_config.rs` do with arbitrary bytes.
+//! The fuzz target of configurations, shared by the fuzzer and its seeded substitute in `tests/fuzz_config.rs`.
 
 use super::resolve;
 use palimpsest_flash::units::parse;
 
-/// Resolves `bytes` as a file (up to the first NUL) with overrides (one a line behind it), and reads the file as a quantity.
+/// Resolves `bytes` as a file (up to the first NUL) with overrides (the lines after it), and parses the file as a quantity.
 ///
-/// Panics if a resolved drive does not survive being written and read again; never because of the bytes.
+/// Panics if a resolved drive changes when it is written and read again; never because of the bytes.
 pub fn fuzz_config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (file, overrides) = text.split_once('\0').unwrap_or((&text, ""));
@@ -14,7 +14,7 @@ pub fn fuzz_config(bytes: &[u8]) {
     if let Ok(resolved) = resolve("fuzz.toml", None, &overrides, &read) {
         let written = resolved.to_toml();
         let again = resolve("fuzz.toml", None, &[], &|_| Ok(written.clone()))
-            .unwrap_or_else(|error| panic!("{error} in what was resolved and written:\n{written}"));
+            .unwrap_or_else(|error| panic!("{error} in a resolved and written drive:\n{written}"));
         assert_eq!(again.drive, resolved.drive, "a drive changed by being written and read:\n{written}");
         assert_eq!(again.to_json(), resolved.to_json());
     }

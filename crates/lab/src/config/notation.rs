@@ -3,7 +3,7 @@
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl_api::keys::{Kind, Raw, Value};
 
-/// What a TOML item says.
+/// The raw value of a TOML item.
 pub fn raw(value: &toml_edit::Value) -> Raw {
     match value {
         toml_edit::Value::String(text) => Raw::Text(text.value().clone()),
@@ -16,7 +16,7 @@ pub fn raw(value: &toml_edit::Value) -> Raw {
     }
 }
 
-/// The value that `text` behind `--set key=` means: a TOML value, or a bare string.
+/// The value of `text` after `--set key=`: a TOML value, or a bare string.
 ///
 /// # Errors
 /// As [`Kind::read`].

@@ -1,15 +1,15 @@
 //! The presets: parts, drives and workloads, each a TOML file in `presets/` and one line here.
 //!
-//! The texts are built in, so that the program needs no files beside it.
+//! The texts are compiled in, so that the program needs no other files.
 
-use super::layer::{Describes, Layer};
+use super::overlay::{Describes, Overlay};
 use palimpsest_flash::error::{Error, Result};
 use toml_edit::Document;
 
 /// A preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What a user calls it.
+    /// Its name.
     pub name: &'static str,
     /// Its file in the repository.
     pub file: &'static str,
@@ -20,11 +20,11 @@ pub struct Preset {
 /// A row of `palimpsest list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresetInfo {
-    /// What a user calls it.
+    /// Its name.
     pub name: &'static str,
-    /// One line on what it is.
+    /// One line about it.
     pub description: String,
-    /// Where its numbers come from.
+    /// Source of its numbers.
     pub source: String,
 }
 
@@ -117,12 +117,12 @@ static WORKLOADS: &[Preset] = presets!("workloads":
 
 /// The built-in parts.
 pub fn part_presets() -> Vec<PresetInfo> {
-    PARTS.iter().map(|preset| preset.info(&preset.layer(Describes::Part))).collect()
+    PARTS.iter().map(|preset| preset.info(&preset.overlay(Describes::Part))).collect()
 }
 
 /// The built-in drives.
 pub fn ssd_presets() -> Vec<PresetInfo> {
-    SSDS.iter().map(|preset| preset.info(&preset.layer(Describes::Drive))).collect()
+    SSDS.iter().map(|preset| preset.info(&preset.overlay(Describes::Drive))).collect()
 }
 
 /// The built-in workloads.
@@ -137,28 +137,28 @@ pub fn workload_presets() -> Vec<PresetInfo> {
         .collect()
 }
 
-/// The fio-like specification that the workload preset `name` stands for, in whatever case it is written: papers have KV1
-/// where the file is kv1. `None` if there is no such preset.
+/// The fio-like specification of the workload preset `name`, in any case: papers write KV1, the file is kv1. `None` if there
+/// is no such preset.
 pub fn workload_spec(name: &str) -> Option<String> {
     WORKLOADS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).map(|preset| preset.line("spec"))
 }
 
-/// The part preset called `name`, asked for at `place`.
+/// The part preset called `name`, named at `place`.
 pub(super) fn part(name: &str, place: &str) -> Result<&'static Preset> {
     find(PARTS, "part", name, place, PATH)
 }
 
-/// The drive preset called `name`, asked for at `place`.
+/// The drive preset called `name`, named at `place`.
 pub(super) fn ssd(name: &str, place: &str) -> Result<&'static Preset> {
     find(SSDS, "SSD", name, place, PATH)
 }
 
-/// The drive preset called `name` on which the file at `place` builds.
+/// The drive preset called `name`, the base of the file at `place`.
 pub(super) fn base(name: &str, place: &str) -> Result<&'static Preset> {
     find(SSDS, "SSD preset", name, place, "")
 }
 
-/// What a name may also be.
+/// The alternative to a name.
 const PATH: &str = ", or a path with a '/' or ending in .toml";
 
 fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
@@ -174,15 +174,15 @@ fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &st
 }
 
 impl Preset {
-    /// What the preset says. Panics if it is malformed: that is our bug.
-    pub(super) fn layer(&self, describes: Describes) -> Layer {
-        Layer::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"))
+    /// The settings of the preset. Panics if it is malformed: a bug of the project.
+    pub(super) fn overlay(&self, describes: Describes) -> Overlay {
+        Overlay::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn info(&self, layer: &Layer) -> PresetInfo {
+    fn info(&self, overlay: &Overlay) -> PresetInfo {
         let line =
             |text: &Option<String>| text.clone().unwrap_or_else(|| panic!("{} lacks a line about it", self.file));
-        PresetInfo { name: self.name, description: line(&layer.description), source: line(&layer.source) }
+        PresetInfo { name: self.name, description: line(&overlay.description), source: line(&overlay.source) }
     }
 
     fn line(&self, key: &str) -> String {

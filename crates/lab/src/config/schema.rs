@@ -1,4 +1,4 @@
-//! The schema: every key of the drive, the engine and the host, and those that layers and policies define beside their code.
+//! The schema: every key of the drive, the engine and the host, and the keys that layers and policies define in their files.
 
 use crate::layers::layers;
 use palimpsest_flash::units::parse::Parsed;
@@ -25,7 +25,7 @@ static DRIVE: &[Key] = &[
         "ssd.part",
         PartName,
         "",
-        "NAND part: a preset, or the path of a part file; drops what lower layers say of part.*",
+        "NAND part: a preset, or the path of a part file; replaces part.* of the files below",
     ),
     Key::required("ssd.channels", Count { min: 1, max: 1024 }, "channels"),
     Key::new("ssd.chips_per_channel", Count { min: 1, max: 1024 }, "1", "chips on each channel"),
@@ -40,7 +40,7 @@ static DRIVE: &[Key] = &[
     ),
     Key::required("part.page_size", PAGE, "data bytes of a page"),
     Key::new("part.subpage_size", PAGE, "4KiB", "unit of partial programs and of fine maps"),
-    Key::new("part.spare_size", SPARE, "0B", "spare bytes of a page, of which codes of second writes take theirs"),
+    Key::new("part.spare_size", SPARE, "0B", "spare bytes of a page; codes of second writes use some"),
     Key::required("part.pages_per_block", Count { min: 1, max: 65_536 }, "pages of a block"),
     Key::new(
         "part.nop",
@@ -61,9 +61,9 @@ static DRIVE: &[Key] = &[
     Key::required("part.t_erase", Time, "erasing a block"),
     Key::new("part.t_command", Time, "0ns", "command and address on the bus, before any operation"),
     Key::required("part.bus_rate", Rate, "transfer rate between controller and die"),
-    Key::same("part.t_read_retry", Time, "part.t_read", "what a read costs more when its first attempt fails"),
+    Key::same("part.t_read_retry", Time, "part.t_read", "extra time of a read whose first attempt fails"),
     Key::new("part.t_suspend", Time, "0ns", "from the suspend command until the die can read"),
-    Key::new("part.t_resume", Time, "0ns", "from the resume command until the operation goes on"),
+    Key::new("part.t_resume", Time, "0ns", "from the resume command until the operation continues"),
     Key::new("part.word_size", WORD, "2KiB", "ECC code word, the grain of dma and spread reads"),
     Key::new("part.t_read_words", Times, "[]", "sensing 1, 2, ... words in spread mode; none: no such command"),
     Key::new("part.t_dma_words", Times, "[]", "transferring 1, 2, ... words; none: part.bus_rate decides"),
@@ -87,8 +87,8 @@ static DRIVE: &[Key] = &[
         "[]",
         "shares of part.endurance spent programming low pages again, ascending to 100%, for the next two; none: not measured",
     ),
-    Key::new("part.reuse_loss", Ratios, "[]", "share of part.endurance that each of them costs"),
-    Key::new("part.voltage_loss", Ratios, "[]", "share of it that the raised threshold voltage alone costs"),
+    Key::new("part.reuse_loss", Ratios, "[]", "share of part.endurance lost at each of them"),
+    Key::new("part.voltage_loss", Ratios, "[]", "share of it lost to the raised threshold voltage alone"),
     Key::new("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
     Key::same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
     Key::new(
@@ -151,9 +151,9 @@ static AROUND: &[Key] = &[
         "sim.scheduler",
         Choice(&["fifo", "read-first", "host-first"]),
         "fifo",
-        "which operation waiting at a die goes next",
+        "which waiting operation a die starts next",
     ),
-    Key::new("sim.starvation_bound", Time, "10ms", "how long an operation is overtaken at most"),
+    Key::new("sim.starvation_bound", Time, "10ms", "longest time for which others overtake an operation"),
     Key::new(
         "sim.suspend",
         Choice(&["none", "erase", "program-erase"]),
@@ -164,7 +164,7 @@ static AROUND: &[Key] = &[
         "sim.cache_register",
         Flag,
         "false",
-        "whether operations of one kind pipeline through a die's cache register",
+        "whether operations of one kind are pipelined through a die's cache register",
     ),
     Key::new(
         "sim.multi_plane",
@@ -175,7 +175,7 @@ static AROUND: &[Key] = &[
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),
     Key::new("host.link_rate", Rate, "unlimited", "transfer rate between host and drive"),
-    Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: as the workload says"),
+    Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: that of the workload"),
     Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers"),
     Key::new(
         "buffer.ack",
@@ -192,7 +192,7 @@ static AROUND: &[Key] = &[
         "faults.power_cut_at",
         Count { min: 0, max: i64::MAX as u64 },
         "0",
-        "flash operation at which the power fails; 0: never",
+        "flash operation at which the power is cut; 0: never",
     ),
 ];
 
@@ -200,9 +200,9 @@ static AROUND: &[Key] = &[
 #[derive(Debug)]
 pub struct Known {
     key: &'static Key,
-    /// The translation layers that alone use it, file systems above them left out; empty where all may.
+    /// The only translation layers that use it, without the file systems above them; empty where all may.
     pub layers: Vec<&'static str>,
-    /// What it means, behind the names of those layers.
+    /// Its meaning, after the names of those layers.
     pub doc: String,
 }
 
@@ -242,7 +242,7 @@ fn gather() -> Vec<Known> {
             }
         }
     }
-    // What one adds to a table that is there goes to its end.
+    // New keys of an existing table follow its keys.
     let mut tables: Vec<&str> = Vec::new();
     for known in &known {
         if !tables.contains(&known.split().0) {
@@ -253,7 +253,7 @@ fn gather() -> Vec<Known> {
     known
 }
 
-/// `names` with those of one beginning, if all layers of that beginning are there, as `fs-*`.
+/// `names`, with all layers of one prefix as a pattern, such as `fs-*`.
 fn short(names: &[&str]) -> String {
     let mut shown: Vec<String> = Vec::new();
     for name in names {
@@ -271,7 +271,7 @@ fn short(names: &[&str]) -> String {
     shown.join(", ")
 }
 
-/// Keys outside tables that describe a file instead of the drive.
+/// Keys outside tables: they describe the file, not the drive.
 pub const ABOUT: &[&str] = &["name", "description", "source", "base", "complete"];
 
 /// The position in [`keys`] of the key called `name`.

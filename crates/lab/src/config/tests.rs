@@ -1,4 +1,4 @@
-//! Tests of the configuration: presets, layers, sources, messages.
+//! Tests of the configuration: presets, overlays, sources, messages.
 
 use super::*;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
@@ -30,7 +30,7 @@ fn file(text: &str, overrides: &[&str]) -> Result<Resolved> {
 }
 
 fn source<'a>(resolved: &'a Resolved, key: &str) -> &'a str {
-    &resolved.entry(key).unwrap().source
+    &resolved.key(key).unwrap().source
 }
 
 /// `FILE:LINE` of the line of a preset that starts with `start`.
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// What a workload preset generates: mean sizes of reads and writes in units of 4 KiB, the share of reads, and that of
+/// Statistics of a workload preset: mean sizes of reads and writes in units of 4 KiB, the share of reads, and that of
 /// requests of 4 KiB, the last two in percent.
 fn generated(name: &str, seed: u64) -> [f64; 4] {
     let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
@@ -317,7 +317,7 @@ fn workloads_of_the_mga_paper_have_the_statistics_of_its_table() {
     }
 }
 
-/// Sec. IV of the co-design paper, within 2 %; every request lies in the file that it names.
+/// Sec. IV of the co-design paper, within 2 %; every request is in the file that it names.
 #[test]
 fn workloads_of_the_codesign_paper_have_its_statistics() {
     let paper =
@@ -349,7 +349,7 @@ fn workloads_of_the_codesign_paper_have_its_statistics() {
     }
 }
 
-/// Requests of a workload preset: how many reads and writes there are of each size in bytes.
+/// Reads and writes of a workload preset, counted by size in bytes.
 fn sizes(name: &str, seed: u64) -> [BTreeMap<u64, u64>; 2] {
     let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
     let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
@@ -361,7 +361,7 @@ fn sizes(name: &str, seed: u64) -> [BTreeMap<u64, u64>; 2] {
     counts
 }
 
-/// Table II and Fig. 1 of the SPREAD paper: shares within 2 %, and what it bounds on the right side of the bound.
+/// Table II and Fig. 1 of the SPREAD paper: shares within 2 %, and bounds kept.
 #[test]
 fn workloads_of_the_spread_paper_have_its_statistics() {
     const ALL: u64 = u64::MAX;

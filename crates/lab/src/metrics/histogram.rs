@@ -1,5 +1,5 @@
-//! A histogram of times with 1,024 buckets an octave pair: every bucket is narrower than 0.2 % of its values, and remembers
-//! the sum of what fell into it, so that a percentile is the mean of its bucket: exact where equal times repeat.
+//! A histogram of times with 1,024 buckets an octave: every bucket is narrower than 0.2 % of its values, and sums its values,
+//! so that a percentile is the mean of its bucket: exact where equal times repeat.
 
 use palimpsest_flash::units::Nanos;
 

@@ -1,29 +1,30 @@
-//! How many bytes a host can write until the mean block of a drive reaches its limit of bit errors, from what a run measured.
+//! Lifetime of a drive, from the figures of a run: the bytes that a host can write until the mean block reaches its limit of bit
+//! errors.
 //!
-//! As the LLH paper reckons (Sec. 4): while blocks are young enough for their low pages to be programmed again, a cycle holds
-//! what the run wrote for each erase; after that, what it would have written without its second writes. How many cycles there are
-//! is for [`Wear`], with the share of the run's erased blocks that had been reused. The run is taken to lie within the share of
-//! life in which blocks are reused, and moved data to be the same share of what is programmed after it (which a run of the layer
-//! without reuse can tell better). Where nothing is reused, this is the endurance times what an erase holds.
+//! The estimate of the LLH paper (Sec. 4): while blocks are young enough for their low pages to be programmed again, a cycle
+//! writes as many bytes an erase as the run; after that, as the run without its second writes. [`Wear`] gives the number of
+//! cycles, with the share of the run's erased blocks that were reused. Assumed: the run is in the share of life in which blocks
+//! are reused, and the share of moved data stays the same after it (a run of the layer without reuse gives the exact share).
+//! Without reuse, this is the endurance times the bytes an erase.
 
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::wear::{Bias, Wear};
 
-/// What a run measured.
+/// The figures of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Bytes that the host wrote.
     pub host_bytes: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Those of them in which low pages had been programmed again.
+    /// Erased blocks that were reused: low pages programmed again.
     pub reused_erases: u64,
-    /// Share of the data programmed that second writes hold.
+    /// Second writes, as a share of the data programmed.
     pub second_writes: f64,
 }
 
-/// Bytes that the host can write to `blocks` blocks of `part`, new at the start, which are reused up to the share `safe_life` of
-/// their endurance; none where the run erased nothing.
+/// Bytes that the host can write to `blocks` new blocks of `part`, reused up to the share `safe_life` of their endurance;
+/// none where the run erased no block.
 pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: &Measured) -> Option<u64> {
     if measured.erases == 0 {
         return None;
@@ -39,8 +40,8 @@ pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: 
     Some((an_erase * cycles * f64::from(blocks)) as u64)
 }
 
-/// Cycles after which a reused block reaches the limit of bit errors while low pages are programmed again, where that is
-/// sooner than `safe_life` ends; the share of its endurance that is safe is then less.
+/// Cycles after which a reused block reaches the limit of bit errors, where that is before the end of `safe_life`; the safe
+/// share of its endurance is then less.
 pub fn unsafe_after(part: &Part, safe_life: f64, measured: &Measured) -> Option<u64> {
     if measured.reused_erases == 0 {
         return None;
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// With half of the blocks reused, half of the cycles up to 0.4 T are: the loss is that of 0.2 T.
+    /// With half of the blocks reused, half of the cycles up to 0.4 T are reuses: the loss is that of 0.2 T.
     #[test]
     fn blocks_that_are_not_reused_do_not_wear_more() {
         let measured = Measured { host_bytes: 1_125_000, erases: 10, reused_erases: 5, second_writes: 1.0 / 9.0 };
@@ -97,7 +98,7 @@ mod tests {
 
     /// Chip B16: reused blocks are above the limit after a hundredth of their life.
     #[test]
-    fn a_chip_that_is_not_safe_says_so() {
+    fn a_chip_that_is_not_safe_is_reported() {
         let measured = Measured { host_bytes: 1_250_000, erases: 10, reused_erases: 10, second_writes: 0.2 };
         let b16 = part([0.03, 0.05, 0.07, 0.99]);
         assert_eq!(unsafe_after(&b16, 0.4, &measured), Some(10));

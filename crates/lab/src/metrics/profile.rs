@@ -1,9 +1,9 @@
-//! What a workload is like: counts, sizes, locality and arrivals of its requests, without a drive.
+//! Statistics of a workload without a drive: counts, sizes, locality and arrivals of its requests.
 //!
-//! Streams, in bounded memory: counters of pages are exact up to [`pages::MOST_PAGES`] distinct pages and then kept for
-//! a sample of them; the picture is a grid that grows coarser; sizes and gaps are histograms.
+//! One pass, in bounded memory: counters of pages are exact up to [`pages::MOST_PAGES`] distinct pages and then kept for a
+//! sample of them; the picture is a grid that becomes coarser; sizes and gaps are histograms.
 //!
-//! A page here has 4 KiB ([`PAGE_BYTES`]) whatever the drive has. Trims and flushes are counted and else left out, as are
+//! A page here has 4 KiB ([`PAGE_BYTES`]), whatever the page of the drive. Ignored: trims and flushes, except their number, and
 //! the response times that some traces have.
 
 pub mod grid;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use grid::{Grid, Map};
-use pages::{Locality, Pages};
+use pages::{Locality, PageCounters};
 use palimpsest_flash::units::{KIB, Nanos};
 use palimpsest_workload::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
 
@@ -24,16 +24,16 @@ pub const PAGE_BYTES: u64 = 4 * KIB;
 const MILLISECOND: Nanos = 1_000_000;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// From this size on a request counts as large: what separates cold from hot where nothing but the size is known.
+/// From this size on a request counts as large: the limit of hot writes where only the size is known.
 pub const LARGE_BYTES: u64 = 64 * KIB;
 
-/// A request is sequential when it starts where one of so many before it ended.
+/// A request is sequential when it starts where one of this many before it ended.
 const REMEMBERED_ENDS: usize = 32;
 
-/// Most streams that are told apart.
+/// Most streams that are distinguished.
 const MOST_STREAMS: usize = 1 << 16;
 
-/// Collects the description.
+/// Counts the requests of a workload.
 #[derive(Debug)]
 pub struct Profile {
     arrivals: Arrivals,
@@ -41,7 +41,7 @@ pub struct Profile {
     bytes: [u64; 4],
     sizes: [BTreeMap<u32, u64>; 2],
     aligned: u64,
-    pages: Pages,
+    pages: PageCounters,
     first_sector: u64,
     end_sector: u64,
     ends: [u64; REMEMBERED_ENDS],
@@ -52,16 +52,16 @@ pub struct Profile {
     latest: Nanos,
     gaps: Histogram,
     gap_squares: f64,
-    /// Requests of the millisecond that is being counted, and how many such had so many.
+    /// The current millisecond and its requests, and the distribution over milliseconds.
     in_millisecond: (u64, u64),
     milliseconds: Histogram,
     streams: BTreeSet<u32>,
     grid: Grid,
 }
 
-/// Counts by kind.
+/// Counts by kind of request.
 #[derive(Debug, Clone, Serialize)]
-pub struct Kinds {
+pub struct CountsByKind {
     /// Of all requests.
     pub all: u64,
     /// Of reads.
@@ -74,7 +74,7 @@ pub struct Kinds {
     pub flush: u64,
 }
 
-/// A figure of reads and writes together and apart; null where there are none.
+/// A figure of reads and writes together, and of each; null where there are none.
 #[derive(Debug, Clone, Serialize)]
 pub struct Shares {
     /// Of reads and writes.
@@ -100,7 +100,7 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// How many requests are of the sizes up to one and above half of it.
+/// Requests of sizes up to a limit and above half of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct SizeClass {
     /// Largest size of the class, in bytes: a power of two.
@@ -111,17 +111,17 @@ pub struct SizeClass {
     pub write: u64,
 }
 
-/// The description of a workload. Ratios are shares of one; null where there is nothing to divide by.
+/// The description of a workload. Ratios are shares of one; null where the divisor is zero.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
-    /// `open` or `closed` loop, as the workload wants to be driven.
+    /// `open` or `closed` loop, the usual one of the workload.
     pub arrivals: &'static str,
     /// Requests that a closed loop keeps outstanding; null for an open one.
     pub depth: Option<u32>,
     /// Requests.
-    pub requests: Kinds,
-    /// Bytes they ask for.
-    pub bytes: Kinds,
+    pub requests: CountsByKind,
+    /// Bytes of the requests.
+    pub bytes: CountsByKind,
     /// Reads of reads and writes, in requests.
     pub read_ratio: Option<f64>,
     /// Bytes read of bytes read and written.
@@ -142,7 +142,7 @@ pub struct Description {
     pub duration_ns: Nanos,
     /// Reads and writes that start where one of the 32 before ended.
     pub sequential_ratio: Shares,
-    /// Reads and writes that start where the very one before ended.
+    /// Reads and writes that start where the previous one ended.
     pub contiguous_ratio: Shares,
     /// Footprint, overwrites and hot share.
     pub locality: Locality,
@@ -154,10 +154,10 @@ pub struct Description {
     pub interarrival_ns: Option<Spread>,
     /// Standard deviation of the gaps over their mean: 1 for Poisson arrivals, more for bursts.
     pub interarrival_variation: Option<f64>,
-    /// Requests that arrive in the same millisecond, over those in which any does: a hint at the queue depth of a drive
-    /// that takes about a millisecond. Null for a closed loop.
+    /// Requests of a millisecond, over milliseconds with arrivals: about the queue depth of a drive with a response time of a
+    /// millisecond. Null for a closed loop.
     pub arrivals_per_ms: Option<Spread>,
-    /// Different streams (devices, disks, volumes), up to 65,536.
+    /// Distinct streams (devices, disks, volumes), up to 65,536.
     pub streams: u64,
 }
 
@@ -171,7 +171,7 @@ impl Profile {
             bytes: [0; 4],
             sizes: [BTreeMap::new(), BTreeMap::new()],
             aligned: 0,
-            pages: Pages::default(),
+            pages: PageCounters::default(),
             first_sector: u64::MAX,
             end_sector: 0,
             ends: [u64::MAX; REMEMBERED_ENDS],
@@ -243,7 +243,7 @@ impl Profile {
         self.grid.add(time, sector * SECTOR_BYTES, kind);
     }
 
-    /// The description of what was counted.
+    /// The description of the requests so far.
     pub fn description(&self) -> Description {
         let [reads, writes, ..] = self.requests;
         let data = reads + writes;
@@ -315,11 +315,11 @@ fn position(kind: RequestKind) -> usize {
     }
 }
 
-fn kinds([read, write, trim, flush]: [u64; 4]) -> Kinds {
-    Kinds { all: read + write + trim + flush, read, write, trim, flush }
+fn kinds([read, write, trim, flush]: [u64; 4]) -> CountsByKind {
+    CountsByKind { all: read + write + trim + flush, read, write, trim, flush }
 }
 
-/// A share of one.
+/// `part` as a share of `whole`.
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

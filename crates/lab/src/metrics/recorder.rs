@@ -1,4 +1,4 @@
-//! What a run measures while it goes on: latencies, and a time series of bounded length.
+//! Measurements during a run: latencies, and a time series of bounded length.
 
 use super::histogram::Histogram;
 use super::tail::Tail;
@@ -7,11 +7,11 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
 use serde::Serialize;
 
-/// The series never has more windows than this; when it would, windows are joined in pairs.
+/// Most windows of the series; beyond it, windows are joined in pairs.
 const MOST_WINDOWS: usize = 512;
 const FIRST_WINDOW: Nanos = 100_000;
 
-/// What flash has done up to some moment, for the series.
+/// Counters of flash at a point in time, for the series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashTotals {
     /// Page reads.
@@ -36,7 +36,7 @@ struct Window {
     read_sum: u64,
     writes: u64,
     write_sum: u64,
-    /// Request-nanoseconds that requests were outstanding in this window; kept with percentiles only.
+    /// Sum over requests of the time outstanding in this window; kept with percentiles only.
     outstanding: u64,
     max: Nanos,
     flash: FlashTotals,
@@ -65,7 +65,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder that begins at `start`, when flash had done `totals`; `percentiles` says whether each window has its own.
+    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: keep those of each window.
     pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
         Recorder {
             all: Histogram::new(),
@@ -122,13 +122,13 @@ impl Recorder {
         self.last_completion
     }
 
-    /// From when on [`Self::sample`] should be called again.
+    /// The time of the next call of [`Self::sample`].
     #[inline]
     pub fn next_sample(&self) -> Nanos {
         self.next_sample
     }
 
-    /// Books what flash has done since the last sample to the window of `now`.
+    /// Adds the changes of the counters since the last sample to the window of `now`.
     pub fn sample(&mut self, now: Nanos, totals: FlashTotals) {
         let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
         let window = self.window_at(now);
@@ -136,13 +136,13 @@ impl Recorder {
         self.next_sample = now + self.window;
     }
 
-    /// Mean of the requests outstanding in a window. The last one ends with the last completion.
+    /// Mean of the requests outstanding in a window. The last window ends with the last completion.
     fn outstanding(&self, index: u64, window: &Window) -> f64 {
         let length = self.window.min((self.last_completion - self.start).saturating_sub(index * self.window));
         window.outstanding as f64 / length.max(1) as f64
     }
 
-    /// Books a request that was outstanding for `latency` up to `now` to the windows in which it was.
+    /// Adds a request that was outstanding for `latency` up to `now` to its windows.
     fn note_outstanding(&mut self, latency: Nanos, now: Nanos) {
         let mut end = now - self.start;
         let begin = end.saturating_sub(latency);
@@ -242,7 +242,7 @@ impl Observer for Recorder {
 
 /// The time series of a run, one entry a window.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names say it; they are the keys of the series' JSON")]
+#[allow(missing_docs, reason = "the names are clear; they are the keys of the series' JSON")]
 pub struct Series {
     pub window_ns: Nanos,
     pub start_ns: Vec<Nanos>,

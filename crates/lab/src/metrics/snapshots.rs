@@ -1,10 +1,10 @@
-//! States of all blocks over a run: a bounded number of snapshots, evenly over its requests.
+//! States of all blocks over a run: a bounded number of snapshots, evenly spread over its requests.
 //!
-//! The clock is the number of measured requests, which every fidelity has; each snapshot says what the simulated time was. A
-//! layer plans a request when it is submitted: a snapshot shows flash as it is planned by then, some of which the engine has
-//! yet to do. Of a large drive, neighbouring blocks of a plane share a cell, and where there are more planes than cells,
-//! neighbouring planes do. Where the length of the run is not known the distance of snapshots doubles as it gets longer.
-//! Ignored: what happens between two snapshots.
+//! The clock is the number of measured requests, which every fidelity has; each snapshot records the simulated time. A layer
+//! plans a request when it is submitted: a snapshot shows flash with all planned operations, some of which the engine has not
+//! run yet. In a large drive, neighbouring blocks of a plane share a cell, and where there are more planes than cells,
+//! neighbouring planes do. In a run of unknown length the distance of snapshots doubles as it gets longer. Ignored: changes
+//! between two snapshots.
 
 use super::recorder::{FlashTotals, subtract};
 use palimpsest_flash::geometry::Geometry;
@@ -13,11 +13,11 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::Ftl;
 use serde::Serialize;
 
-/// There are fewer snapshots than this.
+/// Upper bound of snapshots, not reached.
 const MOST_SNAPSHOTS: usize = 64;
-/// There are no more cells than this.
+/// Most cells.
 const MOST_CELLS: u32 = 2048;
-/// Requests between snapshots at first, where nobody knows how many there will be.
+/// Requests between the first snapshots of a run of unknown length.
 const FIRST_INTERVAL: u64 = 256;
 
 /// States of a block, in the order in which a cell counts them.
@@ -25,14 +25,14 @@ pub const STATES: [&str; 6] = ["free", "open", "partial", "full", "reused", "bad
 
 const FREE: usize = 0;
 const OPEN: usize = 1;
-/// Every page is programmed, and some of their subpages are not: they may take another program.
+/// Every page is programmed, some with free subpages: they may take another program.
 const PARTIAL: usize = 2;
 const FULL: usize = 3;
 /// Low pages were programmed again over data.
 const REUSED: usize = 4;
 const BAD: usize = 5;
 
-/// Blocks that are shown as one.
+/// Blocks that are one cell of the picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cell {
     /// Blocks in each of [`STATES`].
@@ -50,7 +50,7 @@ struct Snapshot {
     cells: Vec<Cell>,
 }
 
-/// Which blocks make a cell: rows of planes in the order channel, die, plane; columns of blocks in the order of their number.
+/// The cell of each block: rows of planes in the order channel, die, plane; columns of blocks in the order of their number.
 #[derive(Debug, Clone)]
 struct Grid {
     geometry: Geometry,
@@ -100,13 +100,13 @@ pub struct Snapshots {
     interval: u64,
     next: u64,
     taken: Vec<Snapshot>,
-    /// Whether the layer tells what is valid.
+    /// Whether the layer reports valid subpages.
     validity: bool,
     valid: Vec<u32>,
 }
 
 impl Snapshots {
-    /// None yet, of a drive of `geometry`.
+    /// An empty series of a drive of `geometry`.
     pub fn new(geometry: &Geometry) -> Self {
         Snapshots {
             grid: Grid::new(geometry),
@@ -118,25 +118,25 @@ impl Snapshots {
         }
     }
 
-    /// There will be `requests` of them, as far as anybody knows; 0: nobody does.
+    /// Sets the expected number of requests; 0: unknown.
     pub fn expect(&mut self, requests: u64) {
         if requests > 0 {
             self.interval = requests.div_ceil(MOST_SNAPSHOTS as u64 - 3);
         }
     }
 
-    /// After how many requests [`Self::take`] should be called next.
+    /// The number of requests after which [`Self::take`] is due.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Looks at every block after `requests` requests.
+    /// Takes a snapshot of every block after `requests` requests.
     pub fn take(&mut self, requests: u64, time: Nanos, totals: FlashTotals, nand: &Nand, ftl: &dyn Ftl) {
-        let cells = self.look(nand, ftl);
+        let cells = self.count_states(nand, ftl);
         self.keep(Snapshot { requests, time, totals, cells });
     }
 
-    /// Keeps a snapshot, instead of one after equally many requests; where there are too many, every second one goes.
+    /// Stores a snapshot, replacing one after as many requests; where there are too many, drops every second one.
     fn keep(&mut self, snapshot: Snapshot) {
         let requests = snapshot.requests;
         if self.taken.last().is_some_and(|last| last.requests == requests) {
@@ -154,7 +154,7 @@ impl Snapshots {
         self.next = requests + self.interval;
     }
 
-    fn look(&mut self, nand: &Nand, ftl: &dyn Ftl) -> Vec<Cell> {
+    fn count_states(&mut self, nand: &Nand, ftl: &dyn Ftl) -> Vec<Cell> {
         self.valid.fill(0);
         self.validity = ftl.count_valid(&mut self.valid);
         let mut cells = vec![Cell::default(); self.grid.cells()];
@@ -178,7 +178,7 @@ impl Snapshots {
         cells
     }
 
-    /// What was seen, snapshot by snapshot.
+    /// The series, snapshot by snapshot.
     pub fn series(&self) -> BlockSeries {
         let geometry = &self.grid.geometry;
         let before = self.taken.first().map_or(FlashTotals::default(), |first| first.totals);
@@ -237,7 +237,7 @@ pub struct BlockSeries {
     pub plane: Vec<u32>,
     /// By cell: its first block.
     pub first_block: Vec<u32>,
-    /// By cell: how many blocks it has.
+    /// By cell: its number of blocks.
     pub blocks: Vec<u32>,
     /// By snapshot: measured requests submitted before it.
     pub requests: Vec<u64>,
@@ -261,7 +261,7 @@ pub struct BlockSeries {
     pub counts: Vec<Vec<u32>>,
     /// By cell of each snapshot: share of its subpages that is programmed.
     pub programmed: Vec<f64>,
-    /// By cell of each snapshot: share of its subpages that is valid; null where the layer does not tell.
+    /// By cell of each snapshot: share of its subpages that is valid; null where the layer does not report it.
     pub valid: Option<Vec<f64>>,
     /// By cell of each snapshot: mean erases of its blocks since the drive was new.
     pub erases: Vec<f64>,

@@ -1,13 +1,13 @@
-//! Bringing a drive into a state worth measuring, at count fidelity: fast, and always with an end.
+//! Preconditioning: brings a drive into a defined state before the measurement, at count fidelity, in bounded time.
 //!
-//! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites what was filled, so many
+//! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites the filled range with that many
 //! times its size, in units of the map at uniform random addresses; `bs:64KiB` fills with writes of that size instead of units
-//! of the map, for layers that tell hot writes by their size; `steady` fills the whole drive and overwrites it at random until
+//! of the map, for layers that classify writes by their size; `steady` fills the whole drive and overwrites it at random until
 //! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
-//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), as it lays them out.
+//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
 
 use super::{Phase, Session};
-use crate::metrics::report;
+use crate::metrics::summary;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::rng::Rng;
@@ -16,18 +16,18 @@ use palimpsest_flash::units::parse::{format_bytes, parse_bytes};
 use palimpsest_sim::device::Command;
 use palimpsest_workload::request::Source;
 
-/// What to do before the measurement.
+/// The preconditioning of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Precondition {
     /// Nothing: the drive is new.
     None,
-    /// Fill a share of the drive, then overwrite it so many times at random.
+    /// Fill a share of the drive, then overwrite it at random.
     Fill {
         /// Share of the logical space.
         share: f64,
-        /// Random overwrites, in multiples of what was filled.
+        /// Random overwrites, in multiples of the filled range.
         random: f64,
-        /// Bytes of a write that fills; 0: a unit of the map.
+        /// Bytes of a write of the fill; 0: a unit of the map.
         write_bytes: u64,
     },
     /// Overwrite at random until the write amplification is steady.
@@ -38,9 +38,9 @@ pub enum Precondition {
 
 const EXPECTED: &str =
     "expected none, steady, layout or fill:PERCENT[,random:TIMESx][,bs:SIZE], such as fill:90%,random:2x";
-/// Writes that fill a file system where nothing else is said, as nobody lays out files page by page.
+/// Default size of writes that fill a file system: files are not laid out page by page.
 const FILE_WRITE_BYTES: u64 = 1 << 20;
-/// Largest write that fills.
+/// Largest write of a fill.
 const MOST_WRITE_BYTES: u64 = 1 << 30;
 /// Overwrites are measured in windows of 1 / this of the drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
@@ -52,7 +52,7 @@ impl Precondition {
     /// Reads the notation above.
     ///
     /// # Errors
-    /// [`Error::Input`] that says what was expected.
+    /// [`Error::Input`] with what was expected.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |what: String| Error::input(format!("--precondition {text}"), format!("{what}; {EXPECTED}"));
         match text.trim() {
@@ -78,7 +78,7 @@ impl Precondition {
             };
             let number = value.strip_suffix(unit).and_then(|digits| digits.trim().parse::<f64>().ok());
             let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-            let number = number.ok_or_else(|| wrong(format!("{value:?} is not a number with {unit:?} behind it")))?;
+            let number = number.ok_or_else(|| wrong(format!("{value:?} is not a number followed by {unit:?}")))?;
             if slot.replace(number).is_some() {
                 return Err(wrong(format!("{name:?} is given twice")));
             }
@@ -95,13 +95,13 @@ impl Precondition {
     }
 }
 
-/// Does it, and reports what it reached.
+/// Preconditions the drive; returns what was written.
 pub(super) fn precondition(
     session: &mut Session<'_>,
     source: &mut dyn Source,
     what: &Precondition,
-) -> Result<report::Precondition> {
-    let mut done = report::Precondition { spec: describe(what), ..Default::default() };
+) -> Result<summary::Precondition> {
+    let mut done = summary::Precondition { spec: describe(what), ..Default::default() };
     match *what {
         Precondition::None => {}
         Precondition::Fill { share, random, write_bytes } => {
@@ -171,13 +171,13 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         written = true;
     }
     if !written {
-        let what = "the workload has no files to lay out (a trace does not say how large its are); expected one with nrfiles or filesize, or fill:PERCENT";
+        let what = "the workload has no files to lay out (a trace does not give their sizes); expected one with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
     }
     Ok(())
 }
 
-/// Writes `units` units in order, `write_bytes` at a time; 0: what is usual for the layer.
+/// Writes `units` units in order, `write_bytes` at a time; 0: the default of the layer.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { 0 };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };

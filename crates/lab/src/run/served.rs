@@ -1,13 +1,13 @@
-//! A drive that serves programs outside the simulator: requests come one by one, writes with their bytes, and reads return
-//! the bytes that flash holds, after they were verified against the shadow.
+//! A drive that serves programs outside the simulator: requests arrive one by one, writes with their bytes; reads return the
+//! bytes of flash, verified against the shadow.
 //!
-//! Each request is served to its end before the next (queue depth one). At timed fidelity it takes the time that the engine
-//! says, on the drive's own clock, which stands still between requests: how long the program thinks is ignored, so there
-//! is no idle time and no background collection. Ends with the same result as a run.
+//! Each request completes before the next (queue depth one). At timed fidelity it takes the time of the engine, on the drive's
+//! own clock, which stops between requests: the program's own time is ignored, so there is no idle time and no background
+//! collection. The result is that of a run.
 
-use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, report};
+use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};
 use crate::config::Resolved;
-use crate::metrics::report::Precondition;
+use crate::metrics::summary::Precondition;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
@@ -15,7 +15,7 @@ use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::device::Command;
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
-/// What is served has no workload.
+/// The empty workload of a served drive.
 struct NoFiles;
 
 impl Source for NoFiles {
@@ -32,7 +32,7 @@ impl Source for NoFiles {
     }
 }
 
-/// A served drive. After the first error it must not be used any more: flash and shadow may disagree.
+/// A served drive. It must not be used after the first error: flash and shadow may disagree.
 pub struct Served<'a> {
     resolved: &'a Resolved,
     options: &'a Options,
@@ -41,13 +41,13 @@ pub struct Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    /// A new drive, preconditioned as `options` say; their limits on requests are ignored.
+    /// A new drive, with the preconditioning of `options`; their limits on requests are ignored.
     ///
     /// # Errors
-    /// [`Error::Input`] for options that do not go together, and what preconditioning meets.
+    /// [`Error::Input`] for options that contradict each other; errors of preconditioning.
     pub fn new(resolved: &'a Resolved, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         if options.payload != Payload::Bytes {
-            return Err(Error::input("--payload", "a served drive stores what it is sent; expected bytes"));
+            return Err(Error::input("--payload", "a served drive stores the bytes of its client; expected bytes"));
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
@@ -64,15 +64,15 @@ impl<'a> Served<'a> {
         self.resolved.drive.logical_bytes()
     }
 
-    /// Bytes of a unit of the layer's map: what it writes and trims best.
+    /// Bytes of a unit of the layer's map: the best size of writes and trims.
     pub fn unit_bytes(&self) -> u64 {
         self.session.unit_bytes()
     }
 
-    /// Writes whole sectors of `bytes` from `sector` on; they must lie in the drive.
+    /// Writes whole sectors of `bytes` from `sector` on; they must be in the drive.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Result<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
         assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
@@ -82,28 +82,28 @@ impl<'a> Served<'a> {
         done
     }
 
-    /// The bytes of `extent`, which must lie in the drive.
+    /// The bytes of `extent`, which must be in the drive.
     ///
     /// # Errors
-    /// What flash says, and [`Error::Rule`] where they are not what was written.
+    /// Errors of flash, and [`Error::Rule`] where the bytes differ from those written.
     pub fn read(&mut self, extent: Extent) -> Result<Vec<u8>> {
         self.session.verifier.returned = Some(Vec::new());
         self.serve(RequestKind::Read, extent)?;
         Ok(self.session.verifier.returned.take().expect("a read that was served returned bytes"))
     }
 
-    /// Forgets the whole units inside `extent`, which must lie in the drive: they read as zeros. The rest of it stays.
+    /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest of it stays.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn trim(&mut self, extent: Extent) -> Result<()> {
         self.serve(RequestKind::Trim, extent)
     }
 
-    /// Makes everything durable that was written.
+    /// Makes all writes durable.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn flush(&mut self) -> Result<()> {
         self.serve(RequestKind::Flush, Extent { sector: 0, sectors: 0 })
     }
@@ -111,7 +111,7 @@ impl<'a> Served<'a> {
     fn serve(&mut self, kind: RequestKind, extent: Extent) -> Result<()> {
         let session = &mut self.session;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
-        assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request lies in the drive");
+        assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
         session.tally(kind, extent);
         let command = Command { kind, extent };
         if self.options.fidelity == Fidelity::Count {
@@ -127,14 +127,14 @@ impl<'a> Served<'a> {
         session.watch()
     }
 
-    /// Lets everything end that is under way, checks every conservation law, and gives out the result.
+    /// Waits for all running operations, checks every conservation law, and returns the result.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the law that does not hold; what flash says.
+    /// [`Error::Rule`] with the law that does not hold; errors of flash.
     pub fn finish(mut self) -> Result<Outcome> {
         self.session.drain()?;
         self.session.check()?;
-        Ok(report::outcome(self.resolved, &self.session, self.options, 0, self.precondition))
+        Ok(summary::outcome(self.resolved, &self.session, self.options, 0, self.precondition))
     }
 }
 
@@ -168,12 +168,13 @@ mod tests {
             payload: Payload::Bytes,
             seed: 1,
             series: false,
+            operations: None,
         }
     }
 
-    /// Random requests against a plain array; a trim of the array forgets whole units only, as the drive's does.
+    /// Random requests against a plain array; a trim of the array zeroes whole units only, as the drive unmaps them.
     fn against_array(ftl: &str, fidelity: Fidelity, extra: &[&str], trims: bool) {
-        // What is asked for in addition replaces what the drive has.
+        // Extra settings replace those of the drive.
         let key = |text: &str| text.split('=').next().map(String::from);
         let kept = DRIVE.iter().filter(|text| !extra.iter().any(|other| key(other) == key(text)));
         let set: Vec<String> = kept.chain(extra).map(|&text| text.into()).collect();
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(summary.latency_ns.is_some(), fidelity == Fidelity::Timed);
         assert!(
             summary.gc.runs + summary.gc.erased_blocks + summary.merge.count > 0,
-            "the drive was not worn enough to say anything"
+            "the drive was not erased often enough for an estimate"
         );
         assert_eq!(summary.payload, "bytes");
     }
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_write_that_the_power_cut_keeps_its_bytes() {
-        // Without trims: what was trimmed may come back with the power, which the shadow does not know.
+        // Without trims: a power cut may undo a trim, which the shadow does not model.
         against_array("page", Fidelity::Count, &["faults.power_cut_at=1500"], false);
     }
 

@@ -1,4 +1,4 @@
-//! A drive under a workload: the loop between host and device, and the laws that hold at its end.
+//! A drive under a workload: the loop between host and drive, and the laws that hold at its end.
 
 mod jobs;
 mod watch;
@@ -6,8 +6,8 @@ mod watch;
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
 use crate::config::Drive;
 use crate::metrics::recorder::{FlashTotals, Recorder};
-use crate::metrics::report::{Host, Requests};
 use crate::metrics::snapshots::Snapshots;
+use crate::metrics::summary::{Host, Requests};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -25,19 +25,19 @@ use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
 use std::collections::VecDeque;
 
-/// Requests are taken from the workload so far ahead of being served, so that memory can be asked for in time.
+/// Requests are read from the workload this far ahead of their service, so that memory can be prefetched.
 const AHEAD: usize = 16;
 
-/// Requests arrive no later than this: simulated time has 56 bits.
+/// Latest arrival: simulated time has 56 bits.
 const LATEST_ARRIVAL: Nanos = 1 << 55;
 const NANOS_PER_DAY: f64 = 86_400e9;
 
-/// A request on its way to the drive.
+/// A request that is not submitted yet.
 #[derive(Clone, Copy)]
 struct Upcoming {
     arrival: Nanos,
     command: Command,
-    /// File or stream that the workload names.
+    /// File or stream of the workload.
     stream: u32,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Baseline {
 
 pub(super) struct ShadowVerifier {
     shadow: Shadow,
-    /// What the last read returned, where somebody takes it out.
+    /// Bytes of the last read, where the caller wants them.
     pub(super) returned: Option<Vec<u8>>,
 }
 
@@ -95,19 +95,19 @@ pub struct Session<'a> {
     logical_sectors: u64,
     /// Whether the layer is a file system.
     file_system: bool,
-    /// How long the host must have been idle before the drive collects; `None` where it does not.
+    /// Idle time of the host before background collection; `None` without it.
     background_after: Option<Nanos>,
     phase: Phase,
     done: u64,
     expected: u64,
-    /// When `done` gets there, somebody wants to look.
-    look_at: u64,
+    /// The value of `done` at which the watcher or a snapshot is due.
+    watch_at: u64,
     pub(super) snapshots: Option<Snapshots>,
     pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
-    /// Requests taken from the workload.
+    /// Requests read from the workload.
     taken: u64,
-    /// Requests given to the drive.
+    /// Requests submitted to the drive.
     submitted: u64,
     precondition_bytes: u64,
     /// Arrival time of the first request, on the workload's clock.
@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
     /// A new drive.
     ///
     /// # Errors
-    /// [`Error::Input`] for options that do not go together.
+    /// [`Error::Input`] for options that contradict each other.
     pub fn new(drive: &'a Drive, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(drive, options)?;
         let entry = registered(drive);
@@ -157,7 +157,7 @@ impl<'a> Session<'a> {
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
-            look_at: 0,
+            watch_at: 0,
             snapshots: None,
             interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
         self.watch()
     }
 
-    /// Serves a request of preconditioning that names its file.
+    /// Serves a request of preconditioning that has a file.
     pub(super) fn count_request(&mut self, source: &dyn Source, request: Request) -> Result<()> {
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if extent.end() > self.logical_sectors {
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
                     (None, None) => {
                         return Err(Error::input(
                             "--warmup",
-                            "a share of the requests needs to know how many there are: give --requests, or --warmup as a number",
+                            "a share of the requests needs their number: give --requests, or --warmup as a number",
                         ));
                     }
                 };
@@ -263,7 +263,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Everything counted so far does not belong to the measurement.
+    /// Starts the measurement: resets the counters.
     pub(super) fn start_measuring(&mut self) {
         let device = &self.device;
         self.baseline = Baseline {
@@ -277,6 +277,7 @@ impl<'a> Session<'a> {
         self.requests = Requests::default();
         self.host = Host::default();
         self.recorder = Recorder::new(self.device.engine.now(), self.totals(), self.options.series);
+        self.options.operations.into_iter().for_each(|window| self.device.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.drive.geometry));
     }
 
@@ -309,7 +310,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs `most` requests at the most, until all of them have completed.
+    /// Runs at most `most` requests, until all of them have completed.
     fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         if !self.device.io.plan.timed {
             return self.count_some(source, most);
@@ -392,7 +393,7 @@ impl<'a> Session<'a> {
         self.next(source)
     }
 
-    /// The next request, with its arrival on the engine's clock. It is counted as given to the drive.
+    /// The next request, with its arrival on the engine's clock. It counts as submitted.
     #[inline]
     fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
         if self.interrupted {
@@ -416,7 +417,7 @@ impl<'a> Session<'a> {
         Ok(next)
     }
 
-    /// A request of the workload becomes one to the drive: its time is scaled and its address checked.
+    /// Turns a request of the workload into one of the drive: scales its time and checks its address.
     #[inline]
     fn prepare(&mut self, source: &dyn Source, request: Request) -> Result<Upcoming> {
         if self.taken == 0 {
@@ -433,21 +434,21 @@ impl<'a> Session<'a> {
         } else if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        self.learn_names(source, request);
+        self.add_file_groups(source, request);
         Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
     }
 
-    /// What the name of the file of `request` says, where it is new and names are known, becomes known to the drive.
+    /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
     #[inline]
-    fn learn_names(&mut self, source: &dyn Source, request: Request) {
-        let kin = &mut self.device.io.kin;
-        let known = (kin.len() as u32).max(1);
+    fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
+        let groups = &mut self.device.io.kin;
+        let known = (groups.len() as u32).max(1);
         if request.file != NO_FILE
             && request.owner() >= known
             && let Some(names) = source.file_names()
         {
-            kin.resize(known as usize, FileGroup::default());
-            kin.extend((known..=request.owner()).map(|owner| names.kin(owner - 1)));
+            groups.resize(known as usize, FileGroup::default());
+            groups.extend((known..=request.owner()).map(|owner| names.group(owner - 1)));
         }
     }
 
@@ -486,7 +487,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Lets the next thing happen; where nothing would, what waits in the write buffer is flushed.
+    /// Runs the next event; without one, flushes the write buffer.
     pub(super) fn advance(&mut self) -> Result<()> {
         if self.device.next_time().is_some() {
             self.device.step(&mut self.recorder, &mut self.verifier)?;
@@ -502,7 +503,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Lets everything end that is still under way on flash.
+    /// Waits for all running operations of flash.
     pub(super) fn drain(&mut self) -> Result<()> {
         while self.device.engine.outstanding() > 0 {
             self.advance()?;
@@ -521,7 +522,7 @@ impl<'a> Session<'a> {
             return Err(Error::input(
                 source.place(),
                 format!(
-                    "the request at byte {} of {bytes} bytes lies beyond the drive {:?} of {size} bytes; expected a larger drive \
+                    "the request at byte {} of {bytes} bytes is beyond the drive {:?} of {size} bytes; expected a larger drive \
                      (more ssd.blocks_per_plane, say), or --set host.fold=true to fold addresses into this one",
                     u128::from(extent.sector) * u128::from(SECTOR_BYTES),
                     self.drive.name,
@@ -530,7 +531,7 @@ impl<'a> Session<'a> {
         }
         self.folded += 1;
         let sector = extent.sector % self.logical_sectors;
-        // A request that would wrap round the end is moved back to end there.
+        // A request across the end of the drive moves back to end there.
         Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
     }
 
@@ -562,10 +563,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The laws that hold at the end of every run.
+    /// Checks the laws that hold at the end of every run.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the law that does not hold: a bug of ours.
+    /// [`Error::Rule`] with the law that does not hold: a bug of the simulator.
     pub fn check(&mut self) -> Result<()> {
         let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
         self.device.ftl.check(&self.device.io).map_err(broken)?;

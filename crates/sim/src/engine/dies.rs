@@ -3,6 +3,7 @@
 use super::super::events::Event;
 use super::super::settings::{Scheduler, Suspend};
 use super::{Engine, NONE, Pending};
+use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
 use std::cmp::Reverse;
@@ -28,6 +29,14 @@ struct Batch {
     sensed: bool,
     /// When it was first suspended; `Nanos::MAX` if never.
     suspended_at: Nanos,
+}
+
+impl Batch {
+    /// Its operations.
+    #[inline]
+    fn operations(&self) -> &[u32] {
+        &self.members[..usize::from(self.count)]
+    }
 }
 
 /// State of a die.
@@ -137,6 +146,8 @@ impl Engine {
             OperationKind::Program => self.start_program(die, &mut batch),
             OperationKind::Erase => self.start_erase(die, &mut batch),
         }
+        let noted = &batch;
+        self.noted(move |engine| engine.record_array(noted.operations(), noted.array_from));
         let state = &mut self.dies[die as usize];
         if state.front.is_none() {
             state.front = Some(batch);
@@ -144,7 +155,7 @@ impl Engine {
         } else {
             state.back = Some(batch);
         }
-        for &index in &batch.members[..usize::from(batch.count)] {
+        for &index in batch.operations() {
             let next = self.pending[index as usize].next_on_block;
             // A read behind a program or erase that may be suspended has to wait until that has ended.
             let wait = self.settings.suspend != Suspend::None
@@ -195,10 +206,11 @@ impl Engine {
     fn start_read(&mut self, die: u32, batch: &mut Batch) {
         let channel = self.channel_of[die as usize] as usize;
         let mut sensed = 0;
-        for &index in &batch.members[..usize::from(batch.count)] {
+        for &index in batch.operations() {
             let commanded = self.buses[channel].command(self.now, self.t_command);
             sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
             self.note_start(index, self.now);
+            self.noted(move |engine| engine.record_command(index, commanded - engine.t_command, commanded));
         }
         batch.unmoved = batch.count;
         batch.array_until = sensed;
@@ -209,15 +221,17 @@ impl Engine {
         let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         let mut loaded = self.now;
-        for &index in &batch.members[..usize::from(batch.count)] {
+        for &index in batch.operations() {
             let Pending { operation, data_at, .. } = self.pending[index as usize];
             let time = self.t_command + self.transfer_time(operation.bytes);
             loaded = self.buses[channel].take(self.now, time);
+            let from = loaded - time;
             // Cut through: the bus streams what the host link brings, but cannot end before it.
             if data_at > loaded {
                 loaded = data_at;
                 self.buses[channel].free_at = loaded;
             }
+            self.noted(move |engine| engine.record_command(index, from, loaded));
             array = array.max(Nanos::from(operation.array));
             self.note_start(index, loaded);
         }
@@ -236,12 +250,14 @@ impl Engine {
 
     fn start_erase(&mut self, die: u32, batch: &mut Batch) {
         let channel = self.channel_of[die as usize] as usize;
-        let mut array = 0;
-        for &index in &batch.members[..usize::from(batch.count)] {
-            batch.array_from = self.buses[channel].command(self.now, self.t_command);
+        let (mut array, mut commanded) = (0, self.now);
+        for &index in batch.operations() {
+            commanded = self.buses[channel].command(self.now, self.t_command);
+            self.noted(move |engine| engine.record_command(index, commanded - engine.t_command, commanded));
             array = array.max(Nanos::from(self.pending[index as usize].operation.array));
             self.note_start(index, self.now);
         }
+        batch.array_from = commanded;
         batch.array_until = batch.array_from + array;
         self.finish_at(die, batch.array_until);
         if self.settings.suspend != Suspend::None {
@@ -276,9 +292,11 @@ impl Engine {
     fn move_front(&mut self, die: u32) {
         let channel = self.channel_of[die as usize] as usize;
         let Some(front) = self.dies[die as usize].front else { return };
-        for &index in &front.members[..usize::from(front.count)] {
+        for &index in front.operations() {
             let time = self.transfer_time(self.pending[index as usize].operation.bytes);
             let end = self.buses[channel].take(self.now, time);
+            let sensed = front.array_until;
+            self.noted(move |engine| engine.record_move(index, sensed, Span { from: end - time, until: end }));
             self.events.push(end, Event::Moved(index));
         }
     }
@@ -323,7 +341,7 @@ impl Engine {
         }
         let Some(batch) = self.dies[die as usize].front else { return };
         self.next_batch(die);
-        for &index in &batch.members[..usize::from(batch.count)] {
+        for &index in batch.operations() {
             if self.pending[index as usize].next_on_block != NONE
                 || self.block_tail[self.pending[index as usize].operation.block as usize] == index
             {
@@ -369,6 +387,7 @@ impl Engine {
         state.busy += now - state.busy_since;
         state.closed_until = now + self.t_suspend;
         self.events.push(now + self.t_suspend, Event::Wake(die));
+        self.noted(move |engine| engine.record_suspension(batch.operations()));
         false
     }
 
@@ -383,6 +402,7 @@ impl Engine {
         state.front = Some(batch);
         self.finish_at(die, batch.array_until);
         self.events.push(batch.array_from, Event::Wake(die));
+        self.noted(move |engine| engine.record_resumption(batch.operations(), batch.array_from));
         false
     }
 }

@@ -17,8 +17,8 @@ pub(super) enum Waiter {
 /// A link of a gate's list of waiters.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
-    waiter: Waiter,
-    next: u32,
+    pub(super) waiter: Waiter,
+    pub(super) next: u32,
 }
 
 impl Engine {
@@ -65,6 +65,7 @@ impl Engine {
             }
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
+            self.noted(move |engine| engine.record_gate(slot, next));
             while next != NO_WAITER {
                 next = self.pass_edge(next);
             }

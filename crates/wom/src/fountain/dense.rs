@@ -1,14 +1,14 @@
-//! Elimination of the inactive equations: which free columns give which sum in them.
+//! Elimination of the inactive equations over the free columns.
 
-/// Columns of the inactive equations, brought into echelon form as they come.
+/// Columns of the inactive equations in echelon form, built one by one.
 #[derive(Default)]
 pub(super) struct Dense {
     words: usize,
     /// The reduced columns, `words` each.
     columns: Vec<u64>,
-    /// Of each, the earlier reduced columns that were added to it.
+    /// For each column, the earlier reduced columns that were added to it.
     added: Vec<u64>,
-    /// Of each, the first equation in it; that is in no later one.
+    /// For each column, its first equation, which is in no later column.
     pivots: Vec<u32>,
     /// The column of each pivot equation, or `u32::MAX`.
     of_pivot: Vec<u32>,
@@ -33,7 +33,7 @@ impl Dense {
         self.pivots.len()
     }
 
-    /// Reduces `column`; notes in `scratch` what was added. Returns the first equation left in it.
+    /// Reduces `column`; records the added columns in `scratch`. Returns the first equation left in it.
     fn reduce(&mut self, column: &mut [u64]) -> Option<usize> {
         self.scratch.fill(0);
         let mut first = None;
@@ -61,7 +61,7 @@ impl Dense {
         first
     }
 
-    /// Takes a column called `name`. False if it is a sum of those already here.
+    /// Adds a column called `name`. False if it is a sum of earlier ones.
     pub(super) fn push(&mut self, name: u32, column: &mut [u64]) -> bool {
         let Some(pivot) = self.reduce(column) else { return false };
         self.of_pivot[pivot] = self.pivots.len() as u32;

@@ -1,8 +1,8 @@
 //! Peeling with inactivation (Shokrollahi, Lassen and Karp, US 6,856,263; RFC 6330 section 5.4): an order in which cells
-//! solve the equations one after the other, but for a few hundred equations that are left to dense elimination.
+//! solve the equations one after the other, except a few hundred for dense elimination.
 //!
-//! A writable cell that stands in one remaining equation solves it, whatever the others are: the equation is taken off,
-//! which leaves fewer in other cells. Where no such cell is left, one equation is made inactive.
+//! A writable cell in a single remaining equation solves it, whatever the values of the others: the equation is removed, which
+//! lowers the degree of other cells. Where no such cell is left, one equation becomes inactive.
 
 use super::graph::Graph;
 
@@ -22,14 +22,14 @@ pub(super) struct Peel {
     waiting: Vec<u64>,
     /// Each equation's number in `steps`, or [`INACTIVE`] and its number in `inactive`.
     pub(super) state: Vec<u32>,
-    /// Equation and the cell that solves it, in order; the cell stands in no later one.
+    /// Equation and the cell that solves it, in order; the cell is in no later one.
     pub(super) steps: Vec<(u32, u32)>,
-    /// Inactive equations, and how many steps were made before each.
+    /// Inactive equations, and the number of steps before each.
     pub(super) inactive: Vec<(u32, u32)>,
     ready: Vec<u32>,
     /// Equations without writable cells.
     bare: Vec<u32>,
-    /// Where the search for cells with two remaining equations goes on.
+    /// Where the search for cells with two remaining equations continues.
     pair: usize,
 }
 
@@ -90,7 +90,7 @@ impl Peel {
                 *each = degree | STUCK & ((word >> bit & 1) as u8).wrapping_sub(1);
             }
         }
-        // The last word of the message may have bits that stand for nothing.
+        // The last word of the message may have unused bits.
         for row in message_bits..64 * graph.message_rows {
             self.take_off(graph, row as u32);
         }
@@ -99,7 +99,7 @@ impl Peel {
         self.ready.extend(singles.map(|(cell, _)| cell as u32));
     }
 
-    /// Equation `row` remains no more.
+    /// Removes equation `row`.
     #[inline]
     fn take_off(&mut self, graph: &Graph, row: u32) {
         self.waiting[row as usize / 64] &= !(1 << (row % 64));
@@ -119,7 +119,7 @@ impl Peel {
         rows_of(graph, cell).filter(|&row| self.waiting[row as usize / 64] >> (row % 64) & 1 == 1)
     }
 
-    /// One of the two equations of a cell that has two left, that of more such cells; where there is none, any that remains.
+    /// The equation to make inactive: of a cell with two left, the one with more such cells; without such a cell, any that remains.
     fn row_to_leave(&mut self, graph: &Graph) -> u32 {
         let (before, after) = self.degree.split_at(self.pair);
         let two = |&degree: &u8| degree == 2;
@@ -138,13 +138,13 @@ impl Peel {
     }
 }
 
-/// Equations that `cell` stands in.
+/// Equations of `cell`.
 pub(super) fn rows_of(graph: &Graph, cell: u32) -> impl Iterator<Item = u32> {
     let edges = graph.of_column.of(cell as usize / 64).iter();
     edges.map(move |edge| u32::from(edge.word) << 6 | cell.wrapping_add(u32::from(edge.shift)) & 63)
 }
 
-/// Equations that bit `check` of the parity stands in: its own, and those of the message.
+/// Equations of bit `check` of the parity: its own, and those of the message.
 pub(super) fn rows_of_check(graph: &Graph, check: u32) -> impl Iterator<Item = u32> {
     let edges = graph.messages_of_check.of(check as usize / 64).iter();
     let own = graph.message_rows as u32 * 64 + check;

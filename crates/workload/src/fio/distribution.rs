@@ -1,11 +1,11 @@
-//! Where random requests go: fio's `random_distribution`.
+//! Addresses of random requests: fio's `random_distribution`.
 //!
 //! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
-//! ([`Scatter`]), so that hot blocks are not neighbours; `zoned` and `hotspot` lie as they are written, from the start
-//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank lies there and the next ones
-//! behind it, round the end of the region; fio knows a center for pareto and normal too, this does not. Pareto is fio's:
+//! ([`Scatter`]), so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start
+//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ones
+//! follow it, wrapping at the end of the region; fio has a center for pareto and normal too, this does not. Pareto is fio's:
 //! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
-//! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are drawn again.
+//! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ use palimpsest_flash::rng::Rng;
 /// One zone of a zoned distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
-    /// Percent of the requests that go there.
+    /// Percent of the requests.
     pub access_percent: u32,
-    /// Percent of the region that it takes.
+    /// Percent of the region.
     pub size_percent: u32,
 }
 
-/// How random requests spread over the region.
+/// The distribution of random requests over the region.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
     /// Uniform.
@@ -31,7 +31,7 @@ pub enum Distribution {
     Zipf {
         /// Exponent.
         theta: f64,
-        /// Where the first rank lies, as a share of the region, with the others behind it in order; scattered where `None`.
+        /// Place of the first rank, as a share of the region, with the others after it in order; scattered where `None`.
         center: Option<f64>,
     },
     /// Pareto with this `h`, between 0 and 1: `1-h` of the requests go to `h` of the blocks.
@@ -42,7 +42,7 @@ pub enum Distribution {
     Zoned(Vec<Zone>),
 }
 
-/// What may be written for a distribution.
+/// The notations of a distribution.
 pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
      normal:DEVIATION (0 < percent <= 100), zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
@@ -91,7 +91,7 @@ fn hotspot(text: &str) -> Option<Vec<Zone>> {
     sound(vec![Zone { access_percent, size_percent }, rest])
 }
 
-/// `50/5:30/15:20/`: an empty percentage in the last zone takes what is left.
+/// `50/5:30/15:20/`: an empty percentage in the last zone is the remainder.
 fn zones(text: &str) -> Option<Vec<Zone>> {
     const MOST_ZONES: usize = 256;
     let mut zones: Vec<Zone> = Vec::new();
@@ -135,22 +135,22 @@ impl fmt::Display for Distribution {
 /// Draws slots `0..n` from a distribution.
 #[derive(Debug, Clone)]
 pub enum Sampler {
-    /// The caller draws uniformly itself, over as many slots as the request's size leaves.
+    /// The caller draws uniformly itself, over the slots that fit the request's size.
     Uniform,
     /// Zipf ranks, scattered.
     Zipf(Zipf, Scatter),
-    /// Zipf ranks in order from a slot, round the end: how many slots, and the first.
+    /// Zipf ranks in order from a slot, wrapping at the end: number of slots, and the first.
     ZipfFrom(Zipf, u64, u64),
     /// Pareto ranks, scattered: the last rank and the exponent.
     Pareto(f64, f64, Scatter),
-    /// Normal ranks, scattered: how many ranks, and the deviation in ranks.
+    /// Normal ranks, scattered: number of ranks, and the deviation in ranks.
     Normal(f64, f64, Scatter),
-    /// For each zone, the cumulated access percentage, its first slot and how many.
+    /// For each zone, the cumulated access percentage, its first slot and its number of slots.
     Zoned(Vec<(u64, u64, u64)>),
 }
 
 impl Sampler {
-    /// Slots `0..n` (`n` > 0); `key` decides which of them are hot.
+    /// Slots `0..n` (`n` > 0); `key` selects the hot ones.
     pub fn new(distribution: &Distribution, n: u64, key: u64) -> Self {
         let scatter = || Scatter::new(n, key);
         match distribution {
@@ -196,7 +196,7 @@ fn zone_slots(zones: &[Zone], n: u64) -> Vec<(u64, u64, u64)> {
     slots.collect()
 }
 
-/// One normal draw by the polar method (Marsaglia and Bray, 1964), until it falls on a rank.
+/// One normal draw by the polar method (Marsaglia and Bray, 1964), repeated until it is a rank.
 fn normal_rank(ranks: f64, deviation: f64, rng: &mut Rng) -> u64 {
     loop {
         let (x, y) = (2.0 * rng.unit() - 1.0, 2.0 * rng.unit() - 1.0);
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Rank k of n lies at the center plus k, and gets (k + 1)^-theta / zeta(n, theta) of the requests.
+    /// Rank k of n is at the center plus k, and gets (k + 1)^-theta / zeta(n, theta) of the requests.
     #[test]
     fn a_center_puts_the_ranks_in_order() {
         for (text, first) in [("zipf:1:0", 0), ("zipf:1:0.5", 500)] {

@@ -1,13 +1,13 @@
 //! Files of a generated workload: fio's `nrfiles`, `filesize` and `openfiles`.
 //!
-//! Files lie one behind the other in the region, large ones first. `filesize=16k/60:1m/40` says which share of the files has
-//! which size; without `nrfiles` there are as many as fill the region, without `filesize` all are equally large. A request lies
-//! in one file and names it. As `random_distribution` is one of addresses, a file gets requests by its size; a request that
-//! would reach beyond its file is moved back, and goes only to files that are large enough.
+//! Files follow each other in the region, large ones first. `filesize=16k/60:1m/40` gives the share of the files of each size;
+//! without `nrfiles` there are as many as fill the region, without `filesize` all have one size. A request is within one file
+//! and names it. As `random_distribution` is one of addresses, a file gets requests in proportion to its size; a request
+//! across the end of its file moves back, and goes only to files that are large enough.
 //!
-//! Before a run fio writes its files. Here `--precondition layout` does ([`Layout`]): each file whole and in order, in pieces of
-//! the sizes of the workload's writes, `openfiles` of them at a time, which take turns at random. (fio writes one after the
-//! other, which `openfiles=1`, the default, does too; in fio `openfiles` is about the run.)
+//! Before a run fio writes its files. Here `--precondition layout` does ([`Layout`]): each file completely and in order, in
+//! writes of the sizes of the workload's, `openfiles` files at a time, in random turns. (fio writes one after the other, as
+//! `openfiles=1`, the default; in fio `openfiles` applies to the run.)
 
 use super::region::Region;
 use super::scatter::Scatter;
@@ -18,10 +18,10 @@ use palimpsest_flash::rng::{Rng, mix};
 
 /// Most files of a workload.
 pub const MOST_FILES: u64 = 1 << 24;
-/// Files that share a region equally are multiples of this.
+/// Files of equal shares of a region are multiples of this.
 const GRAIN_SECTORS: u64 = 8;
 
-/// Where files lie.
+/// The places of files.
 #[derive(Debug, Clone)]
 pub struct Files {
     /// First sector of each in the region, and the end of the last.
@@ -29,10 +29,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of `spec` in `region`; none where it names no files.
+    /// The files of `spec` in `region`; none where it has no files.
     ///
     /// # Errors
-    /// [`Error::Input`] where they do not fit the region, or none of them holds the largest request.
+    /// [`Error::Input`] where they do not fit the region, or none has room for the largest request.
     pub fn new(spec: &FioSpec, region: Region) -> Result<Option<Files>> {
         if spec.files.is_none() && spec.file_sizes.is_none() {
             return Ok(None);
@@ -78,14 +78,14 @@ impl Files {
         self.starts.partition_point(|&start| start <= sector) - 1
     }
 
-    /// `start`, or where a request of `sectors` from there has to begin so as not to leave its file.
+    /// `start`, or the last place before it where a request of `sectors` is within its file.
     pub fn within(&self, start: u64, sectors: u64, align: u64) -> u64 {
         let file = self.at(start);
         let (first, end) = (self.starts[file], self.starts[file + 1]);
         if start + sectors <= end { start } else { ((end - sectors) / align * align).max(first) }
     }
 
-    /// Where a request of `sectors` goes that follows one that ended at `next`: there, to the next file, or to the first.
+    /// The place of a request of `sectors` that follows one that ended at `next`: there, in the next file, or in the first.
     pub fn following(&self, next: u64, sectors: u64) -> u64 {
         if next >= *self.starts.last().expect("an end") {
             return 0;
@@ -135,7 +135,7 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
         while (starts.len() as u64 - 1) * 1000 < upto * count {
             at += share.bytes / SECTOR_BYTES;
             if at > region.sectors && spec.files.is_none() && starts.len() > 1 {
-                break; // What rounding makes too much.
+                break; // Rounding may yield one file too many.
             }
             starts.push(at);
         }
@@ -152,11 +152,11 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
     Ok(starts)
 }
 
-/// The writes that make the files.
+/// The writes that create the files.
 #[derive(Debug, Clone)]
 pub struct Layout {
     order: Scatter,
-    /// Files begun, and the files being written with what they have.
+    /// Files begun, and the open files with their written sectors.
     begun: u64,
     open: Vec<(usize, u64)>,
     most: usize,
@@ -164,13 +164,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The writes for `files`, `most` of which are written at a time.
+    /// The writes for `files`, at most `most` open at a time.
     pub fn new(files: &Files, most: u32, seed: u64) -> Layout {
         let order = Scatter::new(files.count() as u64, mix(seed ^ 5));
         Layout { order, begun: 0, open: Vec::new(), most: most.max(1) as usize, rng: Rng::new(seed, 5) }
     }
 
-    /// The next write, of `draw`n sectors at the most.
+    /// The next write, of at most the number of sectors that `draw` returns.
     pub fn next_write(&mut self, files: &Files, first: u64, draw: impl FnOnce(&mut Rng) -> u64) -> Option<Request> {
         while self.open.len() < self.most && self.begun < files.count() as u64 {
             self.open.push((self.order.place(self.begun) as usize, 0));

@@ -1,16 +1,16 @@
 //! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
 //!
-//! Every key of a [specification](super::keys()) may stand in a job, and these:
+//! A job has the keys of a [specification](super::keys()), and these:
 //! `numjobs` (copies of the job, each with random numbers and a position of its own), `stonewall` or
 //! `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no page cache),
 //! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory` (the drive: the same
 //! in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other
-//! key is an error that names its line.
+//! key is an error at its line.
 //!
-//! As in fio a job without `number_ios`, `io_size` and `loops` asks for its `size` once (with `time_based`, again and again
-//! until `runtime` is over), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
-//! stonewall) run at the same time, each with `iodepth` requests of its own outstanding or at its own rate; the next phase begins
-//! when all their requests have completed. `playing.rs` runs them.
+//! As in fio a job without `number_ios`, `io_size` and `loops` requests its `size` once (with `time_based`, repeatedly until the
+//! end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
+//! stonewall) run at the same time, each with `iodepth` requests of its own outstanding or at its own rate; the next phase
+//! begins when all their requests have completed. `playing.rs` runs them.
 
 mod playing;
 
@@ -40,8 +40,8 @@ const JOB_KEYS: &[(&str, &str)] = &[
     ("direct", "1, since there is no page cache here"),
     ("buffered", "0, since there is no page cache here"),
     ("ioengine", "libaio, io_uring, posixaio, sync, psync or another that submits block requests"),
-    ("filename", "a name, which stands for the drive"),
-    ("directory", "a folder; with the filename it stands for the drive"),
+    ("filename", "a name for the drive"),
+    ("directory", "a folder; with the filename, a name for the drive"),
     ("group_reporting", "nothing, or 1: jobs are reported together"),
     ("thread", "nothing, or 1, since there are no processes here"),
     ("invalidate", "nothing, 0 or 1, since there is no page cache here"),
@@ -61,14 +61,14 @@ struct Job {
     spec: FioSpec,
     copies: u64,
     starts_phase: bool,
-    /// Where the section begins, and where its keys stand.
+    /// Line of the section, and lines of its keys.
     line: usize,
     lines: Vec<(&'static str, usize)>,
 }
 
-/// A key of a section as it stands in the file.
+/// A key of a section, with its value and line.
 #[derive(Clone)]
-struct Entry {
+struct KeyLine {
     key: Meaning,
     value: String,
     line: usize,
@@ -89,7 +89,7 @@ impl Meaning {
     }
 }
 
-/// Whether the start of a file is that of a job file: a section before anything but comments.
+/// Whether the start of a file is that of a job file: a section first, except for comments.
 pub fn is_job_file(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -181,7 +181,7 @@ impl JobFile {
     }
 }
 
-/// An error about a key of a specification, at the line where the key stands.
+/// An error about a key of a specification, at the line of the key.
 fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Error) -> Error {
     match error {
         Error::Input { place: at, what } => {
@@ -196,13 +196,13 @@ fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Er
 struct Section {
     title: String,
     line: usize,
-    entries: Vec<Entry>,
+    entries: Vec<KeyLine>,
 }
 
-/// What is known of a file while it is read.
+/// The state of the parser of a file.
 struct Reader<'a> {
     name: &'a str,
-    global: Vec<Entry>,
+    global: Vec<KeyLine>,
     jobs: Vec<Job>,
     filename: Option<String>,
 }
@@ -212,7 +212,7 @@ impl Reader<'_> {
         Error::input(format!("{}:{line}", self.name), what)
     }
 
-    fn entry(&self, text: &str, line: usize) -> Result<Entry> {
+    fn entry(&self, text: &str, line: usize) -> Result<KeyLine> {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let (name, value) = (name.trim(), value.trim());
         if value.contains('$') {
@@ -228,17 +228,16 @@ impl Reader<'_> {
                 }
                 Err(Error::Input { what, .. }) => {
                     let own: Vec<&str> = JOB_KEYS.iter().map(|(key, _)| *key).collect();
-                    let what =
-                        format!("{name}: {what} or {}; what has no meaning here is to be left out", own.join(", "));
+                    let what = format!("{name}: {what} or {}; leave out keys without a meaning here", own.join(", "));
                     return Err(self.wrong(line, what));
                 }
                 Err(other) => return Err(other),
             },
         };
-        Ok(Entry { key, value: value.to_string(), line })
+        Ok(KeyLine { key, value: value.to_string(), line })
     }
 
-    /// Takes a whole section: defaults, or a job.
+    /// Ends a section: defaults, or a job.
     fn finish(&mut self, section: Section) -> Result<()> {
         let Section { title, line, entries } = section;
         let entries = overlaid(&self.global, entries);
@@ -288,8 +287,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Sets a key that only jobs have; `None` when the value is not what is expected.
-    fn set(&mut self, job: &mut Job, name: &str, entry: &Entry, waits: &mut Option<usize>) -> Option<()> {
+    /// Sets a key that only jobs have; `None` for an unexpected value.
+    fn set(&mut self, job: &mut Job, name: &str, entry: &KeyLine, waits: &mut Option<usize>) -> Option<()> {
         let value = entry.value.as_str();
         match name {
             "numjobs" => job.copies = count(value).filter(|copies| (1..=MOST_JOBS).contains(copies))?,
@@ -312,10 +311,10 @@ impl Reader<'_> {
     }
 }
 
-/// The defaults and what a section says; where both say the same thing the section goes before.
-fn overlaid(global: &[Entry], own: Vec<Entry>) -> Vec<Entry> {
-    let replaced = |entry: &&Entry| own.iter().any(|new| keys::say_the_same(new.key.name(), entry.key.name()));
-    let mut entries: Vec<Entry> = global.iter().filter(|entry| !replaced(entry)).cloned().collect();
+/// The defaults with the keys of a section, which replace them.
+fn overlaid(global: &[KeyLine], own: Vec<KeyLine>) -> Vec<KeyLine> {
+    let replaced = |entry: &&KeyLine| own.iter().any(|new| keys::replaces(new.key.name(), entry.key.name()));
+    let mut entries: Vec<KeyLine> = global.iter().filter(|entry| !replaced(entry)).cloned().collect();
     entries.extend(own);
     entries
 }

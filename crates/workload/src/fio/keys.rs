@@ -1,4 +1,4 @@
-//! The keys of a specification: a table of names, what each expects, and how it is set.
+//! The keys of a specification: a table of names, expected values, and setters.
 
 use super::distribution::{self, Distribution};
 use super::files::MOST_FILES;
@@ -12,13 +12,13 @@ use palimpsest_flash::units::KIB;
 
 /// One key.
 pub struct Key {
-    /// Its name, as errors and listings have it.
+    /// Its name in errors and listings.
     pub name: &'static str,
     /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// What its value may be.
+    /// Its expected values.
     pub expected: &'static str,
-    /// Sets it; fails when the value is not what is expected.
+    /// Sets it; fails for an unexpected value.
     pub set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
 }
 
@@ -149,13 +149,13 @@ pub fn find(name: &str) -> Result<&'static Key> {
     Err(Error::input(place(name), what))
 }
 
-/// Whether a key replaces another: they are the same, or say one thing in two ways.
-pub fn say_the_same(name: &str, other: &str) -> bool {
+/// Whether a key replaces another: the same key, or another notation of it.
+pub fn replaces(name: &str, other: &str) -> bool {
     let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
     name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
 }
 
-/// What depends on several keys: defaults, and contradictions.
+/// Rules of several keys: defaults, and contradictions.
 pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
     let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
     if let Some(writes) = value("rwmixwrite").and_then(permille) {
@@ -170,21 +170,21 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
     }
     if spec.sequential_size.is_some() && spec.sequential_from.is_none() {
-        let what = "it says where requests of sequential_from and more go; expected sequential_from too";
+        let what = "it is the region of requests of sequential_from and more; expected sequential_from too";
         return Err(Error::input(place("sequential_size"), what));
     }
     if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
-        // As in fio the split wins, whichever comes first.
+        // As in fio the split wins, in any order.
         set_splits(spec, splits).expect("it was set before");
     }
     if let (None, None, Some([only])) = (spec.files, value("size"), spec.file_sizes.as_deref()) {
-        // One file, as in fio without `nrfiles`: what the region is.
+        // One file, as in fio without `nrfiles`: the region.
         spec.size = Some(Amount::Bytes(only.bytes));
         spec.file_sizes = None;
     }
     if spec.time_based {
         if spec.runtime.is_none() {
-            return Err(Error::input(place("time_based"), "expected runtime too: nothing else would end the workload"));
+            return Err(Error::input(place("time_based"), "expected runtime too, which ends the workload"));
         }
         (spec.io_size, spec.loops) = (None, None);
     }
@@ -207,7 +207,7 @@ fn positive(text: &str) -> Option<u64> {
     count(text).filter(|&value| value > 0)
 }
 
-/// Tenths of a percent: `18.8` is 188. fio knows whole percentages only; the published statistics have a decimal.
+/// Tenths of a percent: `18.8` is 188. fio has whole percentages only; published statistics have a decimal.
 fn permille(text: &str) -> Option<u32> {
     let value = text.strip_suffix('%').unwrap_or(text);
     let (whole, tenths) = match value.split_once('.') {
@@ -219,7 +219,7 @@ fn permille(text: &str) -> Option<u32> {
     (value <= 1000).then_some(value as u32)
 }
 
-/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio knows whole rates only; those of traces are small.
+/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio has whole rates only; those of traces are small.
 fn thousandths(text: &str) -> Option<u64> {
     match text.split_once('.') {
         Some((whole, decimals)) if matches!(decimals.len(), 1..=3) && decimals.bytes().all(|b| b.is_ascii_digit()) => {
@@ -286,7 +286,7 @@ fn set_file_sizes(spec: &mut FioSpec, text: &str) -> std::result::Result<(), ()>
     }
 }
 
-/// `4k/50:16k/50`; sizes without a percentage share what is left in whole percentages, the last taking the remainder.
+/// `4k/50:16k/50`; sizes without a percentage share the rest in whole percentages, the last one with the remainder.
 fn split(text: &str, bytes: impl Fn(&str) -> Option<u64>) -> Option<Vec<SizeShare>> {
     const MOST_SIZES: usize = 64;
     let mut shares: Vec<(u64, Option<u32>)> = Vec::new();

@@ -1,19 +1,19 @@
-//! What the requests of a generated workload do, and whether their addresses are drawn: fio's `rw`.
+//! Kinds of the requests of a generated workload, and whether their addresses are random: fio's `rw`.
 
 use crate::request::RequestKind;
 
 /// fio's `rw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
-    /// As fio writes it.
+    /// fio's name.
     pub name: &'static str,
-    /// Whether addresses are drawn rather than following each other.
+    /// Whether addresses are random rather than sequential.
     pub random: bool,
-    /// What the requests do, in turn for a `trimwrite`, by `rwmixread` for a mix of reads and writes.
+    /// Kinds of the requests, in turn for a `trimwrite`, by `rwmixread` for a mix of reads and writes.
     pub kinds: &'static [RequestKind],
 }
 
-/// Every pattern. The first name of a meaning is the canonical one.
+/// Every pattern. The first of several names is the canonical one.
 pub const PATTERNS: &[Pattern] = {
     use RequestKind::{Read, Trim, Write};
     const fn pattern(name: &'static str, random: bool, kinds: &'static [RequestKind]) -> Pattern {

@@ -1,4 +1,4 @@
-//! Sizes, counts and shares as fio writes them.
+//! Sizes, counts and shares in fio's notation.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use palimpsest_flash::units::{GIB, KIB, MIB, Nanos};
 /// Bytes, or a part of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// Bytes.
     Bytes(u64),
-    /// So many millionths of the drive.
+    /// Millionths of the drive.
     Millionths(u32),
 }
 
@@ -64,7 +64,7 @@ pub fn amount(text: &str) -> Option<Amount> {
     amount_up_to(text, 1_000_000)
 }
 
-/// Bytes, or as many times the drive as a percentage says.
+/// Bytes, or a percentage of the drive, also above 100.
 pub fn repeated_amount(text: &str) -> Option<Amount> {
     amount_up_to(text, u32::MAX)
 }

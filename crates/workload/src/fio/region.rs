@@ -5,7 +5,7 @@ use super::spec::{FioSpec, place};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
 
-/// Largest drive: beyond, slots could not be counted exactly in floating point.
+/// Largest drive: beyond it, floating point does not count slots exactly.
 const DRIVE_LIMIT: u64 = 1 << 60;
 
 /// A run of sectors.
@@ -13,9 +13,9 @@ const DRIVE_LIMIT: u64 = 1 << 60;
 pub struct Region {
     /// First sector.
     pub first: u64,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// How many of them, from the first, take the requests that do not follow each other by their size.
+    /// Number of sectors, from the first, for requests that are not sequential by their size.
     pub drawn: u64,
 }
 
@@ -23,7 +23,7 @@ impl Region {
     /// The region of `spec` on a drive of `drive_bytes`.
     ///
     /// # Errors
-    /// When it reaches beyond the drive or cannot hold the largest request.
+    /// When it reaches beyond the drive or is too small for the largest request.
     pub fn new(spec: &FioSpec, drive_bytes: u64) -> Result<Region> {
         if drive_bytes > DRIVE_LIMIT {
             return Err(Error::input(place("size"), format!("expected a drive up to {}", shown(DRIVE_LIMIT))));
@@ -53,20 +53,20 @@ impl Region {
         Ok(Region { first: offset / SECTOR_BYTES, sectors: bytes / SECTOR_BYTES, drawn: drawn / SECTOR_BYTES })
     }
 
-    /// Where the requests that follow each other by their size begin, from the first sector.
+    /// Offset of the requests that are sequential by their size, from the first sector.
     #[inline]
     pub fn following(self) -> u64 {
         if self.drawn == self.sectors { 0 } else { self.drawn }
     }
 
-    /// How many bytes the whole workload asks for at most.
+    /// Upper bound of the bytes of the whole workload.
     pub fn io_bytes(self, spec: &FioSpec, drive_bytes: u64) -> u64 {
         let loops = spec.loops.map(|loops| loops.saturating_mul(self.sectors * SECTOR_BYTES));
         spec.io_size.map(|size| size.bytes_of(drive_bytes)).or(loops).unwrap_or(u64::MAX)
     }
 }
 
-/// Bytes of a region of `bytes` that `sequential_size` leaves to the other requests: all, where it is not given.
+/// Bytes of a region of `bytes` beside `sequential_size`: all, where it is not given.
 fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes)) else { return Ok(bytes) };
     let sizes = || spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);

@@ -1,8 +1,8 @@
-//! A keyed bijection of `0..n` without a table: where the rank of a skewed distribution lies in the region.
+//! A keyed bijection of `0..n` without a table: the place in the region of each rank of a skewed distribution.
 //!
 //! Rounds of add, xor-shift and odd multiply permute the next power of two; a result outside `0..n` is permuted again
-//! until it falls inside (cycle walking; Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), which takes
-//! fewer than two rounds on average. It scatters; it does not encrypt.
+//! until it is inside (cycle walking; Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), which takes
+//! fewer than two rounds on average. Not an encryption.
 
 use palimpsest_flash::rng::split_mix;
 
@@ -27,7 +27,7 @@ impl Scatter {
         Scatter { n, mask, shift: (bits / 2).max(1), add: draw(), multiply: [draw() | 1, draw() | 1] }
     }
 
-    /// Where `rank` (below `n`) lies.
+    /// The place of `rank` (below `n`).
     #[inline]
     pub fn place(&self, rank: u64) -> u64 {
         debug_assert!(rank < self.n);

@@ -1,7 +1,7 @@
 //! The generator behind a specification.
 //!
-//! Kinds, addresses, sizes and arrival gaps are drawn from separate streams of random numbers, so that changing one
-//! aspect of a workload leaves the others as they were.
+//! RequestMix, addresses, sizes and arrival gaps have separate streams of random numbers, so that a change of one aspect of a
+//! workload does not change the others.
 
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
@@ -20,8 +20,8 @@ const THOUSAND_SECONDS: u64 = 1_000_000_000_000;
 pub struct FioSource {
     region: Region,
     files: Option<(Files, Layout)>,
-    /// What requests do: the one kind, or the first and the second of a mix.
-    kinds: Kinds,
+    /// The kinds of requests.
+    mix: RequestMix,
     lanes: [Lane; 3],
     random: bool,
     sampler: Sampler,
@@ -40,7 +40,7 @@ pub struct FioSource {
 }
 
 #[derive(Debug, Clone)]
-enum Kinds {
+enum RequestMix {
     One(RequestKind),
     Mix {
         read_permille: u64,
@@ -54,10 +54,10 @@ enum Kinds {
 struct Lane {
     sizes: Vec<SizeChoice>,
     align: u64,
-    /// Where the request after the last one starts, from the region's start.
+    /// Start of the next sequential request, from the region's start.
     next: u64,
     random_permille: u32,
-    /// Where the next request goes that follows, from the region's start.
+    /// Start of the next request that is sequential by its size, from the region's start.
     follow: u64,
 }
 
@@ -66,9 +66,9 @@ struct SizeChoice {
     /// Cumulated share in tenths of a percent.
     upto_permille: u64,
     sectors: u32,
-    /// Aligned places where such a request fits.
+    /// Aligned places for a request of this size.
     slots: u64,
-    /// Whether it goes on where the last such request ended.
+    /// Whether it starts where the last such request ended.
     follows: bool,
 }
 
@@ -81,11 +81,11 @@ struct Flushes {
 
 impl FioSource {
     /// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests. A `randseed` in the
-    /// specification goes before `seed`.
+    /// specification overrides `seed`.
     ///
     /// # Errors
-    /// [`Error::Input`](palimpsest_flash::error::Error::Input) when the region does not lie on the drive or cannot hold a request;
-    /// the message has both sizes.
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or is too small
+    /// for a request.
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
         let region = Region::new(spec, drive_bytes)?;
         let seed = spec.seed.unwrap_or(seed);
@@ -105,7 +105,7 @@ impl FioSource {
                 let layout = Layout::new(&files, spec.open_files, seed);
                 (files, layout)
             }),
-            kinds: Kinds::new(spec),
+            mix: RequestMix::new(spec),
             lanes,
             random: spec.pattern.random,
             sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
@@ -123,21 +123,21 @@ impl FioSource {
         })
     }
 
-    /// What the next request does and where.
+    /// Kind and extent of the next request.
     #[inline]
     fn draw(&mut self) -> (RequestKind, u64, u32) {
-        let kind = match &mut self.kinds {
-            Kinds::One(kind) => *kind,
-            Kinds::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
-            Kinds::Mix { .. } => RequestKind::Write,
-            Kinds::TrimThenWrite(trimmed) => match trimmed.take() {
+        let kind = match &mut self.mix {
+            RequestMix::One(kind) => *kind,
+            RequestMix::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
+            RequestMix::Mix { .. } => RequestKind::Write,
+            RequestMix::TrimThenWrite(trimmed) => match trimmed.take() {
                 Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
                 None => RequestKind::Trim,
             },
         };
         let (start, sectors) = self.draw_extent(direction(kind));
         let sector = self.region.first + start;
-        if let Kinds::TrimThenWrite(trimmed) = &mut self.kinds {
+        if let RequestMix::TrimThenWrite(trimmed) = &mut self.mix {
             *trimmed = Some((sector, sectors));
         }
         (kind, sector, sectors)
@@ -226,12 +226,12 @@ impl Source for FioSource {
     }
 }
 
-impl Kinds {
-    fn new(spec: &FioSpec) -> Kinds {
+impl RequestMix {
+    fn new(spec: &FioSpec) -> RequestMix {
         match spec.pattern.kinds {
-            [RequestKind::Trim, _] => Kinds::TrimThenWrite(None),
-            [_, _] => Kinds::Mix { read_permille: u64::from(spec.read_permille) },
-            kinds => Kinds::One(kinds[0]),
+            [RequestKind::Trim, _] => RequestMix::TrimThenWrite(None),
+            [_, _] => RequestMix::Mix { read_permille: u64::from(spec.read_permille) },
+            kinds => RequestMix::One(kinds[0]),
         }
     }
 }
@@ -245,7 +245,7 @@ impl Lane {
         let choice = |share: &super::SizeShare| {
             upto_permille += u64::from(share.permille);
             let sectors = (share.bytes / SECTOR_BYTES) as u32;
-            // Directions that the pattern does not use need not fit.
+            // Directions outside the pattern need not fit.
             let room = files.map_or(region.drawn, |files| files.room_for(u64::from(sectors)));
             let slots = room.saturating_sub(u64::from(sectors)) / align + 1;
             SizeChoice { upto_permille, sectors, slots, follows: spec.follows(share.bytes) }
@@ -286,7 +286,7 @@ struct Clock {
     rng: Rng,
     started: bool,
     last: Nanos,
-    /// What rounding to nanoseconds left over: a numerator over the rate, or a fraction of a nanosecond.
+    /// Remainder of rounding to nanoseconds: a numerator over the rate, or a fraction of a nanosecond.
     numerator: u64,
     fraction: f64,
 }
@@ -323,7 +323,7 @@ impl Clock {
     }
 }
 
-/// How many requests there will be, flushes included, where the specification alone tells.
+/// The number of requests, flushes included, where it follows from the specification alone.
 fn expected_requests(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
     let first = sizes.next().expect("every direction has a size");

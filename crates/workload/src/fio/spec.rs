@@ -1,4 +1,4 @@
-//! The parsed, validated specification with every default filled in.
+//! The parsed, validated specification with all defaults.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +20,12 @@ pub struct SizeShare {
     pub permille: u32,
 }
 
-/// How the arrivals of an open loop are spaced.
+/// The arrival process of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// Evenly.
+    /// Equal gaps.
     Linear,
-    /// With exponential gaps.
+    /// Exponential gaps.
     Poisson,
 }
 
@@ -38,13 +38,13 @@ pub struct FioSpec {
     pub block_sizes: [Vec<SizeShare>; 3],
     /// `offset` of the region from the drive's start; 0.
     pub offset: Amount,
-    /// `size` of the region; what lies beyond the offset.
+    /// `size` of the region; default: the drive from the offset on.
     pub size: Option<Amount>,
     /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
     pub requests: Option<u64>,
-    /// `io_size`: stop when so much is requested.
+    /// `io_size`: stop after this amount.
     pub io_size: Option<Amount>,
-    /// `loops`: stop when so many times the region's size is requested.
+    /// `loops`: stop after this many times the region's size.
     pub loops: Option<u64>,
     /// `iodepth`; 1.
     pub iodepth: u32,
@@ -52,37 +52,37 @@ pub struct FioSpec {
     pub distribution: Distribution,
     /// `rwmixread`, in tenths of a percent; 50 %.
     pub read_permille: u32,
-    /// `rate_iops`: an open loop at so many requests in 1000 seconds.
+    /// `rate_iops`: an open loop with this many requests in 1000 seconds.
     pub rate_thousandths: Option<u64>,
     /// `rate_process`; linear.
     pub pacing: Pacing,
-    /// `runtime`: no request after so much simulated time; none.
+    /// `runtime`: no request after this simulated time; none.
     pub runtime: Option<Nanos>,
     /// `time_based`: `runtime` alone ends the workload.
     pub time_based: bool,
-    /// `startdelay`: the first request comes so much later; 0.
+    /// `startdelay`: delay of the first request; 0.
     pub start_delay: Nanos,
     /// `blockalign` of random requests; the smallest size of their direction.
     pub block_align: Option<u64>,
-    /// `fsync`: a flush after so many writes; none.
+    /// `fsync`: a flush after this many writes; none.
     pub writes_per_flush: Option<u64>,
     /// `percentage_random` of random patterns, in tenths of a percent; 100 %.
     pub random_permille: [u32; 3],
-    /// `sequential_from`: requests of so many bytes and more of a random pattern follow each other; none.
+    /// `sequential_from`: requests of this size and more of a random pattern are sequential; none.
     pub sequential_from: Option<u64>,
-    /// `sequential_size`: the end of the region that they keep to, and the others keep from; they share the region.
+    /// `sequential_size`: the end of the region for these requests only; default: all share the region.
     pub sequential_size: Option<Amount>,
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
-    /// `nrfiles`; as many as fill the region where only their sizes are given.
+    /// `nrfiles`; default: as many as fill the region, where sizes are given.
     pub files: Option<u64>,
-    /// `filesize`: which share of the files has which size; equal where only their number is given.
+    /// `filesize`: share of the files of each size; default: equal sizes, where their number is given.
     pub file_sizes: Option<Vec<SizeShare>>,
-    /// `openfiles`: how many are written at a time when they are laid out; 1.
+    /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
 }
 
-/// Requests of a workload that nothing else bounds.
+/// Requests of a workload without another bound.
 pub const DEFAULT_REQUESTS: u64 = 100_000;
 
 impl Default for FioSpec {
@@ -120,7 +120,7 @@ impl FioSpec {
     /// Reads `text` such as `rw=randwrite,bs=4k,size=1GiB`.
     ///
     /// # Errors
-    /// [`Error::Input`] that names the key, what was expected, and for an unknown key the nearest known one.
+    /// [`Error::Input`] with the key, what was expected, and for an unknown key the nearest known one.
     pub fn parse(text: &str) -> Result<FioSpec> {
         let mut spec = FioSpec { requests: None, ..FioSpec::default() };
         let mut given: Vec<(&'static Key, String)> = Vec::new();
@@ -137,8 +137,7 @@ impl FioSpec {
         Ok(spec)
     }
 
-    /// The text of a specification in which each key of `changes` replaces that of `base`: a preset with a parameter of
-    /// its own.
+    /// The text of `base` with the keys of `changes` replaced: a preset with a changed parameter.
     ///
     /// # Errors
     /// As [`parse`](Self::parse) for an unknown key in `changes`.
@@ -151,7 +150,7 @@ impl FioSpec {
         let mut kept = Vec::new();
         for (name, value) in pairs(base)? {
             let name = keys::find(name)?.name;
-            if !replacing.iter().any(|change| keys::say_the_same(change, name)) {
+            if !replacing.iter().any(|change| keys::replaces(change, name)) {
                 kept.push((name, value));
             }
         }
@@ -159,23 +158,23 @@ impl FioSpec {
         Ok(texts.join(","))
     }
 
-    /// Whether requests of `bytes` follow each other, whatever the distribution.
+    /// Whether requests of `bytes` are sequential by their size.
     pub fn follows(&self, bytes: u64) -> bool {
         self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
     }
 
-    /// The sizes of the requests that do `kind`.
+    /// The sizes of requests of `kind`.
     pub fn sizes(&self, kind: RequestKind) -> &[SizeShare] {
         &self.block_sizes[direction(kind)]
     }
 }
 
-/// Where an error in the specification stands.
+/// The place of an error in the specification.
 pub fn place(key: &str) -> String {
     format!("--workload {key}")
 }
 
-/// Which element of a three-element field a kind has.
+/// The element of a three-element field for a kind.
 pub fn direction(kind: RequestKind) -> usize {
     match kind {
         RequestKind::Read => 0,
@@ -211,7 +210,7 @@ impl FromStr for FioSpec {
     }
 }
 
-/// The canonical form: every key that has a value, defaults included.
+/// The canonical form: every key with a value, defaults included.
 impl fmt::Display for FioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rw={}", self.pattern.name)?;

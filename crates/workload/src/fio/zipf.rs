@@ -55,7 +55,7 @@ impl Zipf {
     }
 
     fn inverse_integral(&self, area: f64) -> f64 {
-        // Rounding can take the product below the pole of ln(1 + t).
+        // Rounding may move the product below the pole of ln(1 + t).
         let t = (area * (1.0 - self.theta)).max(-1.0);
         libm::exp(log1p_over(t) * area)
     }
@@ -75,7 +75,7 @@ fn log1p_over(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Chi-square of the first ranks and of all the rest against `(k+1)^-theta / zeta(n, theta)`.
+    /// Chi-square of the first ranks and of the rest against `(k+1)^-theta / zeta(n, theta)`.
     #[test]
     fn frequencies_match_the_exact_distribution() {
         const CELLS: usize = 50;

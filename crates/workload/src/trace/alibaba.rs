@@ -1,7 +1,7 @@
 //! Alibaba cloud block traces (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads", IISWC 2020):
 //! `device_id,opcode,offset,length,timestamp`, bytes and microseconds.
 //!
-//! The device becomes the stream; its addresses start at 0 and share one space with the other devices'.
+//! The device becomes the stream; addresses of all devices start at 0 and share one space.
 
 use std::fmt::{self, Write};
 

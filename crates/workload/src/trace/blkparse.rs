@@ -1,14 +1,14 @@
 //! Default text output of blkparse(1):
 //! `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
 //!
-//! A request passes several actions. One is chosen for the whole file so that none counts twice: issue to the device
-//! (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are passed over; so
-//! is a request requeued and issued again, which counts twice. The summary that blkparse prints last ends the trace.
+//! A request has several actions. One action is chosen for the whole file, so that no request counts twice: issue to the
+//! device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are skipped. A
+//! request that is requeued and issued again counts twice. The summary at the end of blkparse's output ends the trace.
 //!
 //! Of the letters, `D` is a discard, `W` a write, `R` a read; `F` without data is a flush, and with data belongs to the
 //! write it precedes; `N` (neither) is no request; sync, metadata, read-ahead and FUA marks are ignored. The device
-//! number (major << 20 | minor, as in Linux) becomes the stream. Where stacked devices are traced into one file a
-//! request shows once on each; trace or print one device (`blkparse -i`).
+//! number (major << 20 | minor, as in Linux) becomes the stream. With stacked devices in one file a request appears once on
+//! each; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
@@ -22,7 +22,7 @@ const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
-    /// Lines printed: their sequence numbers.
+    /// Lines printed, for their sequence numbers.
     printed: u64,
 }
 
@@ -90,7 +90,7 @@ impl LineFormat for Blkparse {
     }
 }
 
-/// `sector + sectors`, or nothing where `[process]` or the end follows at once.
+/// `sector + sectors`, or none where `[process]` or the end follows directly.
 #[inline]
 fn extent(sector: Parse<&[u8]>, fields: &mut Fields<'_>) -> Parse<Option<(u64, u64)>> {
     let sector = match sector {
@@ -130,7 +130,7 @@ fn starts_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
-/// What blktrace's letters (its RWBS column) ask for; `None` when it is neither data nor flush.
+/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush.
 #[inline]
 pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
     let known = |byte: &u8| b"RWDFNSMABEVU".contains(byte);

@@ -2,9 +2,8 @@
 //! duration`.
 //!
 //! Lines before the first request are header unless they start with a number and hold a semicolon. The operation is
-//! blktrace's: its letters tell reads (read-ahead, `RA`, among them), writes, discards and flushes as in
-//! [`blkparse`](super::blkparse). The two replay times must be there and are ignored. Stacked devices log a request
-//! twice; such repetitions are kept.
+//! blktrace's letters, as in [`blkparse`](super::blkparse): reads (read-ahead, `RA`, among them), writes, discards and
+//! flushes. The two replay times are required and ignored. Stacked devices log a request twice; both are kept.
 
 use std::fmt::{self, Write};
 

@@ -1,9 +1,9 @@
-//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, `file` and `stream` if there.
+//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file` and `stream`.
 //!
 //! The first line names the columns; others are ignored. Operations are read, write, trim (or discard) and flush, or
-//! their first letters, of either case; a flush needs no offset and size. Fields may stand in double quotes (no line
-//! ends within). A file name becomes the stream by a 32-bit hash of it, so that no table grows with the trace unless
-//! names are asked for; a `stream` column, a number, goes before it.
+//! their first letters, of either case; a flush needs no offset and size. Fields may be in double quotes (no line ends
+//! within). A 32-bit hash of the file name is the stream, so that no table grows with the trace unless names are requested; a
+//! `stream` column, a number, overrides it.
 
 use std::fmt::{self, Write};
 
@@ -12,14 +12,14 @@ use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::rng;
 
-/// Columns that mean something.
+/// The known columns.
 pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
-/// How many of them must be there: the first.
+/// The first so many are required.
 pub const REQUIRED: usize = 4;
-/// Columns beyond this are not looked at.
+/// Columns beyond this are ignored.
 const MOST_COLUMNS: usize = 64;
 
-/// Which of [`NAMES`] stands in each column, once the header is read.
+/// The role of each column among [`NAMES`], once the header is read.
 #[derive(Default)]
 pub struct Columns {
     roles: Vec<Option<usize>>,
@@ -126,7 +126,7 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
     }
 }
 
-/// The first field of `text`, out of its quotes, and what follows the comma after it.
+/// The first field of `text`, without its quotes, and the text after its comma.
 #[inline]
 fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     if let [b'"', inner @ ..] = text {
@@ -153,7 +153,7 @@ fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
 }
 
-/// The kind that a word or its first letter names.
+/// The kind of a word or of its first letter.
 #[inline]
 pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     let words: [(&[u8], RequestKind); 5] = [
@@ -170,7 +170,7 @@ pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     }
 }
 
-/// The stream that stands for a file where no number does.
+/// The stream of a file without a number.
 pub fn hash(name: &[u8]) -> u32 {
     let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
     (folded >> 32) as u32

@@ -2,8 +2,8 @@
 //! solid state drives with hot/cold data", 2013, and its successors): `ms device sector pages flag`, separated by tabs,
 //! flag 1 for reads.
 //!
-//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. Only the tabs tell it
-//! from DiskSim's columns, so a DiskSim file with tabs and decimal times needs its format named.
+//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. Only the tabs distinguish it
+//! from DiskSim's columns, so a DiskSim file with tabs and decimal times needs `format`.
 
 use std::fmt::{self, Write};
 

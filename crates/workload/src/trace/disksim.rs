@@ -1,9 +1,9 @@
 //! ASCII traces of DiskSim (Bucy et al., "The DiskSim Simulation Environment", CMU-PDL-08-101, section 3.4):
 //! `ms device sector sectors flags`, flag 1 for reads, 0 for writes.
 //!
-//! A file whose times are all whole numbers is taken for MQSim's nanoseconds, and one with tabs between the columns for
-//! the d-choices variant; naming the format overrides both. Other flag bits (asynchronous, and so on) are refused. The
-//! device becomes the stream.
+//! A file with whole numbers as times is taken for MQSim's nanoseconds, and one with tabs between the columns for the d-choices
+//! variant; a named format overrides both. Other flag bits (asynchronous, and so on) are refused. The device becomes the
+//! stream.
 
 use std::fmt::{self, Write};
 

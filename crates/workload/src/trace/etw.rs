@@ -1,17 +1,17 @@
 //! Microsoft Production Server traces (Kavalanekar et al., "Characterization of Storage Workload Traces from Production
-//! Windows Servers", IISWC 2008), as SNIA IOTTA hands them out: the text that Windows' tracer prints of its disk events.
+//! Windows Servers", IISWC 2008), as SNIA IOTTA distributes them: the text output of Windows' tracer for disk events.
 //!
-//! A header between `BeginHeader` and `EndHeader` names the columns of each event; then follow lines such as
+//! A header between `BeginHeader` and `EndHeader` names the columns of each event; lines follow such as
 //! `DiskRead, 8612, name.exe (3984), 11844, 0xffffe288b23f1b20, 0x018f0b8000, 0x00001000, 283, 0, ..., "C:\$Mft"`: the
 //! time in microseconds, offset and size as hexadecimal bytes, the disk, and last the name of the file. Where the header
-//! is missing the columns of the published traces hold. A file name may hold commas; a process name may not.
+//! is missing the columns are those of the published traces. A file name may hold commas; a process name may not.
 //!
 //! `DiskRead`, `DiskWrite` and `DiskFlush` are requests; all other events (`DiskReadInit`, `FileIoRead` and so on) are
-//! passed over. As in CSV a file becomes the stream by a hash of its name; what has no name is of stream 0. Disks share one
-//! address space, and their numbers are dropped.
+//! skipped. As in CSV a hash of the file name is the stream; without a name it is 0. Disks share one address space, and
+//! their numbers are dropped.
 //!
-//! The time is the event's own. Windows logs these events when a request completes; the issue would lie `ElapsedTime`
-//! earlier, which would change the order of requests and is ignored, as the published conversions of these traces do.
+//! The time is that of the event. Windows logs these events when a request completes; the issue is `ElapsedTime` earlier,
+//! which would change the order of requests and is ignored, as in the published conversions of these traces.
 
 use std::fmt::{self, Write};
 
@@ -20,21 +20,21 @@ use super::fields::{Fault, Parse, number, quoted};
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 
-/// Where the columns of one kind of event stand.
+/// The columns of one type of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     time: usize,
     offset: usize,
     size: usize,
     disk: usize,
-    /// Beyond every column where events have no name.
+    /// Beyond the last column where events have no name.
     name: usize,
 }
 
 const READ_OR_WRITE: Layout = Layout { time: 1, offset: 5, size: 6, disk: 8, name: 14 };
 const FLUSH: Layout = Layout { time: 1, offset: usize::MAX, size: usize::MAX, disk: 6, name: usize::MAX };
 
-/// Reads the events of a trace; remembers its header.
+/// Reads the events of a trace by its header.
 pub struct Etw {
     in_header: bool,
     read: Layout,

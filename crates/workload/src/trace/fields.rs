@@ -1,6 +1,6 @@
-//! Columns of a line and the numbers in them, as bytes, without allocation; and what is wrong with one.
+//! Columns of a line and the numbers in them, as bytes, without allocation; and their faults.
 
-/// Why a line is not a record: what was wrong and what was expected.
+/// Why a line is not a record: what is wrong and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// One line, without the place.
@@ -24,7 +24,7 @@ impl Fault {
 /// Result of reading a line or a part of it.
 pub type Parse<T> = Result<T, Fault>;
 
-/// `bytes` for a message: escaped, and cut when long.
+/// `bytes` for a message: escaped and shortened.
 #[cold]
 pub fn quoted(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
@@ -32,7 +32,7 @@ pub fn quoted(bytes: &[u8]) -> String {
     format!("\"{}{cut}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())
 }
 
-/// What separates columns.
+/// The separator of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separator {
     /// One such byte.
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
         decimal(field, column, digits)
     }
 
-    /// No column may follow.
+    /// Requires that no column follows.
     #[inline]
     pub fn end(&self, columns: &str) -> Parse<()> {
         if self.finished {

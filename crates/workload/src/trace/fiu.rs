@@ -1,12 +1,12 @@
 //! Traces of Florida International University (Koller and Rangaswami, "I/O Deduplication", FAST 2010):
 //! `ns pid process sector sectors R|W major minor hash`.
 //!
-//! Process names may hold blanks, so the columns after them are read from the right. The content hash must be there and
-//! is ignored, as is the process; everything belongs to stream 0.
+//! Process names may hold blanks, so the columns after them are read from the right. The content hash is required and
+//! ignored, as is the process; the stream is 0.
 //!
-//! Some copies went through tar carelessly: its headers and padding stand between the lines. Up to the last NUL byte of
-//! a line everything is taken for such noise, in a file that starts with a tar header; before the first request, so are
-//! lines with an equals sign (the attributes of a PAX header).
+//! Some copies contain headers and padding of tar between the lines. In a file that starts with a tar header, the bytes of a
+//! line up to its last NUL are skipped as such noise; before the first request, so are lines with an equals sign (the
+//! attributes of a PAX header).
 
 use std::fmt::{self, Write};
 

@@ -2,7 +2,7 @@
 
 use super::line_format::{LineFormat, Parsed};
 
-/// Bytes of a file that recognition looks at.
+/// Bytes of a file that recognition reads.
 pub const HEAD_BYTES: usize = 64 << 10;
 
 /// The first bytes of a file, decompressed.
@@ -27,10 +27,10 @@ impl<'a> Head<'a> {
     }
 }
 
-/// How well a format reads the head of a file.
+/// How much of the head of a file a format parses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Vote {
-    /// Lines it takes for its own.
+    /// Lines that it parses as its own.
     pub lines: u64,
     /// The first of them.
     pub first_line: u64,

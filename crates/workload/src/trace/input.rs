@@ -1,14 +1,14 @@
-//! From the bytes of a file to the bytes of a trace: gzip and zstd, told by magic numbers.
+//! From the bytes of a file to the bytes of a trace: gzip and zstd, recognised by magic numbers.
 //!
 //! Failures of the operating system and of the compressed data reach the reader through the same `io::Error`; those of
-//! the system are wrapped in [`SystemFailure`] below the decompressor so that they can be told apart above it.
+//! the system are wrapped in [`SystemFailure`] below the decompressor, which distinguishes them above it.
 
 use std::fmt;
 use std::io::{self, Cursor, ErrorKind, Read};
 
 use palimpsest_flash::error::{Error, Result};
 
-/// What a trace is read through, and what to call it when its data turn out corrupt.
+/// The reader of a trace, and its compression for messages about corrupt data.
 pub struct Decompressed {
     /// The trace's own bytes.
     pub reader: Box<dyn Read + Send>,
@@ -16,11 +16,11 @@ pub struct Decompressed {
     pub compression: &'static str,
 }
 
-/// Looks at the first bytes of `input` and puts the right decompressor over it.
+/// Chooses the decompressor by the first bytes of `input`.
 pub fn decompress(input: Box<dyn Read + Send>, name: &str) -> Result<Decompressed> {
     let mut input = SystemReader { input };
     let mut magic = Vec::with_capacity(4);
-    // A four-byte read cannot be relied on to return four bytes.
+    // A four-byte read may return fewer than four bytes.
     input.by_ref().take(4).read_to_end(&mut magic).map_err(|failure| describe(&failure, name, "plain"))?;
     let compression = match magic[..] {
         [0x1f, 0x8b, ..] => "gzip",
@@ -55,7 +55,7 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
     Error::input(place, what)
 }
 
-/// What kind of well-known non-trace a file is, by its first bytes.
+/// A well-known type of file that is no trace, by its first bytes.
 pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 8] = [
         (b"BZh", "bzip2 data (decompress it first)"),
@@ -64,7 +64,7 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
         (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive (unpack it first)"),
         (
             b"PAR1",
-            "a Parquet file, which is read from its end (give it as a file, neither piped nor compressed as a whole)",
+            "a Parquet file, which needs random access (give it as a file, neither piped nor compressed as a whole)",
         ),
         (b"\x07\x65\x61\x74", "binary blktrace data (decode it with blkparse first)"),
         (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),

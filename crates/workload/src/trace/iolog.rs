@@ -1,14 +1,14 @@
-//! I/O logs of fio (<https://fio.readthedocs.io>, "Trace file format"), versions 2 and 3: what `write_iolog` writes.
+//! I/O logs of fio (<https://fio.readthedocs.io>, "Trace file format"), versions 2 and 3: the output of `write_iolog`.
 //!
-//! The first line tells the version. Version 2: `file action [offset bytes]`; version 3: `microseconds file action
-//! [offset bytes]`. Actions on files (add, open, close, unlink) are passed over; sync and datasync are flushes. In
-//! version 2 `wait` sets the time, in microseconds; a log without any `wait` near its start has no times at all and is
-//! replayed in a closed loop of depth 1, fio's default.
+//! The first line has the version. Version 2: `file action [offset bytes]`; version 3: `microseconds file action
+//! [offset bytes]`. Actions on files (add, open, close, unlink) are skipped; sync and datasync are flushes. In version 2
+//! `wait` sets the time, in microseconds; a log without a `wait` near its start has no times and is replayed in a closed
+//! loop of depth 1, fio's default.
 //!
-//! File names hold no blanks. As in CSV a file becomes the stream by a hash of its name; files share one address space.
+//! File names hold no blanks. As in CSV a hash of the file name is the stream; files share one address space.
 //!
-//! Other than in fio: the offset of `wait` is taken as fio's manual has it (relative to the `wait` before), where fio's
-//! code compares milliseconds; files need not be added before they are used.
+//! Differences from fio: the offset of `wait` is that of fio's manual (relative to the `wait` before), where fio's code
+//! compares milliseconds; files need not be added before their use.
 
 use std::fmt::{self, Write};
 
@@ -25,7 +25,7 @@ const NANOS_PER_MICRO: u64 = 1000;
 #[derive(Default)]
 pub struct Iolog {
     version: Version,
-    /// By version 2's waits.
+    /// Time by the waits of version 2.
     now: Nanos,
     has_no_times: bool,
     files: FileNames,

@@ -1,4 +1,4 @@
-//! What a line-oriented trace format is: the interface that each file of a format fills in, for reading and for writing.
+//! The interface of a line-oriented trace format, for reading and for writing.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use super::head::Head;
 use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::units::Nanos;
 
-/// First sector beyond every address that is believed: 2^63 bytes.
+/// First sector beyond every valid address: 2^63 bytes.
 const SECTOR_LIMIT: u64 = (1 << 63) / SECTOR_BYTES;
 
-/// A format whose records are lines. Reading a line must not panic on any bytes and takes time linear in its length.
+/// A format whose records are lines. Parsing a line must not panic on any bytes, and takes time linear in its length.
 pub trait LineFormat: Default + Send + 'static {
-    /// What the user calls it.
+    /// Its name.
     const NAME: &'static str;
-    /// Other names the user may give.
+    /// Other names.
     const ALIASES: &'static [&'static str] = &[];
     /// One line for listings.
     const ABOUT: &'static str;
 
-    /// What its records can say.
+    /// What its records hold.
     const HOLDS: Holds;
-    /// Lines that stand before the first record.
+    /// Lines before the first record.
     const HEADER: &'static str = "";
 
-    /// Looks at the start of the file for whatever a single line cannot tell.
+    /// Reads the start of the file for properties of the whole trace.
     fn prepare(&mut self, _head: &Head<'_>) {}
 
-    /// From now on files have numbers and names, where the format has any and they cost something.
+    /// From now on files have numbers and names, where the format has any and names cost memory.
     fn keep_names(&mut self) {}
 
     /// The names of the files of the records so far.
@@ -36,7 +36,7 @@ pub trait LineFormat: Default + Send + 'static {
         None
     }
 
-    /// How the trace wants to be replayed; known once [`prepare`](Self::prepare) was called.
+    /// The loop of the trace; valid after [`prepare`](Self::prepare).
     fn arrivals(&self) -> Arrivals {
         Arrivals::Open
     }
@@ -54,40 +54,40 @@ pub trait LineFormat: Default + Send + 'static {
         false
     }
 
-    /// Prints a request of what [`HOLDS`](Self::HOLDS) allows and the name of its file, without the last line end.
+    /// Prints a request within [`HOLDS`](Self::HOLDS) and the name of its file, without the last line end.
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result;
 }
 
-/// What the records of a format can say; what they cannot is lost in writing.
+/// What the records of a format hold; the rest is lost in writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
     /// Times are whole numbers of this.
     pub time_grain: Nanos,
-    /// Sizes are whole numbers of so many sectors.
+    /// Sizes are multiples of this number of sectors.
     pub size_grain: u32,
-    /// What requests may do.
+    /// Kinds of requests.
     pub kinds: &'static [RequestKind],
-    /// Whether it says to which device or stream a request belongs, by number.
+    /// Whether records have the number of a device or stream.
     pub streams: bool,
-    /// Which names of files it has.
+    /// File names of records.
     pub names: Names,
 }
 
-/// Which names of files a format has.
+/// The file names that a format holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// None.
     None,
-    /// Those without blanks.
+    /// Names without blanks.
     WithoutBlanks,
-    /// Those of one line, of requests other than flushes.
+    /// Names of one line, of requests other than flushes.
     NotOfFlushes,
-    /// Those of one line.
+    /// Names of one line.
     Any,
 }
 
 impl Holds {
-    /// All that a request has.
+    /// All fields of a request.
     pub const ALL: Holds = Holds {
         time_grain: 1,
         size_grain: 1,
@@ -119,7 +119,7 @@ impl fmt::Display for Millis {
     }
 }
 
-/// The letter of a kind, as blktrace has it.
+/// blktrace's letter of a kind.
 pub fn letter(kind: RequestKind) -> char {
     match kind {
         RequestKind::Read => 'R',
@@ -129,29 +129,29 @@ pub fn letter(kind: RequestKind) -> char {
     }
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// A request.
     Record(Record),
     /// The names of the columns.
     Header,
-    /// Something that is not a request and no mistake.
+    /// Neither a request nor a mistake.
     Skip,
-    /// The end of the requests; what follows is a summary.
+    /// The end of the requests, before a summary.
     End,
 }
 
-/// A request as the trace has it: a [`Request`](crate::request::Request) with the trace's own clock.
+/// A record of the trace: a [`Request`](crate::request::Request) with the trace's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Time by the trace's clock, in nanoseconds.
     pub time: Nanos,
-    /// What it does.
+    /// Its operation.
     pub kind: RequestKind,
     /// First sector.
     pub sector: u64,
-    /// How many sectors; 0 for a flush only.
+    /// Number of sectors; 0 for a flush only.
     pub sectors: u32,
     /// Device, disk, volume, file or stream.
     pub stream: u32,
@@ -212,7 +212,7 @@ impl Record {
         }
         let sector = offset / SECTOR_BYTES;
         let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
-        // At the limit, widening to whole sectors may add one too many.
+        // Widening to whole sectors may exceed the limit by one.
         Record::of_sectors(time, kind, sector, sectors.min(most), stream)
     }
 }

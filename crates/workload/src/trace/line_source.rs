@@ -1,4 +1,4 @@
-//! The source of requests over any line format: order of time, tolerance of bad lines, places of errors.
+//! The source of requests of any line format: order of time, tolerance of bad lines, places of errors.
 
 use super::fields::{Fault, quoted};
 use super::line_format::{LineFormat, Parsed, Record};
@@ -101,7 +101,7 @@ impl<F: LineFormat> LineSource<F> {
         }
     }
 
-    /// Passes over a bad line or fails, as the user wishes.
+    /// Skips a bad line or fails, by the user's option.
     #[cold]
     fn bad_line(&mut self, fault: &Fault, step: Step) -> Result<()> {
         let line = if step == Step::TooLong { &[][..] } else { self.opened.lines.line() };
@@ -137,7 +137,7 @@ impl<F: LineFormat> LineSource<F> {
     }
 }
 
-/// Turns times of the trace's clock to arrivals that count from the first request and never decrease.
+/// Turns times of the trace's clock into arrivals that count from the first request and never decrease.
 #[derive(Debug, Default)]
 pub struct Clock {
     first: Option<Nanos>,
@@ -146,7 +146,7 @@ pub struct Clock {
 
 impl Clock {
     #[inline]
-    /// The request that a record is.
+    /// The request of a record.
     pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
         let first = match self.first {
             Some(first) => first,

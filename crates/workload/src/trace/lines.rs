@@ -1,4 +1,4 @@
-//! Lines of a stream, without a copy or an allocation per line, in constant memory.
+//! Lines of a stream, without a copy or an allocation a line, in constant memory.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
@@ -13,15 +13,15 @@ pub const MAX_LINE_BYTES: usize = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What [`LineReader::advance`] came to.
+/// The outcome of [`LineReader::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A line, ended by a newline or not.
+    /// A line.
     Line {
-        /// Whether the file ended before a newline came.
+        /// Whether the file ended before a newline.
         unterminated: bool,
     },
-    /// A line of more than [`MAX_LINE_BYTES`], which is passed over.
+    /// A line of more than [`MAX_LINE_BYTES`], which is skipped.
     TooLong,
     /// The end of the file.
     End,
@@ -32,15 +32,15 @@ pub struct LineReader {
     input: Decompressed,
     name: String,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are read but not yet handed out as lines.
+    /// Bytes of the buffer that are read but not yet returned as lines.
     unread: Range<usize>,
-    /// Up to where the unread bytes are known to hold no newline.
+    /// End of the unread bytes without a newline so far.
     searched: usize,
     line: Range<usize>,
     number: u64,
     discarding: bool,
     ended: bool,
-    /// Why reading stopped; told when the lines before it are used up.
+    /// Why reading stopped; returned after the lines before it.
     failure: Option<Error>,
 }
 
@@ -80,10 +80,10 @@ impl LineReader {
         self.failure.take().unwrap_or(other)
     }
 
-    /// Goes to the next line, then found in [`line`](Self::line).
+    /// Advances to the next line, then in [`line`](Self::line).
     ///
     /// # Errors
-    /// When the stream is corrupt or unreadable; the place is the line that could not be completed.
+    /// When the stream is corrupt or unreadable; the place is the incomplete line.
     #[inline]
     pub fn advance(&mut self) -> Result<Step> {
         loop {
@@ -124,7 +124,7 @@ impl LineReader {
         &self.name
     }
 
-    /// Gets more bytes when the buffer holds no whole line; a step when that ends the line or the file.
+    /// Reads more bytes when the buffer holds no whole line; a step at the end of the line or the file.
     #[cold]
     fn refill(&mut self) -> Result<Option<Step>> {
         if self.discarding {
@@ -181,7 +181,7 @@ impl LineReader {
     }
 }
 
-/// Where the first newline stands, eight bytes at a time (the zero-byte test of Knuth, TAOCP 4A, 7.1.3).
+/// Position of the first newline, eight bytes at a time (the zero-byte test of Knuth, TAOCP 4A, 7.1.3).
 #[inline]
 fn find_newline(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -1,9 +1,8 @@
 //! ASCII traces of MQSim (Tavakkol et al., FAST 2018) and SSDSim (Hu et al., ICS 2011): `ns device sector sectors op`,
 //! op 1 for reads, 0 for writes.
 //!
-//! DiskSim's traces have the same columns with times in milliseconds. The two are told apart by the times: whole
-//! numbers throughout the head of the file mean nanoseconds, a decimal point in any of them means DiskSim. The device
-//! becomes the stream.
+//! DiskSim's traces have the same columns with times in milliseconds. The times distinguish them: only whole numbers in the
+//! head of the file mean nanoseconds, a decimal point in any of them means DiskSim. The device becomes the stream.
 
 use std::fmt::{self, Write};
 

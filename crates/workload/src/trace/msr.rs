@@ -1,7 +1,7 @@
-//! MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008), as SNIA IOTTA has them:
+//! MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008), in SNIA IOTTA's format:
 //! `timestamp,host,disk,Read|Write,offset,bytes,response`, times in Windows FILETIME (100 ns since 1601).
 //!
-//! The disk number becomes the stream. Host name and response time are ignored, but must be there.
+//! The disk number becomes the stream. Host name and response time are required and ignored.
 
 use std::fmt::{self, Write};
 

@@ -1,8 +1,8 @@
-//! Traces as output: printing requests in any format, and what is lost where a format cannot say it.
+//! Traces as output: printing requests in any format, and counting what the format loses.
 //!
-//! A request that does what the format has no word for is left out; times are rounded down and sizes up to what it can
-//! say; streams and names that it has no place for are dropped. [`Losses`] counts all that. Nothing else changes: a
-//! trace that is written and read again gives the same requests.
+//! Requests of a kind that the format does not have are left out; times are rounded down and sizes up to its grain; streams and
+//! names that it does not have are dropped. [`Losses`] counts all that. Else a trace that is written and read again gives the
+//! same requests.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::{Format, format_names};
 use crate::request::{Request, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 
-/// How the bytes of a trace are compressed.
+/// Compression of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -24,7 +24,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// Format and compression of a trace that is to be written.
+/// Format and compression of a trace to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Its format.
@@ -33,7 +33,7 @@ pub struct Target {
     pub compression: Compression,
 }
 
-/// What a target could not say, in requests.
+/// What the format of a target loses, in requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// Trims left out.
@@ -52,11 +52,11 @@ pub struct Losses {
     pub changed_names: u64,
 }
 
-/// What a format is written through.
+/// The writer of a format.
 pub(super) trait Sink: Send {
-    /// Takes a request of what the format holds.
+    /// Writes a request within what the format holds.
     fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()>;
-    /// Writes what is still held back.
+    /// Writes buffered requests.
     fn close(self: Box<Self>) -> io::Result<()>;
 }
 
@@ -70,8 +70,7 @@ pub struct Recorder {
 }
 
 impl Target {
-    /// The target that the name of a file stands for: compression by `.gz` and `.zst`, format by the ending before it.
-    /// `format` overrides the latter.
+    /// The target of a file name: compression by `.gz` and `.zst`, format by the ending before it. `format` overrides the latter.
     ///
     /// # Errors
     /// [`Error::Input`] when no format, or an unknown one, is named.
@@ -88,7 +87,7 @@ impl Target {
                 let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
                 Format::of_ending(ending).ok_or_else(|| {
                     let what = format!(
-                        "the ending {ending:?} stands for no format; expected --format, or the name of one as the ending: {}",
+                        "no format has the ending {ending:?}; expected --format, or the name of one as the ending: {}",
                         format_names()
                     );
                     Error::input(name, what)
@@ -104,7 +103,7 @@ impl Target {
 }
 
 impl Recorder {
-    /// A trace of the form `target` into `output`, called `name` in messages. The caller opens the file.
+    /// Writes a trace of the form `target` to `output`, called `name` in messages. The caller opens the file.
     ///
     /// # Errors
     /// [`Error::Io`] when nothing can be written.
@@ -116,7 +115,7 @@ impl Recorder {
         Ok(Recorder { holds, sink, losses: Losses::default(), written: 0, name: name.to_string() })
     }
 
-    /// Writes a request that belongs to the file called `file`, as far as the format can say it.
+    /// Writes a request of the file called `file`, with what the format holds.
     ///
     /// # Errors
     /// [`Error::Io`] when writing fails.
@@ -145,7 +144,7 @@ impl Recorder {
                 None
             }
             (Some(file), names) => {
-                changed = sayable(file, names);
+                changed = changed_name(file, names);
                 losses.changed_names += u64::from(changed.is_some());
                 changed.as_deref().or(Some(file))
             }
@@ -154,7 +153,7 @@ impl Recorder {
         self.sink.put(&request, file).map_err(|failure| self.failed(&failure))
     }
 
-    /// Ends the trace; how many requests it has, and what was lost.
+    /// Ends the trace; returns the number of its requests, and the losses.
     ///
     /// # Errors
     /// [`Error::Io`] when writing fails.
@@ -170,7 +169,7 @@ impl Recorder {
     }
 }
 
-/// Whether a format with `names` has names of requests that do `kind`.
+/// Whether a format with `names` has names of requests of `kind`.
 pub(super) fn has_name(names: Names, kind: RequestKind) -> bool {
     match names {
         Names::None => false,
@@ -179,8 +178,8 @@ pub(super) fn has_name(names: Names, kind: RequestKind) -> bool {
     }
 }
 
-/// The name as a format with `names` can say it, where that is another.
-fn sayable(file: &str, names: Names) -> Option<String> {
+/// The name as changed for a format with `names`; `None` where it is unchanged.
+fn changed_name(file: &str, names: Names) -> Option<String> {
     let cannot = |c: char| c.is_control() || (names == Names::WithoutBlanks && c.is_whitespace());
     file.contains(cannot).then(|| file.replace(cannot, "_"))
 }
@@ -237,7 +236,7 @@ impl Compressed {
         })
     }
 
-    /// Writes what is held back, and the end that the compression has.
+    /// Writes buffered bytes, and the end of the compressed data.
     pub(super) fn finish(self) -> io::Result<()> {
         let mut output = match self {
             Compressed::Plain(plain) => plain.into_inner().map_err(io::IntoInnerError::into_error)?,

@@ -1,11 +1,11 @@
 //! Parquet with the columns of the [CSV format](super::columns): `time_ns`, `op`, `offset_bytes`, `size_bytes`, and
-//! `file` and `stream` if there.
+//! optionally `file` and `stream`.
 //!
-//! Columns may stand in any order, numbers be of 32 or 64 bits; others are ignored. Rows are read in batches of
-//! [`BATCH_ROWS`], page by page of the file, so that memory does not grow with it. A file is read from its end: it has to
-//! be one that can be read at any place, not a pipe, and is compressed within. Rows count from 1 in messages.
+//! Columns are in any order, numbers of 32 or 64 bits; other columns are ignored. Rows are read in batches of
+//! [`BATCH_ROWS`], page by page of the file, so that memory does not grow with it. A file needs random access, so it is not a
+//! pipe, and is compressed within. Rows count from 1 in messages.
 //!
-//! As in CSV, `stream` goes before `file`, whose hash is the stream where there is no other.
+//! As in CSV, `stream` overrides `file`, whose hash is the stream otherwise.
 
 mod write;
 
@@ -28,10 +28,10 @@ use palimpsest_flash::error::{Error, Result};
 
 pub(super) use write::create;
 
-/// What a Parquet file begins with.
+/// The first bytes of a Parquet file.
 pub const MAGIC: &[u8] = b"PAR1";
 
-/// Rows that are decoded at a time.
+/// Rows decoded at a time.
 const BATCH_ROWS: usize = 8192;
 
 /// The format.
@@ -42,17 +42,17 @@ pub const FORMAT: Format = Format {
     is_text: false,
     recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
     open: |opened| {
-        let what = "a Parquet file is read from its end; expected a file rather than a pipe, not compressed as a whole";
+        let what = "a Parquet file needs random access; expected a file rather than a pipe, not compressed as a whole";
         Err(Error::input(opened.lines.name(), what))
     },
     holds: Holds::ALL,
     create,
 };
 
-/// Whether a file is Parquet by its first bytes, and not meant to be read as another format.
+/// Whether a file is Parquet by its first bytes, and the user named no other format.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Input`] when it is meant and is not Parquet.
+/// [`Error::Io`] when the file cannot be read, [`Error::Input`] when the user named Parquet and it is not.
 pub fn is_meant(input: &mut dyn ReadSeek, name: &str, options: &TraceOptions) -> Result<bool> {
     let mut magic = Vec::new();
     let failed = |failure: std::io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
@@ -108,13 +108,13 @@ pub fn open(input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Res
 struct ParquetSource {
     name: String,
     reader: SerializedFileReader<Chunks>,
-    /// Where each of [`NAMES`] stands.
+    /// The column of each of [`NAMES`].
     columns: [Option<usize>; NAMES.len()],
     /// The row group that is read next.
     group: usize,
     readers: Option<[Option<ColumnReader>; NAMES.len()]>,
     batch: Batch,
-    /// Rows of the batch that are used.
+    /// Rows of the batch already read.
     at: usize,
     row: u64,
     clock: Clock,
@@ -183,7 +183,7 @@ impl Source for ParquetSource {
 }
 
 impl ParquetSource {
-    /// Decodes more rows; whether there were any.
+    /// Decodes more rows; false after the last.
     fn next_batch(&mut self) -> Result<bool> {
         loop {
             if self.readers.is_none() {
@@ -215,14 +215,14 @@ impl ParquetSource {
             let places =
                 [chunk.data_page_offset(), chunk.dictionary_page_offset().unwrap_or(0), chunk.compressed_size()];
             if places.iter().any(|&place| place < 0) {
-                return Err(ParquetError::General("a column lies before the start of the file".into()));
+                return Err(ParquetError::General("a column is before the start of the file".into()));
             }
             *reader = Some(guarded(|| group.get_column_reader(column))?);
         }
         Ok(readers)
     }
 
-    /// The record of the row next in the batch.
+    /// The record of the next row of the batch.
     fn record(&mut self) -> Parse<Record> {
         let (batch, at) = (&self.batch, self.at);
         let number = |role: usize| {
@@ -288,7 +288,7 @@ impl Batch {
     }
 }
 
-/// Up to [`BATCH_ROWS`] values of a column, nulls among them; how many.
+/// Decodes up to [`BATCH_ROWS`] values of a column, nulls among them; returns their number.
 fn decode<T: DataType, V>(
     reader: &mut ColumnReaderImpl<T>,
     into: &mut Vec<Option<V>>,
@@ -313,10 +313,10 @@ fn decode<T: DataType, V>(
     Ok(into.len())
 }
 
-/// The library has assertions about what a file says of itself: of a damaged one they are errors too.
+/// Turns panics of the library, which asserts properties of the metadata, into errors: the file is damaged.
 fn guarded<T>(work: impl FnOnce() -> std::result::Result<T, ParquetError>) -> std::result::Result<T, ParquetError> {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    done.unwrap_or_else(|_| Err(ParquetError::General("what it says of itself is contradictory".into())))
+    done.unwrap_or_else(|_| Err(ParquetError::General("its metadata is contradictory".into())))
 }
 
 fn damaged(name: &str, error: &ParquetError) -> Error {
@@ -324,7 +324,7 @@ fn damaged(name: &str, error: &ParquetError) -> Error {
     Error::input(name, format!("the file is damaged ({what}); expected an intact Parquet file"))
 }
 
-/// Any place of a file, for the Parquet library.
+/// Random access to a file, for the Parquet library.
 struct Chunks {
     input: Arc<Mutex<Box<dyn ReadSeek>>>,
     bytes: u64,
@@ -352,7 +352,7 @@ impl ChunkReader for Chunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
-        // What a damaged file says of its lengths must not be believed.
+        // Lengths in a damaged file may be wrong.
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.bytes)));
         }

@@ -1,4 +1,4 @@
-//! Tests of traces as output: what is written in a format and read again is what the format can say of the requests.
+//! Tests of traces as output: requests that are written in a format and read again are those that the format holds.
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ fn read(bytes: &[u8], format: Option<&str>) -> Vec<(Request, Option<String>)> {
     requests
 }
 
-/// What a format that holds so much says of the requests.
+/// The requests as a format with `holds` stores them.
 fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
     let mut first = None;
     let kept = requests.iter().filter(|request| holds.kinds.contains(&request.kind));
@@ -71,7 +71,7 @@ fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
     .collect()
 }
 
-/// Streams where they are kept, and names where files have any: iolog numbers streams by files and names all.
+/// Requests without the streams and names that a format does not have: iolog numbers streams by files and names all.
 fn comparable(read: Vec<(Request, Option<String>)>, holds: Holds) -> Vec<(Request, Option<String>)> {
     let plain = |(request, name): (Request, Option<String>)| {
         let stream = if holds.streams { request.stream } else { 0 };
@@ -109,7 +109,7 @@ proptest! {
             prop_assert_eq!(losses.trims + losses.flushes, (requests.len() - expected.len()) as u64);
             if !expected.is_empty() {
                 prop_assert_eq!(&comparable(read(&bytes, Some(format.name)), holds), &expected, "{}", format.name);
-                // A trace of nothing but flushes may look like another format's.
+                // A trace of flushes only may parse as another format.
                 if expected.iter().any(|(request, _)| request.sectors > 0) {
                     prop_assert_eq!(comparable(read(&bytes, None), holds), expected, "{} recognised", format.name);
                 }

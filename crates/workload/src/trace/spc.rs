@@ -2,8 +2,8 @@
 //! format of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
 //!
 //! The block size, which the specification leaves to the trace's description, is 512 bytes as in the UMass traces;
-//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Its addresses start at 0; all
-//! units share one space here, as they do in most published uses of these traces. Blanks around fields are legal.
+//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Addresses of all units start at 0 and
+//! share one space, as in most published uses of these traces. Blanks around fields are legal.
 
 use std::fmt::{self, Write};
 

@@ -1,8 +1,8 @@
 //! Tencent cloud block storage traces (Zhang et al., "OSCA", USENIX ATC 2020): `seconds,sector,sectors,op,volume`, op 1
 //! for writes, 0 for reads.
 //!
-//! The clock ticks in whole seconds, so requests of one second arrive together; a speed-up does not change that. The
-//! volume becomes the stream; volumes share one address space.
+//! The clock has whole seconds, so requests of one second arrive together, with any speed-up. The volume becomes the stream;
+//! volumes share one address space.
 
 use std::fmt::{self, Write};
 

@@ -39,7 +39,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 1).unwrap()
 }
 
-/// The three requests that every sample holds.
+/// The three requests of every sample.
 fn sample_requests(size_unit: u64) -> Vec<(u64, RequestKind, u64, u32)> {
     let sectors = size_unit.max(1) as u32;
     vec![

@@ -94,10 +94,11 @@ impl Llh {
             from_host: self.buffers[buffer].from_host,
             after: ready,
             signal: done,
+            spare: if frontier.again { &self.coder.spare } else { &[] },
             ..Program::new(ppn, &self.logical, &self.image, cause)
         };
         let outcome = match frontier.again {
-            true => io.reprogram(program, &self.coder.spare)?,
+            true => io.reprogram(program)?,
             false => io.program(program)?,
         };
         if outcome == Outcome::Failed {

@@ -1,13 +1,15 @@
 //! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
 //!
 //! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
-//! newer content of some of its subpages has padding there ([`UnitLog::set_elsewhere`]), and the log wins. What was trimmed
+//! newer content of some of its subpages has padding there ([`SharedMap::set_elsewhere`]), and the log wins. What was trimmed
 //! since its last program may come back, as elsewhere.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
-use crate::log::unit_log::{Location, UnitLog};
+use crate::log::{Location, Log};
+use crate::maps::Map;
+use crate::maps::shared::SharedMap;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
@@ -19,9 +21,9 @@ impl SectorLog {
         self.log.drop_older(io, &self.data);
         for page in 0..self.log.index.len() as u32 {
             let held = self.log.held(page);
-            self.data.set_elsewhere(page, held);
+            self.data.map.set_elsewhere(page, held);
             if held == self.all {
-                self.data.forget_recovered(page);
+                self.data.map.forget(page);
             }
         }
         let failed = self.log.adopt_blocks(io)?;
@@ -37,7 +39,7 @@ impl SectorLog {
         self.data.check(io)?;
         self.log.check(io)?;
         for page in 0..self.log.index.len() as u32 {
-            let (held, elsewhere) = (self.log.held(page), self.data.elsewhere(page));
+            let (held, elsewhere) = (self.log.held(page), self.data.map.elsewhere(page));
             if held != elsewhere {
                 return Err(format!("the log holds subpages {held:#b} of page {page}, not {elsewhere:#b}"));
             }
@@ -76,7 +78,7 @@ impl SubpageLog {
     }
 
     /// Forgets what the data region holds in a newer version.
-    fn drop_older(&mut self, io: &Io, data: &UnitLog) {
+    fn drop_older(&mut self, io: &Io, data: &Log<SharedMap>) {
         for page in 0..self.index.len() as u32 {
             let Location::Flash(ppn) = data.locate(page) else { continue };
             let older = bits(self.held(page)).filter(|&subpage| {

@@ -27,7 +27,7 @@ fn chips_are_those_of_the_tables() {
         for (bias, losses) in [(Bias::Voltage, voltage), (Bias::Reprogram, reprogram)] {
             let wear = Wear::new(&part, bias);
             for (share, loss) in [0.2, 0.4, 0.6, 1.0].into_iter().zip(losses) {
-                // The last row is of blocks that never were programmed otherwise.
+                // The last row is of blocks that are only ever reused.
                 let lost = match share {
                     1.0 => 100.0 * (1.0 - wear.life(share, 1.0).cycles / f64::from(endurance)),
                     _ => 100.0 * wear.lasting_loss(share),
@@ -37,11 +37,11 @@ fn chips_are_those_of_the_tables() {
         }
     }
     let c35 = preset("llh-16g", &["ssd.part=c35"]).unwrap().drive.part;
-    assert!(c35.wear.shares.is_empty(), "the paper measured nothing of it");
+    assert!(c35.wear.shares.is_empty(), "the paper has no measurement of it");
 }
 
-/// Sec. 4: with every block reused up to 0.4 T, a quarter more is written in each of those cycles: 1.1 T N, less what the tables
-/// of the chip cost. "A modest 4 % - 5 % increase in lifetime."
+/// Sec. 4: with every block reused up to 0.4 T, each of those cycles writes a quarter more: 1.1 T N, less the losses of the
+/// chip's tables. "A modest 4 % - 5 % increase in lifetime."
 #[test]
 fn the_rough_estimate_of_section_4() {
     for (name, gain) in [("a16", 4.8), ("a27", 4.0), ("b29", 4.5)] {
@@ -53,7 +53,7 @@ fn the_rough_estimate_of_section_4() {
         assert!((own - gain).abs() < 1e-6, "{name}: {own} against {gain}");
     }
     let b16 = preset("llh-16g", &["ssd.part=b16"]).unwrap().drive.part;
-    // Its blocks are beyond the limit while they are reused, though not for good.
+    // Its blocks exceed the limit while they are reused.
     assert!(Wear::new(&b16, Bias::Reprogram).life(0.4, 1.0).ends_biased, "\"all but one of the chips\"");
 }
 
@@ -75,8 +75,8 @@ fn tables_of_wear_must_be_tables() {
     }
 }
 
-/// What a workload preset generates on a drive of 16 GB: its share of writes, KiB of a mean write, the share of the pages
-/// written that the classifier calls hot, and requests a second.
+/// Statistics of a workload preset on a drive of 16 GB: share of writes, KiB of a mean write, share of the written pages that
+/// the classifier calls hot, and requests a second.
 fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> [f64; 4] {
     const UNIT_SECTORS: u64 = 8;
     let spec = FioSpec::changed(&workload_spec(name).unwrap(), &format!("n={requests}")).unwrap();
@@ -106,7 +106,7 @@ fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> 
 }
 
 /// Table 6 within 2 %: requests in millions, write ratio, hot write ratio, GiB of writes, requests a second. Where all requests
-/// are of 4 KiB the GiB follow from the rest; the table's own then differ by its rounding, and are not compared.
+/// are of 4 KiB the GiB follow from the rest; those of the table differ by its rounding, and are not compared.
 #[test]
 #[expect(clippy::approx_constant, reason = "3.14 is a rate of requests")]
 fn workloads_have_the_statistics_of_table_6() {

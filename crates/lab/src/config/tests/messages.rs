@@ -124,7 +124,7 @@ fn mistakes_in_options_name_the_option() {
     ));
 }
 
-/// A drive, what is set, and what the refusal says.
+/// A drive, its overrides, and the refusal.
 const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
@@ -175,7 +175,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         &["ftl.name=sector-log", "ftl.log_fraction=10%"],
         "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
              (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_fraction = 10%: a full drive \
-             has 17 spare blocks in a plane, and 30 are needed, of which sector-log keeps 27 apart; expected ftl.log_fraction = \
+             has 17 spare blocks in a plane, and 30 are needed, of which sector-log reserves 27; expected ftl.log_fraction = \
              \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
     ),
     (
@@ -196,7 +196,7 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
         "--set ssd.over_provisioning=30%: ssd.over_provisioning = 30%, ssd.blocks_per_plane = 8 (--set \
              ssd.blocks_per_plane=8), ftl.streams = 1 (default), ftl.log_fraction = 5% (default): a full drive has 1 spare \
-             blocks in a plane, and 3 are needed, of which sector-log keeps 1 apart; expected ssd.over_provisioning = \"60%\" \
+             blocks in a plane, and 3 are needed, of which sector-log reserves 1; expected ssd.over_provisioning = \"60%\" \
              or ssd.blocks_per_plane = 15",
     ),
     (
@@ -274,8 +274,8 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "codesign-8ch",
         &["ftl.name=codesign", "fs.discard=page"],
-        "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map forgets whole \
-             blocks only; expected fs.discard = block, or auto",
+        "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map unmaps whole \
+                     blocks only; expected fs.discard = block, or auto",
     ),
     (
         "mga-16k",

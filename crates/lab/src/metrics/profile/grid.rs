@@ -1,4 +1,4 @@
-//! Requests counted over time and address: a grid of fixed size whose cells double when they no longer reach.
+//! Requests counted over time and address: a grid of fixed size whose cells double when a request is beyond it.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Grid {
 /// The counts for a picture.
 #[derive(Debug, Clone, Serialize)]
 pub struct Map {
-    /// Whether columns are nanoseconds; else they are numbers of requests, as in a closed loop nothing has a time.
+    /// Whether columns are nanoseconds; else they are numbers of requests, as requests of a closed loop have no time.
     pub is_time: bool,
     /// Nanoseconds, or requests, of a column.
     pub column_width: u64,

@@ -1,9 +1,9 @@
-//! How often each page is read and written: footprint, overwrites and hot share, in bounded memory.
+//! Reads and writes of each page: footprint, overwrites and hot share, in bounded memory.
 //!
-//! Counters are kept for every page until there are [`MOST_PAGES`]; then for the half of all pages whose hash says so,
-//! then for a quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST
-//! 2015). Which pages those are depends on their numbers alone, so that what is kept of a page is exact; sizes are scaled
-//! up, and shares are those of the sample.
+//! Every page has counters until there are [`MOST_PAGES`]; then the half of all pages that their hash selects, then a
+//! quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). The sample
+//! depends on page numbers alone, so that the counters of its pages are exact; sizes are scaled up, and shares are those of
+//! the sample.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,10 +24,10 @@ type Counts = [u32; 2];
 
 /// Counters of pages.
 #[derive(Debug)]
-pub struct Pages {
-    // Aggregated only after sorting: its order has no part in any result.
+pub struct PageCounters {
+    // Aggregated only after sorting: its order never affects a result.
     counts: HashMap<u64, Counts, BuildHasherDefault<PageHasher>>,
-    /// One of 2^so many pages has counters.
+    /// One page in 2^halvings has counters.
     halvings: u32,
     most: usize,
     touches: [u64; 2],
@@ -36,7 +36,7 @@ pub struct Pages {
 /// Footprint, overwrites and hot share, in pages of 4 KiB.
 #[derive(Debug, Clone, Serialize)]
 pub struct Locality {
-    /// One where every page was counted; else the share of the pages that the figures were estimated from.
+    /// One where every page was counted; else the share of the pages in the sample.
     pub sampled_share: f64,
     /// Bytes of the distinct pages read or written.
     pub footprint_bytes: u64,
@@ -44,7 +44,7 @@ pub struct Locality {
     pub read_footprint_bytes: u64,
     /// Bytes of the distinct pages written.
     pub write_footprint_bytes: u64,
-    /// Pages written over distinct pages written; null without writes.
+    /// PageCounters written over distinct pages written; null without writes.
     pub writes_per_page: Option<f64>,
     /// Share of the page writes that go to a page written before.
     pub overwrite_ratio: Option<f64>,
@@ -59,16 +59,16 @@ pub struct Locality {
     pub read_curve: Vec<f64>,
 }
 
-impl Default for Pages {
+impl Default for PageCounters {
     fn default() -> Self {
-        Pages::up_to(MOST_PAGES)
+        PageCounters::up_to(MOST_PAGES)
     }
 }
 
-impl Pages {
+impl PageCounters {
     /// Counters of at most `most` pages.
-    pub fn up_to(most: usize) -> Pages {
-        Pages { counts: HashMap::default(), halvings: 0, most, touches: [0; 2] }
+    pub fn up_to(most: usize) -> PageCounters {
+        PageCounters { counts: HashMap::default(), halvings: 0, most, touches: [0; 2] }
     }
 
     /// Counts a read (`kind` 0) or a write (1) of the pages from `first` to before `end`.
@@ -111,7 +111,7 @@ impl Pages {
         }
     }
 
-    /// Pages read and written, each as often as it was.
+    /// Page reads and page writes.
     pub fn touches(&self) -> [u64; 2] {
         self.touches
     }
@@ -122,14 +122,14 @@ fn is_sampled(page: u64, halvings: u32) -> bool {
     halvings == 0 || mix(page) >> (64 - halvings) == 0
 }
 
-/// The share of the largest fifth (rounded up) of the counts, which come in falling order.
+/// The share of the largest fifth (rounded up) of the counts, which are in descending order.
 fn hot(counts: &[u32]) -> Option<f64> {
     let sum = |counts: &[u32]| counts.iter().map(|&count| u64::from(count)).sum::<u64>();
     let fifth = counts.len().div_ceil(5);
     (!counts.is_empty()).then(|| sum(&counts[..fifth]) as f64 / sum(counts) as f64)
 }
 
-/// Shares of the sum that the largest counts have, in equal steps of their number.
+/// Cumulative shares of the largest counts, in equal steps of their number.
 fn curve(counts: &[u32]) -> Vec<f64> {
     let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     if total == 0 {

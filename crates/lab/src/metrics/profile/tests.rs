@@ -77,11 +77,11 @@ fn closed_loops_have_no_times() {
     assert!(empty.read_ratio.is_none() && empty.locality.hot_write_ratio.is_none() && map.read.is_empty());
 }
 
-/// A sample of one page in eight or so estimates what all pages say: the standard error of a footprint of n sampled pages
-/// is about sqrt(7 n) / n, and four of them are allowed.
+/// A sample of about one page in eight estimates the figures of all pages: the standard error of a footprint of n sampled
+/// pages is about sqrt(7 n) / n, and four of them are allowed.
 #[test]
 fn sampled_figures_are_near_exact_ones() {
-    let (mut exact, mut sampled) = (Pages::up_to(1 << 20), Pages::up_to(20_000));
+    let (mut exact, mut sampled) = (PageCounters::up_to(1 << 20), PageCounters::up_to(20_000));
     let mut rng = Rng::new(1, 1);
     for _ in 0..300_000 {
         // Three in four of the writes go to a fifth of the pages.

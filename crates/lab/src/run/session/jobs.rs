@@ -1,5 +1,5 @@
-//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: asked for what is due
-//! whenever something has happened. `host.speedup` divides all times of theirs.
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every event the
+//! session requests what is due. `host.speedup` divides all their times.
 
 use super::{Session, Upcoming};
 use palimpsest_flash::error::Result;
@@ -7,7 +7,7 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_workload::request::{Due, Jobs, Source};
 
 impl Session<'_> {
-    /// Runs `most` requests of the jobs of `source` at the most, until all of them have completed.
+    /// Runs at most `most` requests of the jobs of `source`, until all of them have completed.
     pub(super) fn jobs_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         let mut left = most;
         loop {
@@ -31,7 +31,7 @@ impl Session<'_> {
                     self.watch()?;
                 }
                 Due::At(time) => {
-                    // Rounding must not hold the clock where it is.
+                    // Rounding must not stop the clock.
                     let time = self.scaled(time, 1.0 / self.drive.host.speedup).max(now + 1);
                     self.check_arrival(source, time)?;
                     if self.device.next_time().is_none_or(|event| time < event) {

@@ -1,5 +1,5 @@
-//! Who looks at a run while it goes on: the watcher every few thousand requests, and the snapshots of all blocks. Both wait for
-//! one number of requests, so that a run that nobody takes pictures of pays for neither.
+//! Observers of a run: the watcher every few thousand requests, and the snapshots of all blocks. One comparison a request
+//! covers both, so that a run without snapshots costs no more.
 
 use super::super::{Phase, Progress};
 use super::Session;
@@ -21,34 +21,34 @@ impl Session<'_> {
         if phase == Phase::Run {
             self.take_snapshot();
         }
-        self.look_later();
-        self.tell()
+        self.schedule();
+        self.report_progress()
     }
 
-    /// A request is done, as far as the host is concerned.
+    /// Counts a completed request, and runs the observers that are due.
     #[inline]
     pub(in crate::run) fn watch(&mut self) -> Result<()> {
         self.done += 1;
-        if self.done < self.look_at { Ok(()) } else { self.look() }
+        if self.done < self.watch_at { Ok(()) } else { self.run_due() }
     }
 
     #[cold]
-    fn look(&mut self) -> Result<()> {
+    fn run_due(&mut self) -> Result<()> {
         if self.phase == Phase::Run && self.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= self.done) {
             self.take_snapshot();
         }
-        let told = if self.done.is_multiple_of(WATCH_EVERY) { self.tell() } else { Ok(()) };
-        self.look_later();
-        told
+        let reported = if self.done.is_multiple_of(WATCH_EVERY) { self.report_progress() } else { Ok(()) };
+        self.schedule();
+        reported
     }
 
-    fn look_later(&mut self) {
+    fn schedule(&mut self) {
         let watcher = (self.done / WATCH_EVERY + 1) * WATCH_EVERY;
         let snapshots = self.snapshots.as_ref().map_or(u64::MAX, |snapshots| snapshots.next());
-        self.look_at = if self.phase == Phase::Run { watcher.min(snapshots) } else { watcher };
+        self.watch_at = if self.phase == Phase::Run { watcher.min(snapshots) } else { watcher };
     }
 
-    /// Notes the state of every block, if anybody asked for it.
+    /// Takes a snapshot of every block, if the run has snapshots.
     pub(super) fn take_snapshot(&mut self) {
         let totals = self.totals();
         if let Some(snapshots) = &mut self.snapshots {
@@ -57,12 +57,12 @@ impl Session<'_> {
         }
     }
 
-    fn tell(&mut self) -> Result<()> {
+    fn report_progress(&mut self) -> Result<()> {
         let simulated = self.device.engine.now();
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
-            // What was measured so far is kept: no more requests are taken, and the rest ends in order.
+            // The measurement so far is kept: no new requests, and those outstanding complete.
             ControlFlow::Break(()) if self.phase == Phase::Run => {
                 self.interrupted = true;
                 Ok(())

@@ -1,13 +1,13 @@
-//! Jobs while they run: who has a request for the drive at what time.
+//! Jobs while they run: which job has the next request, and when.
 //!
 //! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding, an open
-//! one at its arrival times; a job begins `startdelay` after its phase and ends `runtime` later, or when it has asked for all; a
-//! phase ends when all its requests have completed. Of requests that are due at the same time those of open jobs go first, by
-//! arrival, then closed jobs in turn.
+//! one at its arrival times; a job begins `startdelay` after its phase and ends `runtime` later, or with its last request; a
+//! phase ends when all its requests have completed. Of requests that are due at the same time those of open jobs come first,
+//! by arrival, then closed jobs in turn.
 //!
-//! Without a clock ([`Source::next_request`]: counted runs, and traces made of a workload) open jobs are merged by arrival, and
-//! closed ones take turns, as many requests at a time as they keep outstanding. `startdelay` delays open jobs only, and how much a
-//! closed job does in its `runtime` is not known: such a job is refused there.
+//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) open jobs are merged by arrival,
+//! and closed ones take turns, as many requests at a time as they keep outstanding. `startdelay` delays open jobs only, and the
+//! number of requests of a closed job in its `runtime` is unknown: such a job is refused there.
 
 use std::collections::VecDeque;
 
@@ -21,17 +21,17 @@ use palimpsest_flash::units::Nanos;
 #[derive(Debug, Clone)]
 pub struct JobsSource {
     name: String,
-    /// Whether requests belong to the stream that is their job's number; else they keep their own.
+    /// Whether the stream of requests is the number of their job; else they keep their own.
     streams: bool,
     arrivals: Arrivals,
     /// Whether the order of requests depends on the drive.
     clocked: bool,
     phases: VecDeque<Phase>,
     jobs: u32,
-    /// Without a clock: what the arrivals of the phase count from.
+    /// Without a clock: the time from which arrivals of the phase count.
     base: Nanos,
     latest: Nanos,
-    /// Job of the last request, and how many requests there were.
+    /// Job of the last request, and the number of requests so far.
     last: (u32, u64),
 }
 
@@ -39,16 +39,16 @@ pub struct JobsSource {
 #[derive(Debug, Clone, Default)]
 struct Phase {
     jobs: Vec<Playing>,
-    /// Number of the first of them.
+    /// Number of the first job.
     first: u32,
-    /// Whose turn it is, and how many requests of its turn are left.
+    /// The job whose turn it is, and the requests left in its turn.
     turn: usize,
     left: u32,
-    /// When it began.
+    /// When the phase began.
     began: Option<Nanos>,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Debug, Clone)]
 struct Playing {
     source: FioSource,
@@ -62,12 +62,12 @@ struct Playing {
 }
 
 impl Playing {
-    /// When it begins and ends, after the beginning of its phase.
+    /// Begin and end of the job, after the begin of its phase.
     fn span(&self) -> (Nanos, Nanos) {
         (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
     }
 
-    /// Its next request, which stays pending until it is taken.
+    /// The next request, which stays pending until it is taken.
     fn fill(&mut self) -> Result<Option<&Request>> {
         if self.pending.is_none() && !self.ended {
             self.pending = self.source.next_request()?;
@@ -80,7 +80,7 @@ impl Playing {
         (self.pending, self.ended) = (None, true);
     }
 
-    /// Its next request, if that comes before the end of its time.
+    /// The arrival of the next request, if it is before the end of the job.
     fn within(&mut self) -> Result<Option<Nanos>> {
         let (begin, end) = self.span();
         let Some(request) = self.fill()? else { return Ok(None) };
@@ -92,7 +92,7 @@ impl Playing {
         Ok(Some(arrival))
     }
 
-    /// When it has a request, `since` nanoseconds after the beginning of the phase: a time that has come, one to come, or none
+    /// When the job has a request, `since` nanoseconds after the begin of the phase: a time in the past, one in the future, or none
     /// before a request completes.
     fn due(&mut self, since: Nanos) -> Result<Option<Nanos>> {
         let (begin, end) = self.span();
@@ -110,10 +110,10 @@ impl Phase {
         self.jobs.iter().all(|job| job.depth.is_none())
     }
 
-    /// What it has `since` nanoseconds after its beginning; [`Due::Nothing`] when it is over.
+    /// What is due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
     fn due(&mut self, since: Nanos) -> Result<Due> {
         let count = self.jobs.len();
-        // Of open jobs the one whose request came first, of closed ones the first from the one whose turn it is.
+        // The open job with the earliest arrival; the first closed job in turn.
         let (mut open, mut closed): (Option<(Nanos, usize)>, Option<usize>) = (None, None);
         let (mut next, mut outstanding) = (Nanos::MAX, 0);
         for at in (0..count).map(|step| (self.turn + step) % count) {
@@ -145,7 +145,7 @@ impl Phase {
         })
     }
 
-    /// The next request without a clock, and its job; `None` when it is over.
+    /// The next request without a clock, and its job; `None` after the end.
     fn next(&mut self, latest: Nanos, base: Nanos) -> Result<Option<(Request, u32)>> {
         let count = self.jobs.len();
         if self.open() {
@@ -175,7 +175,7 @@ impl Phase {
 }
 
 impl JobsSource {
-    /// No jobs yet; `name` is what messages call them.
+    /// An empty file of jobs, called `name` in messages.
     pub(super) fn new(name: &str) -> JobsSource {
         JobsSource {
             name: name.to_string(),
@@ -200,7 +200,7 @@ impl JobsSource {
         Ok(source)
     }
 
-    /// Adds a job that asks for what `source` gives.
+    /// Adds a job with the requests of `source`.
     pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, starts_phase: bool) {
         let depth = spec.rate_thousandths.is_none().then_some(spec.iodepth);
         if starts_phase || self.phases.is_empty() {

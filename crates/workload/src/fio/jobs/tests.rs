@@ -48,7 +48,7 @@ fn copies_take_turns_and_phases_follow() {
     let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.stream, r.sector)).collect();
     let read = RequestKind::Read;
     assert_eq!(order, [(read, 0, 0), (read, 1, 0), (read, 0, 8), (read, 1, 8), (RequestKind::Write, 2, 0)]);
-    // Beside each other they take turns of what they keep outstanding.
+    // Jobs of one phase take turns of their depths.
     let streams: Vec<u32> = requests("[a]\nn=3\n[b]\niodepth=2\nn=5\n").iter().map(|r| r.stream).collect();
     assert_eq!(streams, [0, 1, 1, 0, 1, 1, 0, 1]);
     let random = requests("[a]\nnumjobs=2\nrw=randread\nn=50\nrandseed=7\n");
@@ -56,7 +56,7 @@ fn copies_take_turns_and_phases_follow() {
     assert_ne!(of(0), of(1));
 }
 
-/// What a drive that takes `service` nanoseconds for every request sees: when each came, and whose it was.
+/// Arrival and job of every request, on a drive that takes `service` nanoseconds for each.
 fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
     let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
     let jobs = source.jobs().expect("these jobs need a clock");
@@ -94,7 +94,7 @@ fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
 
 #[test]
 fn closed_jobs_keep_their_own_depth() {
-    // One request outstanding of the first, two of the second; the first runs on alone.
+    // One request outstanding of the first, two of the second; the first continues alone.
     let seen = played("[a]\nn=4\n[b]\niodepth=2\nn=4\n", 100);
     assert_eq!(seen, [(0, 0), (0, 1), (0, 1), (100, 0), (100, 1), (100, 1), (200, 0), (300, 0)]);
 }

@@ -265,7 +265,7 @@ fn files_that_do_not_fit_are_refused() {
         let refused = FioSource::new(&FioSpec::parse(text).unwrap(), 4 * MIB, 1).unwrap_err();
         assert!(matches!(&refused, Error::Input { place, .. } if place.contains(key)), "{text}: {refused}");
     }
-    // Without nrfiles, a size is that of the one file, the region.
+    // Without nrfiles, a size is that of the single file, the region.
     let spec = FioSpec::parse("rw=read,filesize=1MiB").unwrap();
     assert_eq!((spec.size, spec.file_sizes), (Some(crate::fio::Amount::Bytes(MIB)), None));
     let shown = FioSpec::parse("rw=read,size=1MiB,filesize=4k/50:8k/50,openfiles=2").unwrap();

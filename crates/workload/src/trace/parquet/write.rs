@@ -13,7 +13,7 @@ use parquet::schema::parser::parse_message_type;
 use crate::request::{Request, RequestKind, SECTOR_BYTES};
 use crate::trace::output::{Compressed, Sink};
 
-/// Rows that are held back and written together.
+/// Rows of a row group, buffered and written together.
 const GROUP_ROWS: usize = 1 << 17;
 
 const SCHEMA: &str = "message trace {
@@ -31,7 +31,7 @@ struct ParquetSink {
     ops: Vec<ByteArray>,
     offsets: Vec<i64>,
     sizes: Vec<i64>,
-    /// The names that are there, and for each row whether it has one.
+    /// The names, and for each row whether it has one.
     files: Vec<ByteArray>,
     has_file: Vec<i16>,
     streams: Vec<i32>,
@@ -57,7 +57,7 @@ pub fn create(output: Compressed) -> io::Result<Box<dyn Sink>> {
 
 impl Sink for ParquetSink {
     fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()> {
-        // The schema says that numbers have no sign: their bits are kept.
+        // The schema declares unsigned numbers: their bits are kept.
         self.times.push(request.arrival as i64);
         self.offsets.push((request.sector * SECTOR_BYTES) as i64);
         self.sizes.push((u64::from(request.sectors) * SECTOR_BYTES) as i64);
@@ -95,7 +95,7 @@ impl ParquetSink {
     }
 }
 
-/// Writes the next column of a group and empties its values.
+/// Writes the next column of a group and clears its values.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Compressed>,
     values: &mut Vec<T::T>,

@@ -1,21 +1,23 @@
-//! The result of a run, from what was counted.
+//! The result of a run, from its counters.
 
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
-use crate::metrics::report::{
+use crate::metrics::operations::columns;
+use crate::metrics::snapshots::Snapshots;
+use crate::metrics::summary::{
     ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
     SCHEMA_VERSION, Sim, Summary, Throughput,
 };
-use crate::metrics::snapshots::Snapshots;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Picojoules;
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, Report};
+use palimpsest_sim::timeline::MOST_OPERATIONS;
 use serde_json::{Map, Value};
 
-/// The result of a session that is over.
+/// The result of a finished session.
 pub(super) fn outcome(
     resolved: &Resolved,
     session: &Session<'_>,
@@ -125,7 +127,7 @@ fn flash(session: &Session<'_>) -> Flash {
     }
 }
 
-/// Reads of the host, and reads of cleaning and merging. What read-modify-write reads is neither.
+/// Reads of the host, and reads of cleaning and merging; without reads of read-modify-writes.
 fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification {
     let ratio = |causes: &[Cause]| {
         let of = |counts: &[u64; CAUSES]| causes.iter().map(|&cause| counts[cause as usize]).sum::<u64>();
@@ -182,7 +184,7 @@ fn own_figures(report: &Report, before: &Report) -> Map<String, Value> {
     report.own.iter().map(|&(name, figure)| (name.to_owned(), value(name, figure))).collect()
 }
 
-/// What the user should know about how the result came about.
+/// Notes on the run for the user.
 fn notes(
     session: &Session<'_>,
     skipped_lines: u64,
@@ -195,7 +197,7 @@ fn notes(
     }
     if session.folded > 0 {
         notes.push(format!(
-            "{} requests lay beyond the drive and were folded into it (host.fold = true)",
+            "{} requests were beyond the drive and were folded into it (host.fold = true)",
             session.folded
         ));
     }
@@ -205,7 +207,7 @@ fn notes(
     let unwritten = session.device.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.host.subpages_read > 0 {
         notes.push(format!(
-            "{unwritten} of {} subpages read had never been written, and took no flash read (see --precondition)",
+            "{unwritten} of {} subpages read had never been written, and needed no flash read (see --precondition)",
             session.host.subpages_read
         ));
     }
@@ -219,6 +221,9 @@ fn notes(
              less of ftl.safe_life is safe",
             part.name, part.endurance
         ));
+    }
+    if session.device.recording().is_some_and(|found| found.truncated) {
+        notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
@@ -238,6 +243,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     };
     let nand = &session.device.io.nand;
     let blocks = 0..nand.geometry().blocks();
+    let (operations, requests) = session.device.recording().map(|found| columns(&found)).unzip();
     Detail {
         time: timed.then(|| recorder.series()),
         latency: timed.then(|| Histograms {
@@ -254,5 +260,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             dies: shares(session.device.engine.die_busy(), &session.baseline.die_busy),
         }),
         blocks: session.snapshots.as_ref().map(Snapshots::series),
+        operations,
+        requests,
     }
 }

@@ -1,13 +1,13 @@
-//! The logical address space: the state of every page (the first tier, FTLPA, of the co-design paper), and where pages are
-//! allocated.
+//! The logical address space: the state of every page (the first tier, FTLPA, of the co-design paper), and the allocation of
+//! pages.
 //!
-//! A page is free, valid or invalid: two bits each, which are not stored but follow from the pointers at a mount. Here they
-//! are the owner of each page and, as pages of a block are allocated strictly ascending, the next free page of each block. In
-//! each lane of a channel (a plane) one block is being written, the updating block of the paper; pages of a channel go over
-//! its lanes in turn, so that several pages of a request meet several dies and planes.
+//! A page is free, valid or invalid: two bits each, which are not stored; a mount derives them from the pointers. Here they
+//! are the owner of each page and, as pages of a block are allocated strictly ascending, the next free page of each block.
+//! Each lane of a channel (a plane) has one updating block; pages of a channel go to its lanes in turn, so that the pages of
+//! a request reach several dies and planes.
 //!
-//! Metadata have an updating block of their own in each channel (the paper is silent): every commit makes those of the last
-//! one invalid, so that their blocks come back whole, and blocks of files do not fill with them.
+//! Metadata have an updating block of their own in each channel (the paper is silent): each commit invalidates the metadata of
+//! the commit before, so that their blocks become free as a whole.
 
 use super::candidates::Candidates;
 use super::device::{NO_PAGE, Shape};
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// No block.
 const NO_BLOCK: u32 = u32::MAX;
-/// Inode number of an owner that is none.
+/// Inode number of a page without an owner.
 pub const NO_INODE: u32 = u32::MAX;
 
 /// Status of a logical page (Fig. 3 of the paper).
@@ -23,29 +23,29 @@ pub const NO_INODE: u32 = u32::MAX;
 pub enum Status {
     /// Not written since the trim of its block.
     Free,
-    /// Something points to it.
+    /// A pointer leads to it.
     Valid,
-    /// Nothing points to it any more.
+    /// Written, and no pointer leads to it.
     Invalid,
 }
 
-/// What a page belongs to.
+/// The inode that a page belongs to, and the role of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Inode; [`NO_INODE`] where nothing points to the page.
+    /// Inode; [`NO_INODE`] where no pointer leads to the page.
     pub ino: u32,
-    /// Which of its pages: see [`Part`].
-    pub part: u32,
+    /// A packed [`Role`].
+    pub role: u32,
 }
 
-const NOBODY: Owner = Owner { ino: NO_INODE, part: 0 };
+const NO_OWNER: Owner = Owner { ino: NO_INODE, role: 0 };
 
-/// Which page of an inode.
+/// What a page is to its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// This page of the file.
-    Page(u32),
-    /// This leaf.
+pub enum Role {
+    /// The page of the file with this number.
+    DataPage(u32),
+    /// The leaf with this number.
     Leaf(u32),
     /// The page of pointers to leaves.
     Root,
@@ -54,33 +54,33 @@ pub enum Part {
 const LEAF: u32 = 1 << 30;
 const ROOT: u32 = 1 << 31;
 
-impl Part {
-    /// As a number.
+impl Role {
+    /// The role as a number.
     pub fn pack(self) -> u32 {
         match self {
-            Part::Page(page) => page,
-            Part::Leaf(leaf) => LEAF | leaf,
-            Part::Root => ROOT,
+            Role::DataPage(page) => page,
+            Role::Leaf(leaf) => LEAF | leaf,
+            Role::Root => ROOT,
         }
     }
 
-    /// What [`Self::pack`] packed.
+    /// The inverse of [`Self::pack`].
     pub fn unpack(packed: u32) -> Self {
         match packed {
-            ROOT => Part::Root,
-            packed if packed & LEAF != 0 => Part::Leaf(packed & !LEAF),
-            page => Part::Page(page),
+            ROOT => Role::Root,
+            packed if packed & LEAF != 0 => Role::Leaf(packed & !LEAF),
+            page => Role::DataPage(page),
         }
     }
 }
 
-/// The space.
-pub struct Space {
+/// The state of all logical pages.
+pub struct PageAllocator {
     shape: Shape,
     owners: Vec<Owner>,
     next: Vec<u32>,
     valid: Vec<u32>,
-    /// Blocks of each channel that can be cleaned: written throughout, some of their pages valid.
+    /// Blocks of each channel that can be cleaned: fully written, with valid and invalid pages.
     candidates: Vec<Candidates>,
     /// Free blocks of each lane, in order of their trims.
     free: Vec<VecDeque<u32>>,
@@ -92,22 +92,22 @@ pub struct Space {
     turn: Vec<u32>,
     /// Free pages of each channel.
     free_pages: Vec<u64>,
-    /// Pages of each channel that the next commit gives back: those of blocks that were cleaned since the last.
+    /// Pages of each channel that the next commit frees: those of blocks cleaned since the last one.
     promised: Vec<u64>,
     valid_pages: u64,
-    /// Written blocks without valid pages, that are not being written.
+    /// Fully written blocks without valid pages.
     empty: BTreeSet<u32>,
-    /// Pages that nothing points to any more, since they were last taken; `None` where nobody wants to know.
+    /// Pages invalidated since the last [`Self::take_freed`]; `None` where single pages are not trimmed.
     freed: Option<Vec<u32>>,
     /// Blocks of checkpoints.
     anchors: [u32; 2],
 }
 
-impl Space {
+impl PageAllocator {
     /// All pages free, but those of the two blocks of `anchors`, which are never allocated.
     pub fn new(shape: Shape, anchors: [u32; 2]) -> Self {
-        Space {
-            owners: vec![NOBODY; shape.pages() as usize],
+        PageAllocator {
+            owners: vec![NO_OWNER; shape.pages() as usize],
             next: vec![0; shape.blocks() as usize],
             valid: vec![0; shape.blocks() as usize],
             candidates: vec![Candidates::new(shape.blocks_per_channel); shape.channels as usize],
@@ -125,8 +125,8 @@ impl Space {
         }
     }
 
-    /// Takes over what `written` says of each block, once every owner is known: partly written blocks are written on, where a
-    /// lane has several the emptiest.
+    /// Sets the `written` pages of each block, once every owner is set. The partly written block of a lane becomes its updating
+    /// block; of several, the one with the fewest written pages.
     pub fn adopt(&mut self, written: impl Fn(u32) -> u32) {
         let mut begun = Vec::new();
         let anchors = self.anchors;
@@ -153,7 +153,7 @@ impl Space {
         }
     }
 
-    /// The written or valid pages of `block` changed.
+    /// Updates `block` among the candidates after a change of its written or valid pages.
     fn rank(&mut self, block: u32) {
         let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
         let can = next == self.shape.pages_per_block && valid > 0 && valid < next && !self.anchors.contains(&block);
@@ -169,10 +169,12 @@ impl Space {
     /// Status of `page`.
     pub fn status(&self, page: u32) -> Status {
         match self.owners[page as usize] {
-            NOBODY if page % self.shape.pages_per_block >= self.next[(page / self.shape.pages_per_block) as usize] => {
+            NO_OWNER
+                if page % self.shape.pages_per_block >= self.next[(page / self.shape.pages_per_block) as usize] =>
+            {
                 Status::Free
             }
-            NOBODY => Status::Invalid,
+            NO_OWNER => Status::Invalid,
             _ => Status::Valid,
         }
     }
@@ -204,8 +206,8 @@ impl Space {
         channels.max_by_key(|&channel| (self.free_in(channel), u32::MAX - channel)).unwrap_or(0)
     }
 
-    /// Takes the next page of `channel`, or of the channel with the most free pages where that has none; `None` where no channel
-    /// has any.
+    /// Allocates the next page of `channel`, or of the channel with the most free pages where that has none; `None` where no
+    /// channel has any.
     pub fn allocate(&mut self, channel: u32) -> Option<u32> {
         let channel = if self.free_in(channel) > 0 { channel } else { self.roomiest() };
         if self.free_in(channel) == 0 {
@@ -227,8 +229,8 @@ impl Space {
         unreachable!("a channel with free pages has a lane with one")
     }
 
-    /// Takes a page for metadata: of the updating block of `channel`, if it has one or, where there is `plenty` of room, gets
-    /// one; else of any; else a page as for files.
+    /// Allocates a page for metadata: in the metadata block of `channel` (opened only with `plenty` of room), else in that of any
+    /// channel, else as for files.
     pub fn allocate_metadata(&mut self, channel: u32, plenty: bool) -> Option<u32> {
         let any = self.metadata.iter().position(|&block| block != NO_BLOCK);
         let place = match any {
@@ -245,7 +247,7 @@ impl Space {
         Some(page)
     }
 
-    /// Takes a free block of `channel`, from the lane that has most, for metadata.
+    /// Opens a metadata block in `channel`, from its lane with the most free blocks.
     fn open_metadata(&mut self, channel: u32) -> bool {
         let lanes = channel * self.shape.lanes..(channel + 1) * self.shape.lanes;
         let most = lanes.max_by_key(|&lane| (self.free[lane as usize].len(), u32::MAX - lane));
@@ -263,7 +265,7 @@ impl Space {
         page
     }
 
-    /// The next page of `block`, which is being written.
+    /// Allocates the next page of `block`, an updating block.
     fn advance(&mut self, block: u32) -> (u32, u32) {
         let next = &mut self.next[block as usize];
         let page = block * self.shape.pages_per_block + *next;
@@ -277,11 +279,11 @@ impl Space {
         (block, page)
     }
 
-    /// Something points to `page` now.
-    pub fn own(&mut self, page: u32, ino: u32, part: Part) {
+    /// Makes `page` valid: it belongs to `ino`.
+    pub fn own(&mut self, page: u32, ino: u32, role: Role) {
         let block = (page / self.shape.pages_per_block) as usize;
-        debug_assert_eq!(self.owners[page as usize], NOBODY);
-        self.owners[page as usize] = Owner { ino, part: part.pack() };
+        debug_assert_eq!(self.owners[page as usize], NO_OWNER);
+        self.owners[page as usize] = Owner { ino, role: role.pack() };
         self.valid[block] += 1;
         self.valid_pages += 1;
         if self.next[block] == self.shape.pages_per_block {
@@ -290,14 +292,14 @@ impl Space {
         }
     }
 
-    /// Nothing points to `page` any more.
+    /// Invalidates `page`.
     pub fn disown(&mut self, page: u32) {
         if page == NO_PAGE {
             return;
         }
         let block = page / self.shape.pages_per_block;
-        debug_assert_ne!(self.owners[page as usize], NOBODY);
-        self.owners[page as usize] = NOBODY;
+        debug_assert_ne!(self.owners[page as usize], NO_OWNER);
+        self.owners[page as usize] = NO_OWNER;
         if let Some(freed) = &mut self.freed {
             freed.push(page);
         }
@@ -311,23 +313,23 @@ impl Space {
         }
     }
 
-    /// Free pages of `channel`, with those that the next commit gives back.
+    /// Free pages of `channel`, with those that the next commit frees.
     pub fn expected_in(&self, channel: u32) -> u64 {
         self.free_in(channel) + self.promised[channel as usize]
     }
 
-    /// `block` was cleaned.
+    /// Notes that `block` was cleaned: the next commit frees its pages.
     pub fn promise(&mut self, block: u32) {
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
     }
 
-    /// From now on [`Self::take_freed`] lists what becomes free.
+    /// From now on [`Self::take_freed`] lists invalidated pages.
     pub fn note_freed(&mut self) {
         self.freed = Some(Vec::new());
     }
 
-    /// Runs of pages that nothing points to any more, since the last call, as first page and number, without those of blocks
-    /// that [`Self::take_empty`] lists.
+    /// Runs of pages invalidated since the last call, as first page and number, without those of blocks that
+    /// [`Self::take_empty`] lists.
     pub fn take_freed(&mut self) -> Vec<(u32, u32)> {
         let mut freed = self.freed.as_mut().map(std::mem::take).unwrap_or_default();
         freed.sort_unstable();
@@ -341,26 +343,25 @@ impl Space {
         runs
     }
 
-    /// Takes the written blocks without valid pages, to be trimmed and given back with [`Self::trimmed`].
+    /// Takes the written blocks without valid pages; the caller trims each and calls [`Self::trimmed`].
     pub fn take_empty(&mut self) -> BTreeSet<u32> {
         self.promised.fill(0);
         std::mem::take(&mut self.empty)
     }
 
-    /// Whether there are such blocks.
+    /// Whether [`Self::take_empty`] would list a block.
     pub fn has_empty(&self) -> bool {
         !self.empty.is_empty()
     }
 
-    /// `block` was trimmed.
+    /// Makes `block` free: it was trimmed.
     pub fn trimmed(&mut self, block: u32) {
         self.next[block as usize] = 0;
         self.give(block);
     }
 
-    /// The block to clean: the one with the fewest valid pages; among those within an eighth of a block of it the one whose
-    /// channel has the least free space, so that all have similar free space. `None` where every written block is valid
-    /// throughout.
+    /// The block to clean: of those whose valid pages exceed the fewest by at most an eighth of a block, the one whose channel has
+    /// the least free space, so that channels stay even. `None` where no block can be cleaned.
     pub fn victim(&self) -> Option<u32> {
         let best = |channel: u32| {
             let (valid, index) = self.candidates[channel as usize].fewest()?;
@@ -377,10 +378,10 @@ impl Space {
         self.valid[block as usize]
     }
 
-    /// Checks the space against itself and against `written` pages of each block.
+    /// Checks the tables against each other and against the `written` pages of each block.
     ///
     /// # Errors
-    /// What does not agree.
+    /// What disagrees.
     pub fn check(&self, written: impl Fn(u32) -> u32) -> Result<(), String> {
         let per_block = self.shape.pages_per_block;
         let mut free = vec![0u64; self.shape.channels as usize];
@@ -411,7 +412,7 @@ impl Space {
         self.check_candidates()
     }
 
-    /// Checks what the next victims would be against a look at every block.
+    /// Checks the next victims against a scan of every block.
     fn check_candidates(&self) -> Result<(), String> {
         let per_block = self.shape.pages_per_block;
         for channel in 0..self.shape.channels {

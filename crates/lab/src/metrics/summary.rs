@@ -1,4 +1,4 @@
-//! The schema of a result: what `run --json` prints. Names are fixed by the project's contract; more may be added.
+//! The schema of a result, as `run --json` prints it. Names are fixed by contract; more may be added.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ pub struct Requests {
     pub flush: u64,
 }
 
-/// What the host moved. `transferred` counts whole units of what the layer maps writes with.
+/// Transfers of the host. `transferred` counts whole units of the layer's transfers.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Host {
@@ -63,7 +63,7 @@ pub struct Host {
     pub subpages_transferred: u64,
 }
 
-/// Latencies by kind of request; null for a kind of which none was measured.
+/// Latencies by kind of request; null for a kind without a measured request.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Latencies {
@@ -86,7 +86,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Of these times; none if there are none.
+    /// The distribution of `times`; none if it is empty.
     pub fn of(times: &super::histogram::Histogram) -> Option<Self> {
         (times.count() > 0).then(|| Latency {
             mean: times.mean(),
@@ -108,7 +108,7 @@ pub struct Throughput {
     pub bytes_per_s: Option<f64>,
 }
 
-/// What flash did in the measured part of the run.
+/// Operations of flash in the measured part of the run.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Flash {
@@ -133,7 +133,7 @@ pub struct ByCause {
     pub programs: u64,
 }
 
-/// Bytes sensed over bytes wanted; null where nothing was wanted.
+/// Bytes sensed over bytes wanted; null where none were wanted.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct ReadAmplification {
@@ -180,9 +180,9 @@ pub struct Energy {
     pub total: f64,
 }
 
-/// Wear of the drive since it was new, preconditioning included; how many of the blocks erased in the measured part had been
-/// reused; and how many bytes the host could write before the mean block of a new drive reaches its limit of bit errors (null
-/// where the run erased nothing): see [`super::lifetime`].
+/// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused; and the
+/// bytes that the host can write before the mean block of a new drive reaches its limit of bit errors (null where the run
+/// erased no block): see [`super::lifetime`].
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Lifetime {
@@ -193,9 +193,9 @@ pub struct Lifetime {
     pub retired_blocks: u64,
 }
 
-/// What preconditioning did.
+/// The preconditioning.
 #[derive(Debug, Clone, Default, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are clear")]
 pub struct Precondition {
     pub spec: String,
     pub bytes_written: u64,

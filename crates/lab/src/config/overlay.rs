@@ -1,7 +1,7 @@
-//! One layer of a configuration: what one TOML file, or one row of options, says, with the place of every value.
+//! One overlay of a configuration: the settings of one TOML file, or of one row of options, with the place of every value.
 //!
-//! A file is read whole before anything is resolved, so that a mistake in it is reported even where a higher layer would
-//! have hidden it.
+//! A file is read completely before keys are resolved, so that a mistake in it is reported even where a later overlay replaces
+//! the value.
 
 use super::notation::{raw, read_bare};
 use super::schema::{self, ABOUT, keys};
@@ -11,7 +11,7 @@ use palimpsest_ftl_api::keys::{Kind, Raw, Value, near};
 use std::ops::Range;
 use toml_edit::{Document, Item, TableLike};
 
-/// A value, and where it was set.
+/// A value, and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     /// Position of the key in [`keys`].
@@ -22,24 +22,24 @@ pub(super) struct Setting {
     pub place: String,
 }
 
-/// What one layer says.
+/// The settings of one file or row of options.
 #[derive(Debug, Default)]
-pub(super) struct Layer {
+pub(super) struct Overlay {
     /// The keys it sets, each once.
     pub settings: Vec<Setting>,
-    /// Name it gives to what it describes.
+    /// Name of the drive or part.
     pub name: Option<String>,
-    /// One line on what it describes.
+    /// One line about the drive or part.
     pub description: Option<String>,
-    /// Where its numbers come from.
+    /// Source of its numbers.
     pub source: Option<String>,
-    /// The SSD preset it builds on, and where it says so.
+    /// The SSD preset that it is based on, and the place of `base`.
     pub base: Option<(String, String)>,
     /// Whether it sets every key itself, so that no part need be loaded.
     pub complete: bool,
 }
 
-/// What a file describes, which limits the keys that may stand in it.
+/// What a file describes, which limits its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Describes {
     /// A drive: all keys.
@@ -50,12 +50,12 @@ pub(super) enum Describes {
     Options,
 }
 
-impl Layer {
-    /// The layer that the TOML text of `file` makes.
+impl Overlay {
+    /// The overlay of the TOML text of `file`.
     ///
     /// # Errors
     /// [`Error::Input`] at `FILE:LINE`: broken TOML, an unknown key, a value of the wrong type, unit or range.
-    pub fn from_toml(file: &str, text: &str, describes: Describes) -> Result<Layer> {
+    pub fn from_toml(file: &str, text: &str, describes: Describes) -> Result<Overlay> {
         let document = Document::parse(text).map_err(|error| {
             let line = line_of(text, error.span());
             Error::input(
@@ -65,34 +65,34 @@ impl Layer {
         })?;
         let mut found = Vec::new();
         flatten(document.as_table(), "", &mut found);
-        let mut layer = Layer::default();
+        let mut overlay = Overlay::default();
         for (name, raw, span) in found {
             let place = format!("{file}:{}", line_of(text, span));
             match ABOUT.contains(&name.as_str()) {
-                true => layer.describe(&name, raw, place, describes)?,
-                false => layer.set(&name, |kind| kind.read(&raw), place, describes)?,
+                true => overlay.describe(&name, raw, place, describes)?,
+                false => overlay.set(&name, |kind| kind.read(&raw), place, describes)?,
             }
         }
-        Ok(layer)
+        Ok(overlay)
     }
 
-    /// The layer that `overrides`, each `key=value`, make.
+    /// The overlay of `overrides`, each `key=value`.
     ///
     /// # Errors
     /// [`Error::Input`] at `--set key=value`: as for a file.
-    pub fn from_overrides(overrides: &[String]) -> Result<Layer> {
-        let mut layer = Layer::default();
+    pub fn from_overrides(overrides: &[String]) -> Result<Overlay> {
+        let mut overlay = Overlay::default();
         for text in overrides {
             let place = format!("--set {}", shown(text));
             let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                 return Err(Error::input(place, "expected key=value, such as part.nop=4"));
             };
-            layer.set(name.trim(), |kind| read_bare(kind, value), place, Describes::Options)?;
+            overlay.set(name.trim(), |kind| read_bare(kind, value), place, Describes::Options)?;
         }
-        Ok(layer)
+        Ok(overlay)
     }
 
-    /// What this layer says of `key`.
+    /// The setting of `key`.
     pub fn get(&self, key: usize) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
@@ -121,7 +121,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Takes in a key that describes the file.
+    /// Sets a key that describes the file.
     fn describe(&mut self, name: &str, raw: Raw, place: String, describes: Describes) -> Result<()> {
         match (name, raw) {
             ("name", Raw::Text(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {

@@ -1,0 +1,77 @@
+//! Bytes that a layer keeps for itself in flash, whatever the payload: in the subpages of a page, and in its spare area, which
+//! is out-of-band. A code for second writes keeps what does not fit its cells in the spare area, too.
+//!
+//! Only what is kept takes memory here. Reads and programs are timed by the page: its spare area comes with it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes of the layer's own that are programmed with a page.
+#[derive(Debug, Clone, Copy)]
+pub struct Own<'a> {
+    /// In the subpages that are programmed, from the first on; no more than they hold.
+    pub page: &'a [u8],
+    /// In the spare area; none: it is left as it is.
+    pub spare: &'a [u8],
+}
+
+impl Own<'_> {
+    /// No bytes.
+    pub const NONE: Own<'static> = Own { page: &[], spare: &[] };
+}
+
+/// The bytes of all pages.
+#[derive(Default)]
+pub(super) struct OwnStore {
+    /// By physical subpage.
+    subpages: BTreeMap<u32, Box<[u8]>>,
+    /// By physical page, from the first byte of the spare area on.
+    spare: BTreeMap<u32, Box<[u8]>>,
+}
+
+impl OwnStore {
+    /// Whether any subpage holds some.
+    #[inline]
+    pub fn has_subpages(&self) -> bool {
+        !self.subpages.is_empty()
+    }
+
+    pub fn subpage(&self, psn: u32) -> Option<&[u8]> {
+        self.subpages.get(&psn).map(AsRef::as_ref)
+    }
+
+    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
+        self.spare.get(&ppn).map(AsRef::as_ref)
+    }
+
+    /// Whether storing `bytes` in the spare area of page `ppn` takes cells from 1 to 0 only.
+    pub fn spare_only_clears(&self, ppn: u32, bytes: &[u8]) -> bool {
+        if bytes.is_empty() {
+            return true;
+        }
+        // Beyond `bytes` cells stay as they are.
+        self.spare(ppn).is_none_or(|old| old.iter().zip(bytes).all(|(old, new)| new & !old == 0))
+    }
+
+    pub fn store<'a>(&mut self, subpages: impl Iterator<Item = (u32, &'a [u8])>) {
+        self.subpages.extend(subpages.map(|(psn, bytes)| (psn, bytes.into())));
+    }
+
+    pub fn store_spare(&mut self, ppn: u32, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.spare.insert(ppn, bytes.into());
+        }
+    }
+
+    /// Forgets what was in `pages`, of `width` subpages each.
+    pub fn erase(&mut self, pages: Range<u32>, width: u32) {
+        forget(&mut self.subpages, pages.start * width..pages.end * width);
+        forget(&mut self.spare, pages);
+    }
+}
+
+fn forget(kept: &mut BTreeMap<u32, Box<[u8]>>, range: Range<u32>) {
+    if !kept.is_empty() {
+        kept.extract_if(range, |_, _| true).for_each(drop);
+    }
+}

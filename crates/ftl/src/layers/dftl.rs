@@ -1,0 +1,52 @@
+//! `dftl`: the page map of `page`, kept in flash and cached on demand.
+//!
+//! Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based selective caching of page-level address
+//! mappings", ASPLOS 2009. Host writes, merges and collection are those of [`super::page`]; the map is [`crate::maps::cached`], which
+//! says what is cached, evicted and updated, and where the paper is silent. Each page of a request is translated by itself
+//! (the paper's Algorithm 1): a request of several pages may read a translation page once for each. A request waits for its
+//! translations. Translation pages are in blocks of their own, also after cleaning, and are cleaned like all others.
+//!
+//! Trims translate, too, and complete when they have. Moves of translation pages count as collection, everything else that the
+//! map does as metadata. Ignored: batching of lookups, and prefetching, which later papers add.
+
+use super::page::Page;
+use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::keys::{Key, Kind};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Entry, Model};
+
+pub const ENTRY: Entry = Entry {
+    name: "dftl",
+    about: "page map in flash: its entries are cached in DRAM on demand",
+    keys: || vec![&CMT],
+    apart: map_blocks,
+    model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
+    build: |io, blueprint| {
+        let room = (blueprint.settings.bytes(CMT.name) / CACHED_BYTES) as u32;
+        Box::new(Page::over(io, blueprint, CachedMap::new(io, blueprint.logical_pages, room)))
+    },
+    ..Entry::PLAIN
+};
+
+static CMT: Key = Key::new(
+    "ftl.cmt",
+    Kind::Bytes { min: CACHED_BYTES, max: 1 << 34 },
+    "64KiB",
+    "DRAM for the cached mapping table, 8 bytes an entry",
+);
+
+/// Blocks of a plane that translation pages take: their own, and the one that they are written to.
+fn map_blocks(_: &Settings, geometry: &Geometry) -> u32 {
+    let pages = geometry.pages().div_ceil((geometry.page_bytes() / ENTRY_BYTES).into());
+    pages.div_ceil(u64::from(geometry.pages_per_block) * u64::from(geometry.planes())) as u32 + 1
+}
+
+/// From a single entry to the whole map of a small drive.
+fn room(rng: &mut Rng) -> String {
+    format!("ftl.cmt={}B", CACHED_BYTES * [1, 2, 5, 40, 4000][rng.below(5) as usize])
+}
+
+#[cfg(test)]
+mod tests;

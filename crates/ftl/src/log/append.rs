@@ -1,0 +1,257 @@
+//! Writing: units join open pages, and full pages are programmed at a frontier.
+
+use super::open_pages::{HOLE, OpenPage, Slot};
+use super::{Append, Log};
+use crate::maps::{IN_OPEN_PAGE, Map, UNMAPPED};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
+use palimpsest_ftl_api::plan::{Gate, Io, Program};
+
+/// Where a unit that fills a page is programmed, and what of it.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub plane: u32,
+    pub stream: u32,
+    /// Where the unit is now.
+    pub previous: u32,
+    /// Subpages that it lacks.
+    pub absent: SubpageMask,
+}
+
+impl<M: Map> Log<M> {
+    /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    #[inline]
+    pub fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.shape.units_per_page > 1 {
+            return self.append_to_open_page(io, stream, what);
+        }
+        let plane = self.plane_with_space(io, stream, what.unit)?;
+        io.take_buffer(what.holds);
+        let previous = self.map.locate(what.unit);
+        self.program_unit(io, what, Place { plane, stream, previous, absent: 0 })?;
+        self.evacuate_failed(io)
+    }
+
+    fn append_to_open_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+        if self.replace_open(io, what) {
+            return Ok(());
+        }
+        let mut plane = 0;
+        if self.open.filled(stream) + 1 == self.shape.units_per_page {
+            plane = self.plane_with_space(io, stream, what.unit)?;
+            // Cleaning may have moved the older copy into an open page, or programmed the open page.
+            if self.replace_open(io, what) {
+                return Ok(());
+            }
+        }
+        io.take_buffer(what.holds);
+        let previous = self.map.place(what.unit, self.open.next_entry(stream));
+        self.open.push(io, stream, what, previous);
+        if self.open.is_full(stream) {
+            self.program_open(io, plane, stream)?;
+        }
+        self.evacuate_failed(io)
+    }
+
+    /// Appends a unit of several subpages, which `contents` lists.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_page(&mut self, io: &mut Io, stream: u32, what: Append, contents: &[Data]) -> Flash<()> {
+        let plane = self.plane_with_space(io, stream, what.unit)?;
+        self.image.unit.clear();
+        self.image.unit.extend_from_slice(contents);
+        let previous = self.map.locate(what.unit);
+        self.program_unit(io, what, Place { plane, stream, previous, absent: 0 })?;
+        self.evacuate_failed(io)
+    }
+
+    /// Appends a page of the map's own, in blocks of their own. `content` puts its bytes together when nothing moves any more, and
+    /// `programmed` is called when flash has them.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_own(
+        &mut self,
+        io: &mut Io,
+        what: Append,
+        content: impl FnOnce(&M, &mut Vec<u8>),
+        programmed: impl FnOnce(&mut M),
+    ) -> Flash<()> {
+        let stream = self.frontiers.own_stream();
+        let plane = self.plane_with_space(io, stream, what.unit)?;
+        self.image.unit.clear();
+        self.image.unit.resize(self.shape.unit_subpages as usize, Data::ZERO);
+        content(&self.map, &mut self.image.own);
+        let previous = self.map.locate(what.unit);
+        let done = self.program_unit(io, what, Place { plane, stream, previous, absent: 0 });
+        self.image.own.clear();
+        done?;
+        programmed(&mut self.map);
+        self.evacuate_failed(io)
+    }
+
+    /// A plane in which `stream` can write a page now, cleaning where that takes it.
+    fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
+        let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
+        for step in 0..self.frontiers.planes() {
+            let plane = self.frontiers.rotation.then(first, step);
+            if self.ensure_space(io, plane, stream)? {
+                self.frontiers.rotation.used(plane);
+                return Ok(plane);
+            }
+        }
+        Err(Halt::NoSpace)
+    }
+
+    /// A unit that is in an open page already is replaced there.
+    fn replace_open(&mut self, io: &mut Io, what: Append) -> bool {
+        let entry = self.map.locate(what.unit);
+        if entry == UNMAPPED || entry < IN_OPEN_PAGE {
+            return false;
+        }
+        self.open.replace(io, entry, what);
+        true
+    }
+
+    /// Pads and programs every open page that somebody waits for; `signal` waits for their programs.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
+        for open in 0..self.open.len() {
+            if self.open.page(open).since.is_none() {
+                continue;
+            }
+            let plane = match self.open.plane_of(open) {
+                None => self.plane_with_space(io, open, self.open.page(open).slots[0].unit)?,
+                Some(plane) => {
+                    self.ensure_space(io, plane, self.frontiers.moved_stream())?;
+                    plane
+                }
+            };
+            let page = self.open.page_mut(open);
+            if page.since.is_none() {
+                continue;
+            }
+            page.signal(io, signal);
+            self.program_open(io, plane, open)?;
+            self.evacuate_failed(io)?;
+        }
+        Ok(())
+    }
+
+    /// Programs the open page `page` in `plane`, padded if it is not full.
+    pub(super) fn program_open(&mut self, io: &mut Io, plane: u32, page: u32) -> Flash<()> {
+        self.program_open_at(io, plane, self.open.stream_of(page), page)
+    }
+
+    /// Programs the open page `index` at the frontier of `stream` in `plane`. Where flash does not let it, the page stays.
+    pub(super) fn program_open_at(&mut self, io: &mut Io, plane: u32, stream: u32, index: u32) -> Flash<()> {
+        let mut page = self.open.take(index);
+        if let Err(halt) = self.program_slots(io, plane, stream, &page) {
+            *self.open.page_mut(index) = page;
+            return Err(halt);
+        }
+        if page.since.is_some() {
+            self.open.find_oldest();
+        }
+        // Its allocation serves the next page.
+        page.slots.clear();
+        self.open.page_mut(index).slots = page.slots;
+        self.erase_emptied(io, index)
+    }
+
+    fn program_slots(&mut self, io: &mut Io, plane: u32, stream: u32, page: &OpenPage) -> Flash<()> {
+        let (count, per_page) = (page.slots.len() as u32, self.shape.units_per_page);
+        self.counters.padded_pages += u64::from(count < per_page);
+        for &other in &page.also {
+            io.link(other, page.done);
+        }
+        let holes = page.slots.iter().filter(|slot| slot.unit == HOLE).count() as u32;
+        for index in 0..per_page as usize {
+            let (logical, data) = match page.slots.get(index) {
+                Some(slot) if slot.unit != HOLE => (slot.unit, slot.data),
+                _ => (PADDING, Data::ZERO),
+            };
+            self.image.logical[index] = logical;
+            self.image.data[index] = data;
+        }
+        loop {
+            let ppn = self.frontiers.take_page(io, plane, stream)?;
+            let program = Program {
+                padding: per_page - count + holes,
+                frees: page.held,
+                from_host: page.from_host,
+                after: page.ready,
+                signal: page.done,
+                ..Program::new(ppn, &self.image.logical, &self.image.data, page.cause)
+            };
+            match io.program(program)? {
+                Outcome::Done => {
+                    self.settle_slots(io, ppn, &page.slots);
+                    return Ok(());
+                }
+                Outcome::Failed => self.drop_frontier(io, ppn),
+            }
+        }
+    }
+
+    /// The units of `slots` are in `ppn` now.
+    fn settle_slots(&mut self, io: &mut Io, ppn: u32, slots: &[Slot]) {
+        let first = ppn * self.shape.units_per_page;
+        for (index, slot) in slots.iter().enumerate() {
+            io.unpin(slot.data);
+            if slot.unit == HOLE {
+                continue;
+            }
+            if slot.previous != UNMAPPED {
+                self.invalidate(slot.previous);
+            }
+            self.map.place(slot.unit, first + index as u32);
+            self.validate(first + index as u32);
+        }
+    }
+
+    /// Programs one unit that fills a page.
+    #[inline]
+    pub(super) fn program_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
+        let Place { plane, stream, previous, absent } = place;
+        let (width, image) = (self.shape.unit_subpages, &mut self.image);
+        for index in 0..width {
+            let lacks = absent >> index & 1 == 1;
+            image.logical[index as usize] = if lacks { PADDING } else { what.unit * width + index };
+        }
+        if width == 1 {
+            image.data[0] = what.data;
+        } else {
+            image.data[..width as usize].copy_from_slice(&image.unit);
+        }
+        loop {
+            let ppn = self.frontiers.take_page(io, plane, stream)?;
+            let program = Program {
+                padding: absent.count_ones(),
+                frees: what.holds,
+                own: &self.image.own,
+                after: what.after,
+                signal: what.signal,
+                ..Program::new(ppn, &self.image.logical, &self.image.data, what.cause)
+            };
+            match io.program(program)? {
+                Outcome::Done => {
+                    self.map.place(what.unit, ppn);
+                    self.map.programmed(what.unit, absent as u32);
+                    if previous != UNMAPPED {
+                        self.invalidate(previous);
+                    }
+                    self.validate(ppn);
+                    return Ok(());
+                }
+                Outcome::Failed => self.drop_frontier(io, ppn),
+            }
+        }
+    }
+}

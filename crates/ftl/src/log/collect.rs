@@ -1,0 +1,253 @@
+//! Collection: which blocks are cleaned, and when; and wear levelling.
+//!
+//! Cleaning a plane writes into the same plane. It needs somewhere to write before it can erase, so the host never gets the
+//! last free block of a plane. With one stream, moved units go to the frontier that the host writes to: the model of the
+//! closed forms (Desnoyers 2014). Where open pages are not protected, a victim is erased when the last of its units has been
+//! programmed elsewhere.
+
+use super::Log;
+use super::settings::{LogSettings, WearLeveling};
+use super::victim::{self, Victim};
+use crate::maps::Map;
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
+
+/// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
+const SLACK: u32 = 1;
+/// Static wear levelling looks at a plane after this many collections.
+const WEAR_CHECK_EVERY: u32 = 8;
+
+/// What collection goes by.
+pub(super) struct Collector {
+    policy: Box<dyn Victim>,
+    rng: Rng,
+    /// Free pages of a plane at which collection starts, and above which it stops.
+    start: u32,
+    stop: u32,
+    leveling: WearLeveling,
+    wear_threshold: u32,
+    wear_checks: u32,
+    /// Blocks with a failed program, whose units are moved later.
+    pub failed: Vec<u32>,
+    /// Victims whose last units wait in open pages, and the gates that close when those are programmed.
+    pub emptying: Vec<(u32, Gate)>,
+}
+
+impl Collector {
+    pub fn new(settings: &LogSettings, geometry: &Geometry, seed: u64) -> Self {
+        Collector {
+            policy: victim::new(&settings.victim),
+            rng: Rng::new(seed, 0x71c7),
+            start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
+            stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
+            leveling: settings.wear_leveling,
+            wear_threshold: settings.wear_threshold,
+            wear_checks: 0,
+            failed: Vec::new(),
+            emptying: Vec::new(),
+        }
+    }
+}
+
+impl<M: Map> Log<M> {
+    /// Makes sure that `stream` can write a page in `plane`. False where even cleaning finds no space.
+    #[inline]
+    pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
+        if self.frontiers.free_pages[plane as usize] <= self.collector.start {
+            self.collect_until(io, plane)?;
+        }
+        if self.frontiers.has_space(plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
+    }
+
+    #[cold]
+    fn make_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
+        let closed = self.frontiers.blocks.closed(plane).len();
+        for attempt in 0..2 * closed + 2 {
+            // What the policy prefers may gain little; in the end only space counts.
+            let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(io, plane) };
+            let Some(victim) = victim else { break };
+            self.clean_victim(io, plane, victim)?;
+            if self.frontiers.has_space(plane, stream) {
+                return Ok(true);
+            }
+        }
+        let moved = self.open.moved_page(plane);
+        if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
+            self.program_open(io, plane, moved)?;
+        }
+        Ok(self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream))
+    }
+
+    /// Collects until `plane` has more free pages than the stop threshold, or nothing more can be gained.
+    fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        let mut budget = 2 * self.frontiers.blocks.closed(plane).len() + 2;
+        while self.frontiers.free_pages[plane as usize] <= self.collector.stop
+            && budget > 0
+            && self.collect(io, plane)?
+        {
+            budget -= 1;
+        }
+        Ok(())
+    }
+
+    /// Cleans one block in the background, in the plane that is shortest of free pages and below the stop threshold by more
+    /// than a block. False where none is.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
+        let free_pages = &self.frontiers.free_pages;
+        let shortest = (0..self.frontiers.planes()).min_by_key(|&plane| free_pages[plane as usize]);
+        let Some(plane) = shortest else { return Ok(false) };
+        let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
+        self.evacuate_failed(io)?;
+        Ok(done)
+    }
+
+    /// Cleans one block of `plane`. False where no block is worth it.
+    fn collect(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        let Some(victim) = self.choose(io, plane) else { return Ok(false) };
+        self.clean_victim(io, plane, victim)?;
+        Ok(true)
+    }
+
+    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
+    fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
+        let Collector { policy, rng, .. } = &mut self.collector;
+        let victim = policy.choose(&mut self.frontiers.blocks, plane, rng)?;
+        if self.fits(io, plane, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, plane) }
+    }
+
+    /// The block with the fewest valid units, if cleaning it gains something, and there is room to move them.
+    fn fewest_valid(&mut self, io: &Io, plane: u32) -> Option<u32> {
+        let fewest = self.frontiers.blocks.fewest_valid(plane)?;
+        let blocks = &self.frontiers.blocks;
+        let may_clean =
+            |&block: &u32| blocks.valid_count(block) < self.shape.units_per_block && self.fits(io, plane, block, 0);
+        if may_clean(&fewest) {
+            return Some(fewest);
+        }
+        // Units of the map have a frontier of their own: where there is no room for those of one block, there may be for others.
+        let others = blocks.closed(plane).iter().copied().filter(|block| M::IN_LOG && may_clean(block));
+        others.min_by_key(|&block| (blocks.valid_count(block), blocks.closed_at(block)))
+    }
+
+    /// Whether the units of `victim`, and `slack` pages, fit into what is free in `plane`, and into what the next program frees.
+    fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
+        let (frontiers, per_page) = (&self.frontiers, self.shape.units_per_page);
+        let (mut valid, mut free_blocks) = (frontiers.blocks.valid_count(victim), frontiers.blocks.free_count(plane));
+        let own = self.own_units(io, victim);
+        if own > 0 {
+            let left = frontiers.pages_left(plane, frontiers.own_stream());
+            let takes = (own + slack).saturating_sub(left).div_ceil(self.shape.pages_per_block);
+            if takes > free_blocks || own == valid {
+                return takes <= free_blocks;
+            }
+            (valid, free_blocks) = (valid - own, free_blocks - takes);
+        }
+        let waiting = self.open.filled(self.open.moved_page(plane));
+        // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
+        let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
+        let needed = (waiting + valid + rest) / per_page + slack;
+        let free = frontiers.pages_left(plane, frontiers.moved_stream()) + free_blocks * self.shape.pages_per_block;
+        let of_plane = |block: u32| block / self.shape.blocks_per_plane == plane;
+        let emptying = self.collector.emptying.iter().filter(|(block, _)| of_plane(*block)).count() as u32;
+        needed <= free || (free > 0 && needed <= free + emptying * self.shape.pages_per_block)
+    }
+
+    fn clean_victim(&mut self, io: &mut Io, plane: u32, victim: u32) -> Flash<()> {
+        self.counters.collections += 1;
+        self.clean(io, victim)?;
+        if self.collector.leveling == WearLeveling::Static {
+            self.level_wear(io, plane)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
+    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
+        self.frontiers.blocks.take_victim(victim);
+        let moved = self.move_valid(io, victim)?;
+        if self.frontiers.blocks.valid_count(victim) > 0 {
+            self.collector.emptying.push((victim, moved));
+            return Ok(());
+        }
+        self.erase(io, victim, moved)
+    }
+
+    /// Erases a victim after the gate `moved`.
+    fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
+        match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
+            Outcome::Done => {
+                self.counters.erased += 1;
+                self.frontiers.release(victim / self.shape.blocks_per_plane, victim);
+            }
+            Outcome::Failed => {
+                self.counters.retired += 1;
+                self.frontiers.blocks.retire(victim);
+            }
+        }
+        Ok(())
+    }
+
+    /// The open page `page` has been programmed: erases the victims whose last units it held. A victim that trims emptied
+    /// waits for the page, too: its gate does.
+    #[inline]
+    pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
+        let mut index = 0;
+        while let Some(&(victim, moved)) = self.collector.emptying.get(index) {
+            let waited = self.open.moved_page(victim / self.shape.blocks_per_plane) == page;
+            if waited && self.frontiers.blocks.valid_count(victim) == 0 {
+                self.collector.emptying.remove(index);
+                self.erase(io, victim, moved)?;
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the block that `ppn` lies in, whose program failed, out of use; its units are moved later.
+    #[cold]
+    pub(super) fn drop_frontier(&mut self, io: &Io, ppn: u32) {
+        let block = ppn / self.shape.pages_per_block;
+        self.frontiers.drop_block(io.geometry().plane_of_block(block), block);
+        self.counters.retired += 1;
+        self.collector.failed.push(block);
+    }
+
+    /// Moves what is valid in failed blocks, and retires them.
+    #[inline]
+    pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
+        while let Some(block) = self.collector.failed.pop() {
+            self.move_valid(io, block)?;
+            if self.frontiers.blocks.valid_count(block) > 0 {
+                let plane = io.geometry().plane_of_block(block);
+                self.program_open(io, plane, self.open.moved_page(plane))?;
+            }
+            self.frontiers.blocks.retire(block);
+        }
+        Ok(())
+    }
+
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: what lies there is cold,
+    /// and the block will wear faster from now on.
+    fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        self.collector.wear_checks += 1;
+        let due = self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY);
+        if !due || self.frontiers.blocks.free_count(plane) == 0 {
+            return Ok(());
+        }
+        let closed = self.frontiers.blocks.closed(plane);
+        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
+        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
+        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
+        if most - io.nand().erases(least) > self.collector.wear_threshold && self.fits(io, plane, least, SLACK) {
+            self.counters.wear_moves += 1;
+            self.clean(io, least)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Where a page is written: the plane that a policy chooses, and the frontier of the stream in that plane, which is the open
+//! block that its pages are programmed into in order.
+
+use super::Shape;
+use super::blocks::{BlockState, Blocks, NO_BLOCK};
+use super::rotation::Rotation;
+use super::settings::{LogSettings, WearLeveling};
+use palimpsest_flash::nand::{Flash, Halt};
+use palimpsest_ftl_api::plan::Io;
+
+#[derive(Debug, Clone, Copy)]
+struct Frontier {
+    block: u32,
+    next_page: u32,
+}
+
+const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
+
+/// Free pages that only cleaning may take: a block of each plane.
+const RESERVE: u32 = 1;
+
+/// The blocks of a log, and the open ones.
+pub(super) struct Frontiers {
+    pub blocks: Blocks,
+    pub rotation: Rotation,
+    /// Free pages of each plane: in free blocks and at the frontiers.
+    pub free_pages: Vec<u32>,
+    /// Streams of the host and of what is moved; one of the map's own may follow.
+    data_streams: u32,
+    /// Frontiers of a plane.
+    streams: u32,
+    /// Frontier of each stream in each plane: index plane x streams + stream.
+    open: Vec<Frontier>,
+    pages_per_block: u32,
+    units_per_block: u32,
+    /// Whether the least worn free block is opened next.
+    level: bool,
+    /// Blocks that this log leaves alone, where a layer keeps some apart; else empty.
+    apart: Vec<bool>,
+}
+
+impl Frontiers {
+    /// No block is open; `own` streams follow those of data.
+    pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, apart: Vec<bool>) -> Self {
+        let geometry = io.geometry();
+        let streams = settings.streams + own;
+        let blocks = Blocks::new(geometry, shape.units_per_block, |block| {
+            io.nand().is_bad(block) || apart.get(block as usize).is_some_and(|&apart| apart)
+        });
+        Frontiers {
+            rotation: Rotation::new(settings.allocation, geometry),
+            free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
+            data_streams: settings.streams,
+            streams,
+            open: vec![CLOSED; (geometry.planes() * streams) as usize],
+            pages_per_block: shape.pages_per_block,
+            units_per_block: shape.units_per_block,
+            level: settings.wear_leveling != WearLeveling::None,
+            blocks,
+            apart,
+        }
+    }
+
+    /// The stream of data that is moved.
+    #[inline]
+    pub fn moved_stream(&self) -> u32 {
+        self.data_streams - 1
+    }
+
+    /// The stream of the map's own units, where it has any.
+    #[inline]
+    pub fn own_stream(&self) -> u32 {
+        self.data_streams
+    }
+
+    #[inline]
+    pub fn planes(&self) -> u32 {
+        self.free_pages.len() as u32
+    }
+
+    #[inline]
+    fn index(&self, plane: u32, stream: u32) -> usize {
+        (plane * self.streams + stream) as usize
+    }
+
+    #[inline]
+    pub fn is_apart(&self, block: u32) -> bool {
+        self.apart.get(block as usize).is_some_and(|&apart| apart)
+    }
+
+    #[inline]
+    pub fn is_open(&self, plane: u32, stream: u32) -> bool {
+        self.open[self.index(plane, stream)].block != NO_BLOCK
+    }
+
+    /// Pages left at the frontier of `stream` in `plane`.
+    #[inline]
+    pub fn pages_left(&self, plane: u32, stream: u32) -> u32 {
+        let frontier = self.open[self.index(plane, stream)];
+        if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page }
+    }
+
+    /// Whether `stream` may take a page of `plane` and leave cleaning what it needs.
+    #[inline]
+    pub fn has_space(&self, plane: u32, stream: u32) -> bool {
+        let opens = !self.is_open(plane, stream);
+        self.blocks.free_count(plane) >= RESERVE + u32::from(opens)
+    }
+
+    /// Whether `stream` has a block of `plane` that cleaning cannot use.
+    pub fn has_block_of_its_own(&self, plane: u32, stream: u32) -> bool {
+        self.is_open(plane, stream) && self.data_streams > 1 && stream < self.data_streams
+    }
+
+    /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
+    #[inline]
+    pub fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        let index = self.index(plane, stream);
+        if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
+            return self.take_page_elsewhere(io, plane, stream);
+        }
+        let frontier = &mut self.open[index];
+        let ppn = frontier.block * self.pages_per_block + frontier.next_page;
+        frontier.next_page += 1;
+        self.free_pages[plane as usize] -= 1;
+        if frontier.next_page == self.pages_per_block {
+            let block = frontier.block;
+            frontier.block = NO_BLOCK;
+            self.blocks.close(block);
+        }
+        Ok(ppn)
+    }
+
+    #[cold]
+    fn take_page_elsewhere(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        let most_free = (0..self.planes()).filter(|&other| other != plane).max_by_key(|&other| {
+            let at_frontier = self.is_open(other, stream);
+            (self.blocks.free_count(other) + u32::from(at_frontier), u32::MAX - other)
+        });
+        match most_free {
+            Some(other) if self.is_open(other, stream) || self.open_block(io, other, stream) => {
+                self.take_page(io, other, stream)
+            }
+            _ => Err(Halt::NoSpace),
+        }
+    }
+
+    /// Opens a free block of `plane` for `stream`.
+    fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
+        let (nand, level) = (io.nand(), self.level);
+        let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
+        let index = self.index(plane, stream);
+        self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
+        opened.is_some()
+    }
+
+    /// Takes the open or closed block `block` of `plane`, which has failed, out of use: it is a victim.
+    pub fn drop_block(&mut self, plane: u32, block: u32) {
+        if self.blocks.state(block) == BlockState::Closed {
+            self.blocks.take_victim(block);
+            return;
+        }
+        self.blocks.abandon(block);
+        for stream in 0..self.streams {
+            let index = self.index(plane, stream);
+            if self.open[index].block == block {
+                self.free_pages[plane as usize] -= self.pages_per_block - self.open[index].next_page;
+                self.open[index] = CLOSED;
+            }
+        }
+    }
+
+    /// The victim `block` of `plane` is erased.
+    pub fn release(&mut self, plane: u32, block: u32) {
+        self.blocks.release(block);
+        self.free_pages[plane as usize] += self.pages_per_block;
+    }
+
+    /// The power is back: nothing is known of any block.
+    pub fn forget(&mut self, io: &Io) {
+        self.open.fill(CLOSED);
+        self.free_pages.fill(0);
+        let apart = std::mem::take(&mut self.apart);
+        self.blocks = Blocks::new(io.geometry(), self.units_per_block, |block| {
+            apart.get(block as usize).is_some_and(|&apart| apart)
+        });
+        self.apart = apart;
+    }
+
+    /// After a power cut: `block` of `plane` is erased.
+    pub fn found_free(&mut self, plane: u32) {
+        self.free_pages[plane as usize] += self.pages_per_block;
+    }
+
+    /// After a power cut: `block`, which is open, is written up to `next_page`. It is the frontier of the first of `streams`
+    /// that has none in `plane`, or else closed.
+    pub fn resume(&mut self, plane: u32, block: u32, next_page: u32, mut streams: impl Iterator<Item = u32>) {
+        match streams.find(|&stream| !self.is_open(plane, stream)) {
+            Some(stream) => {
+                let index = self.index(plane, stream);
+                self.open[index] = Frontier { block, next_page };
+                self.free_pages[plane as usize] += self.pages_per_block - next_page;
+            }
+            None => self.blocks.close(block),
+        }
+    }
+
+    /// Checks the counts of free pages, and every block.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&mut self) -> Result<(), String> {
+        self.blocks.check()?;
+        for plane in 0..self.planes() {
+            let at_frontiers: u32 = (0..self.streams).map(|stream| self.pages_left(plane, stream)).sum();
+            let expected = self.blocks.free_count(plane) * self.pages_per_block + at_frontiers;
+            let counted = self.free_pages[plane as usize];
+            if counted != expected {
+                return Err(format!("plane {plane} counts {counted} free pages, not {expected}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Moving the valid units of a block: page by page, into open pages or pages of their own.
+
+use super::append::Place;
+use super::{Append, Log};
+use crate::maps::{Map, UNMAPPED};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, SubpageMask, first_subpages};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+
+impl<M: Map> Log<M> {
+    /// Moves every valid unit of `victim`; returns the gate that closes when all copies are safe.
+    pub(super) fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
+        let plane = io.geometry().plane_of_block(victim);
+        let per_page = self.shape.units_per_page;
+        let moves = self.frontiers.blocks.valid_count(victim) > 0;
+        let safe = if moves && !self.open.protected { io.gate() } else { Gate::NONE };
+        // Units stay valid where they are until their copies are programmed, so pages are passed one by one.
+        let mut next = 0;
+        for word in 0..self.shape.units_per_block.div_ceil(64) {
+            self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
+            while next < (word + 1) * 64 {
+                let passed = u64::MAX << next.saturating_sub(word * 64);
+                let bits = self.frontiers.blocks.valid_word(victim, word) & passed;
+                if bits == 0 {
+                    break;
+                }
+                let page = (word * 64 + bits.trailing_zeros()) / per_page;
+                // The units of one page may lie across two words: take them together, from the bitmap itself.
+                let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
+                self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
+                next = (page + 1) * per_page;
+            }
+        }
+        Ok(safe)
+    }
+
+    /// Asks for the map entries that moving these units will change: they lie all over the map.
+    #[inline]
+    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+        let first = victim * self.shape.units_per_block + word * 64;
+        while bits != 0 {
+            let physical = first + bits.trailing_zeros();
+            bits &= bits - 1;
+            self.map.prefetch(io.nand().logical(physical * self.shape.unit_subpages) / self.shape.unit_subpages);
+        }
+    }
+
+    /// Moves the units `units` (as bits) of page `ppn`.
+    #[inline]
+    fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+        let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
+        let (mut absent, mut stream): (SubpageMask, u32) = (0, self.frontiers.moved_stream());
+        if per_page == 1 {
+            let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
+            absent = self.map.elsewhere(unit).into();
+            if self.map.is_own(unit) {
+                stream = self.frontiers.own_stream();
+            }
+        }
+        let wanted = if width == 1 { units } else { first_subpages(width * per_page) & !absent };
+        let arrived = io.gate();
+        io.read(Read { policy: self.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
+        self.counters.moved_units += u64::from(units.count_ones());
+        let mut rest = units;
+        while rest != 0 {
+            let index = rest.trailing_zeros();
+            rest &= rest - 1;
+            let physical = ppn * per_page + index;
+            let first = physical * width;
+            let unit = self.shape.unit_at(io.nand(), physical).expect("a valid unit holds something");
+            let mut what = Append { unit, data: Data::ZERO, cause: Cause::Gc, after: arrived, signal: safe, holds: 0 };
+            if width > 1 {
+                self.image.unit.clear();
+                self.image.unit.extend((first..first + width).map(|psn| io.load_subpage(psn)));
+                // What is absent reads as zeros if its newest content is trimmed and a power cut brings this page back.
+                (0..width)
+                    .filter(|&index| absent >> index & 1 == 1)
+                    .for_each(|index| self.image.unit[index as usize] = Data::ZERO);
+            } else {
+                what.data = io.load_subpage(first);
+            }
+            if per_page == 1 {
+                self.move_unit(io, what, Place { plane, stream, previous: physical, absent })?;
+            } else {
+                self.move_into_open_page(io, plane, what, physical)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a unit that fills a page, with the bytes of the layer's own in it.
+    #[inline]
+    fn move_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
+        if !io.nand().has_own() {
+            return self.program_unit(io, what, place);
+        }
+        io.nand().own_of(place.previous, &mut self.image.own);
+        let moved = self.program_unit(io, what, place);
+        self.image.own.clear();
+        moved
+    }
+
+    /// Units of `block` that are the map's own.
+    #[inline]
+    pub(super) fn own_units(&self, io: &Io, block: u32) -> u32 {
+        if !M::IN_LOG {
+            return 0;
+        }
+        let units = (0..self.shape.units_per_block).filter(|&unit| self.frontiers.blocks.is_valid(block, unit));
+        let first = block * self.shape.units_per_block;
+        let own =
+            units.filter(|unit| self.shape.unit_at(io.nand(), first + unit).is_some_and(|it| self.map.is_own(it)));
+        own.count() as u32
+    }
+
+    /// A moved unit joins the open page of moved data, unless an open page holds newer content of the host's: with protected
+    /// open pages the older copy is not needed any more; without, the newer content moves in its place.
+    fn move_into_open_page(&mut self, io: &mut Io, plane: u32, what: Append, physical: u32) -> Flash<()> {
+        let (block, unit) = self.shape.per_block.split(physical);
+        if !self.frontiers.blocks.is_valid(block, unit) {
+            // Programming an open page on the way here has made this copy obsolete.
+            return Ok(());
+        }
+        let (page, entry) = (self.open.moved_page(plane), self.map.locate(what.unit));
+        let newer = entry != physical;
+        if newer && self.open.protected {
+            self.open.slot_mut(entry).previous = UNMAPPED;
+            self.invalidate(physical);
+            return Ok(());
+        }
+        if newer && self.open.slot_of(entry).0 == page {
+            self.open.attach(io, page, what);
+            return Ok(());
+        }
+        self.map.place(what.unit, self.open.next_entry(page));
+        // With protected open pages the copy there replaces this one.
+        let previous = if self.open.protected { UNMAPPED } else { physical };
+        if newer {
+            self.open.move_newer(io, page, entry, what, previous);
+        } else {
+            self.open.push(io, page, what, previous);
+        }
+        if previous == UNMAPPED {
+            self.invalidate(physical);
+        }
+        if self.open.is_full(page) {
+            self.program_open(io, plane, page)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,257 @@
+//! Open pages: units that wait in the controller's memory until they fill a page.
+//!
+//! There is one a stream of the host, and one a plane for what cleaning moves there: if moved units left their plane, the
+//! fuller planes, which are cleaned more often, would grow fuller still. A unit of an open page remembers where its older copy
+//! is, and that copy stays valid until the page is programmed: so what was acknowledged after programming survives a power cut.
+
+use super::Append;
+use crate::maps::{IN_OPEN_PAGE, UNMAPPED};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+
+/// Unit number of a slot whose unit was trimmed.
+pub(super) const HOLE: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub unit: u32,
+    pub data: Data,
+    /// Closes when the content has arrived.
+    pub arrived: Gate,
+    /// Physical unit of the older copy, or [`UNMAPPED`].
+    pub previous: u32,
+}
+
+/// A slot without a unit.
+const EMPTY: Slot = Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, previous: UNMAPPED };
+
+/// A page that is being filled.
+pub(super) struct OpenPage {
+    pub slots: Vec<Slot>,
+    /// Closes when everything that was read for this page has arrived.
+    pub ready: Gate,
+    /// Closes when the page is programmed.
+    pub done: Gate,
+    /// Subpages of the host's write buffer that it holds.
+    pub held: u32,
+    /// When the oldest unit came that somebody waits for: the host, or, where open pages are not protected, an erase.
+    pub since: Option<u64>,
+    pub cause: Cause,
+    /// Whether it holds what the host wrote.
+    pub from_host: bool,
+    /// Programs of other open pages, into which units of this one have moved.
+    pub also: Vec<Gate>,
+}
+
+impl OpenPage {
+    fn new() -> Self {
+        OpenPage {
+            slots: Vec::new(),
+            ready: Gate::NONE,
+            done: Gate::NONE,
+            held: 0,
+            since: None,
+            cause: Cause::Host,
+            from_host: false,
+            also: Vec::new(),
+        }
+    }
+}
+
+/// The open pages of a log.
+pub(super) struct OpenPages {
+    /// First those of the host's streams, then those of moved units.
+    pages: Vec<OpenPage>,
+    /// When the oldest unit in any of them came that somebody waits for.
+    pub oldest: Option<u64>,
+    /// Open pages of moved units: one a plane, as long as map entries can name them all.
+    moved: u32,
+    streams: u32,
+    units_per_page: u32,
+    /// Whether they survive a power cut, so that a victim may be erased while they hold its units.
+    pub protected: bool,
+}
+
+impl OpenPages {
+    pub fn new(streams: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
+        let moved = planes.min(((1 << 16) - 1) / units_per_page - streams);
+        let pages = (0..streams + moved).map(|_| OpenPage::new()).collect();
+        OpenPages { pages, oldest: None, moved, streams, units_per_page, protected }
+    }
+
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.pages.len() as u32
+    }
+
+    #[inline]
+    pub fn page(&self, page: u32) -> &OpenPage {
+        &self.pages[page as usize]
+    }
+
+    #[inline]
+    pub fn page_mut(&mut self, page: u32) -> &mut OpenPage {
+        &mut self.pages[page as usize]
+    }
+
+    /// Units in open page `page`.
+    #[inline]
+    pub fn filled(&self, page: u32) -> u32 {
+        self.page(page).slots.len() as u32
+    }
+
+    #[inline]
+    pub fn is_full(&self, page: u32) -> bool {
+        self.filled(page) == self.units_per_page
+    }
+
+    /// The open page of what is moved in `plane`.
+    #[inline]
+    pub fn moved_page(&self, plane: u32) -> u32 {
+        self.streams + plane % self.moved
+    }
+
+    /// The stream whose blocks the open page `page` is programmed into.
+    #[inline]
+    pub fn stream_of(&self, page: u32) -> u32 {
+        page.min(self.streams - 1)
+    }
+
+    /// The plane whose moved units `page` holds; `None` where it holds the host's.
+    #[inline]
+    pub fn plane_of(&self, page: u32) -> Option<u32> {
+        page.checked_sub(self.streams)
+    }
+
+    /// The open page, and the slot there, that `entry` names.
+    #[inline]
+    pub fn slot_of(&self, entry: u32) -> (u32, usize) {
+        let index = entry - IN_OPEN_PAGE;
+        (index / self.units_per_page, (index % self.units_per_page) as usize)
+    }
+
+    /// The slot that `entry` names.
+    #[inline]
+    pub fn slot(&self, entry: u32) -> &Slot {
+        let (page, slot) = self.slot_of(entry);
+        &self.page(page).slots[slot]
+    }
+
+    /// As [`Self::slot`], to change it.
+    #[inline]
+    pub fn slot_mut(&mut self, entry: u32) -> &mut Slot {
+        let (page, slot) = self.slot_of(entry);
+        &mut self.page_mut(page).slots[slot]
+    }
+
+    /// Entry of the next unit of open page `page`.
+    #[inline]
+    pub fn next_entry(&self, page: u32) -> u32 {
+        IN_OPEN_PAGE + page * self.units_per_page + self.filled(page)
+    }
+
+    /// Looks at every open page for the one that waits longest: after one has been programmed, or restored.
+    pub fn find_oldest(&mut self) {
+        self.oldest = self.pages.iter().filter_map(|page| page.since).min();
+    }
+
+    /// Takes open page `page` out, and leaves an empty one.
+    pub fn take(&mut self, page: u32) -> OpenPage {
+        std::mem::replace(self.page_mut(page), OpenPage::new())
+    }
+
+    /// Takes all of them out, and leaves empty ones.
+    pub fn take_all(&mut self) -> Vec<OpenPage> {
+        self.oldest = None;
+        (0..self.len()).map(|page| self.take(page)).collect()
+    }
+
+    /// The unit that `entry` names has the content of `what` from now on.
+    pub fn replace(&mut self, io: &mut Io, entry: u32, what: Append) {
+        let (page, slot) = self.slot_of(entry);
+        io.pin(what.data);
+        let slot = &mut self.page_mut(page).slots[slot];
+        io.unpin(slot.data);
+        (slot.data, slot.arrived) = (what.data, what.after);
+        self.attach(io, page, what);
+    }
+
+    /// Adds the unit of `what` to open page `page`; `previous` is where its older copy is.
+    #[inline]
+    pub fn push(&mut self, io: &mut Io, page: u32, what: Append, previous: u32) {
+        self.attach(io, page, what);
+        let page = self.page_mut(page);
+        if page.slots.is_empty() {
+            page.cause = what.cause;
+        }
+        page.slots.push(Slot { unit: what.unit, data: what.data, arrived: what.after, previous });
+        page.held += what.holds;
+        io.pin(what.data);
+    }
+
+    /// Empties the slot that `entry` names. Returns where the older copy of its unit is.
+    pub fn forget(&mut self, io: &mut Io, entry: u32) -> u32 {
+        let slot = std::mem::replace(self.slot_mut(entry), EMPTY);
+        io.unpin(slot.data);
+        slot.previous
+    }
+
+    /// Makes open page `page` wait for the gates of `what`, and signal them.
+    #[inline]
+    pub fn attach(&mut self, io: &mut Io, page: u32, what: Append) {
+        let page = &mut self.pages[page as usize];
+        page.from_host |= io.is_from_host(what.cause);
+        if what.cause == Cause::Host || !self.protected {
+            page.since.get_or_insert(io.now());
+            self.oldest.get_or_insert(io.now());
+        }
+        if io.is_open(what.after) {
+            if !io.is_open(page.ready) {
+                page.ready = io.gate();
+            }
+            io.link(what.after, page.ready);
+        }
+        page.signal(io, what.signal);
+    }
+
+    /// Moves the content of the slot that `entry` names into open page `page` of moved data; `previous` is the older copy. Who
+    /// waits for its page waits for both.
+    pub fn move_newer(&mut self, io: &mut Io, page: u32, entry: u32, what: Append, previous: u32) {
+        let (from, slot) = self.slot_of(entry);
+        let newer = std::mem::replace(&mut self.page_mut(from).slots[slot], EMPTY);
+        let mut after = Gate::NONE;
+        if io.is_open(self.page(from).ready) {
+            // What is read for the other page from now on is none of this page's: it might come behind it in a block.
+            after = std::mem::replace(&mut self.page_mut(from).ready, io.gate());
+            io.link(after, self.page(from).ready);
+        }
+        self.push(io, page, Append { data: newer.data, after, ..what }, previous);
+        io.unpin(newer.data);
+        // From now on this page, too, holds what the host waits for.
+        let since = self.page(from).since;
+        let waits = &mut self.page_mut(page).since;
+        *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
+        let (done, from_host) = (self.page(page).done, self.page(from).from_host);
+        self.page_mut(page).from_host |= from_host;
+        self.page_mut(from).also.push(done);
+    }
+
+    /// Puts back what was in open page `page` before a power cut. Returns the units in it, with the index of each.
+    pub fn restore(&mut self, page: u32, survivor: OpenPage) {
+        let OpenPage { slots, held, since, cause, .. } = survivor;
+        self.pages[page as usize] = OpenPage { slots, held, since, cause, ..OpenPage::new() };
+    }
+}
+
+impl OpenPage {
+    /// `gate` also waits for the program of this page.
+    #[inline]
+    pub fn signal(&mut self, io: &mut Io, gate: Gate) {
+        if !gate.is_none() {
+            if self.done.is_none() {
+                self.done = io.gate();
+            }
+            io.link(self.done, gate);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! After a power cut: the map and the blocks from what is on flash.
+//!
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
+//! of a unit wins. What was trimmed since its last program may come back, as the NVMe standard allows for deallocated
+//! blocks. Open pages come back where the buffer is protected, and are lost where writes are acknowledged by programs.
+
+use super::Log;
+use super::open_pages::{HOLE, OpenPage};
+use crate::maps::{IN_OPEN_PAGE, Map, UNMAPPED};
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+
+/// Open pages that survived a power cut.
+pub struct Survivors(Vec<OpenPage>);
+
+impl<M: Map> Log<M> {
+    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        let survivors = self.recover_map(io);
+        self.recover_blocks(io, survivors)
+    }
+
+    /// The first half of [`Self::recover`]: the map, and the open pages that survived. Nothing on flash changes yet, so a
+    /// layer may say now what is elsewhere.
+    pub fn recover_map(&mut self, io: &Io) -> Survivors {
+        assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        let survivors = self.open.take_all();
+        self.collector.failed.clear();
+        self.collector.emptying.clear();
+        self.image.own.clear();
+        self.map.clear();
+        self.frontiers.forget(io);
+        for block in 0..io.geometry().blocks() {
+            if !self.frontiers.is_apart(block) {
+                self.find_newest(io, block);
+            }
+        }
+        self.map.restored(io.nand());
+        Survivors(survivors)
+    }
+
+    /// The second half of [`Self::recover`]: blocks whose erase was cut off are erased, failed ones are evacuated.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn recover_blocks(&mut self, io: &mut Io, Survivors(survivors): Survivors) -> Flash<()> {
+        if self.open.protected {
+            // Before anything can fail: the power may be cut again.
+            self.restore_open_pages(survivors);
+        }
+        let mut begun = Vec::new();
+        for block in 0..io.geometry().blocks() {
+            if !self.frontiers.is_apart(block) {
+                self.adopt(io, block, &mut begun)?;
+            }
+        }
+        self.resume_frontiers(io, begun);
+        for page in 0..self.open.len() {
+            if self.open.is_full(page) {
+                self.program_restored(io, page)?;
+            }
+        }
+        self.evacuate_failed(io)
+    }
+
+    /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
+    fn resume_frontiers(&mut self, io: &Io, mut begun: Vec<u32>) {
+        begun.sort_by_key(|&block| io.nand().next_page(block));
+        let (moved, own) = (self.frontiers.moved_stream(), self.frontiers.own_stream());
+        for block in begun {
+            let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
+            let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
+            let is_own = |unit: u32| M::IN_LOG && self.map.is_own(unit);
+            let of_map = units.filter_map(|unit| self.shape.unit_at(io.nand(), unit)).next().is_some_and(is_own);
+            let streams = if of_map { own..own + 1 } else { 0..moved };
+            self.frontiers.resume(plane, block, next_page, (!of_map).then_some(moved).into_iter().chain(streams));
+        }
+    }
+
+    /// Programs an open page whose program was cut off, where that takes no free block if possible.
+    fn program_restored(&mut self, io: &mut Io, page: u32) -> Flash<()> {
+        let (home, moved) = (self.open.stream_of(page), self.frontiers.moved_stream());
+        let places = (0..io.geometry().planes()).flat_map(|plane| (0..=moved).map(move |stream| (plane, stream)));
+        let best = places.max_by_key(|&(plane, stream)| {
+            let begun = self.frontiers.is_open(plane, stream);
+            // Cleaning needs its own frontier the most; a block that must be opened becomes its frontier.
+            let preferred = begun == (stream != moved);
+            (begun, self.frontiers.blocks.free_count(plane), begun && stream == home, preferred, u32::MAX - plane)
+        });
+        let (plane, stream) = best.unwrap_or((0, home));
+        self.program_open_at(io, plane, stream, page)
+    }
+
+    /// Lets the map point to the units of `block` that are newer than those it points to.
+    fn find_newest(&mut self, io: &Io, block: u32) {
+        let nand = io.nand();
+        if nand.is_torn(block) {
+            return;
+        }
+        let (per_block, width) = (self.shape.units_per_block, self.shape.unit_subpages);
+        for physical in block * per_block..(block + 1) * per_block {
+            let Some(unit) = self.shape.unit_at(nand, physical) else { continue };
+            let entry = self.map.locate(unit);
+            if entry == UNMAPPED || nand.sequence(physical * width) > nand.sequence(entry * width) {
+                self.map.restore(unit, physical);
+            }
+        }
+    }
+
+    /// Decides what becomes of `block`: free, closed, to be retired, or, with pages left, one of `begun`.
+    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
+        let plane = io.geometry().plane_of_block(block);
+        let bad = io.nand().is_bad(block);
+        if !bad && io.nand().is_torn(block) && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
+            return self.adopt(io, block, begun);
+        }
+        let used = io.nand().next_page(block);
+        if used == 0 && !bad {
+            self.frontiers.found_free(plane);
+            return Ok(());
+        }
+        self.frontiers.blocks.open_this(block);
+        self.mark_valid(io, block);
+        if bad {
+            self.frontiers.blocks.abandon(block);
+            self.collector.failed.push(block);
+            return Ok(());
+        }
+        if used < self.shape.pages_per_block {
+            begun.push(block);
+        } else {
+            self.frontiers.blocks.close(block);
+        }
+        Ok(())
+    }
+
+    fn mark_valid(&mut self, io: &Io, block: u32) {
+        for unit in 0..self.shape.units_per_block {
+            let physical = block * self.shape.units_per_block + unit;
+            let Some(logical) = self.shape.unit_at(io.nand(), physical) else { continue };
+            if self.on_flash(logical) == physical {
+                self.frontiers.blocks.validate(block, unit);
+            }
+        }
+    }
+
+    /// The valid physical unit of `unit`, or [`UNMAPPED`].
+    pub(super) fn on_flash(&self, unit: u32) -> u32 {
+        match self.map.locate(unit) {
+            entry if entry != UNMAPPED && entry >= IN_OPEN_PAGE => self.open.slot(entry).previous,
+            entry => entry,
+        }
+    }
+
+    fn restore_open_pages(&mut self, survivors: Vec<OpenPage>) {
+        for (page, mut survivor) in (0..).zip(survivors) {
+            for (index, slot) in (0..).zip(&mut survivor.slots) {
+                if slot.unit != HOLE {
+                    slot.previous = self.map.place(slot.unit, self.open.next_entry(page) + index);
+                }
+            }
+            self.open.restore(page, survivor);
+        }
+        self.open.find_oldest();
+    }
+}

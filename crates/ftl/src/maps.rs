@@ -1,0 +1,96 @@
+//! Maps: where each unit of a log is. A log moves units and says where they are; how that is kept is the map's business.
+//!
+//! [`full`] keeps every entry in DRAM, [`shared`] also knows what stands elsewhere than in the log, [`cached`] keeps its entries
+//! in flash, as pages of the same log, and some of them in DRAM.
+
+pub mod bytes;
+pub mod cached;
+pub mod full;
+mod segments;
+pub mod shared;
+
+use crate::log::Log;
+use palimpsest_flash::nand::{Flash, Nand};
+use palimpsest_ftl_api::Report;
+use palimpsest_ftl_api::plan::{Gate, Io};
+
+/// Entry of a unit that was never written, or was trimmed.
+pub const UNMAPPED: u32 = u32::MAX;
+/// Entries from here on name a slot of an open page.
+pub const IN_OPEN_PAGE: u32 = u32::MAX - (1 << 16);
+/// No unit may have this number or a larger one (flash marks padding with the largest numbers).
+pub const MAX_UNITS: u32 = u32::MAX - (1 << 17);
+
+/// Where the units of a log are: an entry is a physical unit, a slot of an open page from [`IN_OPEN_PAGE`] on, or [`UNMAPPED`].
+pub trait Map: Send + Sized {
+    /// Whether the map has units of its own in the log: they are pages, in blocks of their own.
+    const IN_LOG: bool = false;
+
+    /// Units, its own included.
+    fn units(&self) -> u32;
+
+    /// The entry of `unit`.
+    fn locate(&self, unit: u32) -> u32;
+
+    /// `unit` now is at `entry`. Returns where it was.
+    fn place(&mut self, unit: u32, entry: u32) -> u32;
+
+    /// After a power cut: the newest copy of `unit` that was found so far is at `entry`.
+    fn restore(&mut self, unit: u32, entry: u32) {
+        self.place(unit, entry);
+    }
+
+    /// The power is back: no unit is found yet.
+    fn clear(&mut self);
+
+    /// After a power cut: every unit is found.
+    fn restored(&mut self, _nand: &Nand) {}
+
+    /// Asks for the entry of `unit`, which will be wanted soon.
+    fn prefetch(&self, unit: u32);
+
+    /// Whether `unit` is one of the map's own.
+    #[inline]
+    fn is_own(&self, _unit: u32) -> bool {
+        false
+    }
+
+    /// Subpages of `unit` whose newest content the layer keeps outside the log.
+    #[inline]
+    fn elsewhere(&self, _unit: u32) -> u32 {
+        0
+    }
+
+    /// `unit` was programmed without the subpages `absent`.
+    #[inline]
+    fn programmed(&mut self, _unit: u32, _absent: u32) {}
+
+    /// Brings the entry of `unit` into DRAM; the gate closes when it is there.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    #[inline]
+    fn fetch(_log: &mut Log<Self>, _io: &mut Io, _unit: u32) -> Flash<Gate> {
+        Ok(Gate::NONE)
+    }
+
+    /// Writes back what has no place in DRAM any more.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    #[inline]
+    fn settle(_log: &mut Log<Self>, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
+
+    /// Checks the map against itself and against what it keeps in flash.
+    ///
+    /// # Errors
+    /// What does not agree.
+    fn check(&self, _nand: &Nand) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Adds its tables and figures to `report`.
+    fn describe(&self, report: &mut Report);
+}

@@ -1,0 +1,273 @@
+//! A map of pages that is kept in flash: its entries are in translation pages, which are units of the same log, and some of them
+//! in DRAM (Gupta, Kim and Urgaonkar, DFTL, ASPLOS 2009, Sec. 3).
+//!
+//! The cached mapping table (CMT) holds entries in the order of a segmented LRU. An entry that is asked for and not there is
+//! read from its translation page, which the global translation directory (GTD), in DRAM, locates. Before that the CMT makes
+//! room: where the entry that goes is newer than flash, its translation page is read, and programmed with all its entries
+//! that are (batch update). Pages that cleaning moves change entries, too: those that the CMT lacks join it beyond its size,
+//! go first, and so are written in batches when the collection is over (lazy copying). What a translation page holds is in
+//! flash, in every payload; the simulator also knows the whole map, and compares at each read.
+//!
+//! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected segment
+//! is half. The update of a victim ends before the read of the entry that is wanted begins. After a power cut the
+//! out-of-band areas say where pages are, and entries that differ from flash are in the CMT; they are never more than it held,
+//! but for trims that come back. Ignored: the time of that search, as for every layer.
+
+use super::bytes::map_bytes;
+use super::segments::Segments;
+use super::{Map, UNMAPPED};
+use crate::log::{Append, Log};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::{Figure, Mapping, Report};
+
+/// Bytes of an entry in a translation page, and in the GTD.
+pub const ENTRY_BYTES: u32 = 4;
+/// Bytes of an entry of the CMT.
+pub const CACHED_BYTES: u64 = map_bytes(1);
+
+#[derive(Default)]
+struct Counters {
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    /// Translation pages read, programmed with new entries, and programmed at all.
+    reads: u64,
+    updates: u64,
+    programs: u64,
+    /// Entries that updates wrote.
+    written: u64,
+}
+
+/// Entries of all pages of the host, and behind them those of the translation pages: the GTD.
+pub struct CachedMap {
+    entries: Vec<u32>,
+    /// Pages of the host.
+    pages: u32,
+    subpages: u32,
+    /// Entries of a subpage of a translation page.
+    per_subpage: u32,
+    cache: Segments,
+    /// Entries that the CMT has room for.
+    room: u32,
+    /// The most that it held.
+    peak: u32,
+    counters: Counters,
+}
+
+impl CachedMap {
+    /// Of `pages` pages, none of them written; the CMT has room for `room` entries, one at least.
+    pub fn new(io: &Io, pages: u32, room: u32) -> Self {
+        let (subpages, per_subpage) = (io.geometry().subpages_per_page, io.geometry().subpage_bytes / ENTRY_BYTES);
+        let own = pages.div_ceil(subpages * per_subpage);
+        CachedMap {
+            entries: vec![UNMAPPED; (pages + own) as usize],
+            pages,
+            subpages,
+            per_subpage,
+            cache: Segments::new(pages, room),
+            room,
+            peak: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Translation page of `unit`, and the subpage of it that holds the entry.
+    #[inline]
+    fn home(&self, unit: u32) -> (u32, u32) {
+        let subpage = unit / self.per_subpage;
+        (self.pages + subpage / self.subpages, subpage % self.subpages)
+    }
+
+    /// The entry of `unit` that flash holds.
+    fn in_flash(&self, nand: &Nand, unit: u32) -> u32 {
+        let (page, subpage) = self.home(unit);
+        let ppn = self.entries[page as usize];
+        if ppn == UNMAPPED {
+            return UNMAPPED;
+        }
+        let bytes = nand.own(ppn * self.subpages + subpage).unwrap_or_default();
+        let at = (unit % self.per_subpage * ENTRY_BYTES) as usize;
+        let entry = bytes.get(at..at + ENTRY_BYTES as usize).and_then(|entry| entry.try_into().ok());
+        entry.map_or(UNMAPPED, u32::from_le_bytes)
+    }
+
+    /// The units whose entries translation page `page` holds.
+    fn units_of(&self, page: u32) -> std::ops::Range<u32> {
+        let per_page = self.subpages * self.per_subpage;
+        let first = (page - self.pages) * per_page;
+        first..(first + per_page).min(self.pages)
+    }
+
+    /// Puts what translation page `page` has to hold into `bytes`.
+    fn fill(&self, page: u32, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        bytes.extend(self.units_of(page).flat_map(|unit| self.entries[unit as usize].to_le_bytes()));
+    }
+
+    /// Flash has every entry of translation page `page`.
+    fn updated(&mut self, page: u32) {
+        self.counters.updates += 1;
+        self.counters.written += self.units_of(page).filter(|&unit| self.cache.clean(unit)).count() as u64;
+    }
+
+    fn note_peak(&mut self) {
+        self.peak = self.peak.max(self.cache.len());
+    }
+}
+
+impl Log<CachedMap> {
+    /// Reads the subpages `wanted` of translation page `page` after `after`, where there is one; the gate closes when they are
+    /// there.
+    fn read_entries(&mut self, io: &mut Io, page: u32, wanted: SubpageMask, after: Gate) -> Flash<Gate> {
+        let ppn = self.map.locate(page);
+        if ppn == UNMAPPED {
+            return Ok(after);
+        }
+        let signal = io.gate();
+        io.read(Read { policy: self.read_policy(), after, signal, ..Read::new(ppn, wanted, Cause::Metadata) })?;
+        self.map.counters.reads += 1;
+        Ok(signal)
+    }
+
+    /// Lets entries go, after `after`, until the CMT holds `most`. Entries that join meanwhile stay, and all that are dirty where
+    /// flash has no space for them: a drive at its end can still be read. The gate closes when flash holds what went.
+    fn evict(&mut self, io: &mut Io, most: u32, mut after: Gate) -> Flash<Gate> {
+        for _ in most..self.map.cache.len() {
+            let Some(unit) = self.map.cache.oldest().filter(|_| self.map.cache.len() > most) else { break };
+            if self.map.cache.is_dirty(unit) {
+                match self.update(io, self.map.home(unit).0, after) {
+                    Ok(done) => after = done,
+                    // Whatever was being moved is where it was, or where the map says.
+                    Err(Halt::NoSpace) => break,
+                    Err(halt) => return Err(halt),
+                }
+            }
+            // Cleaning may have moved the page meanwhile.
+            if !self.map.cache.is_dirty(unit) {
+                self.map.cache.remove(unit);
+                self.map.counters.evictions += 1;
+            }
+        }
+        Ok(after)
+    }
+
+    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done.
+    fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Gate> {
+        let after = self.read_entries(io, page, first_subpages(self.map.subpages), after)?;
+        let signal = io.gate();
+        let what = Append { unit: page, data: Data::ZERO, cause: Cause::Metadata, after, signal, holds: 0 };
+        self.append_own(io, what, |map, bytes| map.fill(page, bytes), |map| map.updated(page))?;
+        Ok(signal)
+    }
+}
+
+impl Map for CachedMap {
+    const IN_LOG: bool = true;
+
+    #[inline]
+    fn units(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    #[inline]
+    fn locate(&self, unit: u32) -> u32 {
+        self.entries[unit as usize]
+    }
+
+    #[inline]
+    fn place(&mut self, unit: u32, entry: u32) -> u32 {
+        let before = std::mem::replace(&mut self.entries[unit as usize], entry);
+        if self.is_own(unit) {
+            self.counters.programs += 1;
+        } else if before != entry {
+            self.cache.dirty(unit);
+            self.note_peak();
+        }
+        before
+    }
+
+    fn restore(&mut self, unit: u32, entry: u32) {
+        self.entries[unit as usize] = entry;
+    }
+
+    fn clear(&mut self) {
+        self.entries.fill(UNMAPPED);
+        self.cache.clear();
+    }
+
+    fn restored(&mut self, nand: &Nand) {
+        for unit in 0..self.pages {
+            if self.in_flash(nand, unit) != self.entries[unit as usize] {
+                self.cache.dirty(unit);
+            }
+        }
+        self.note_peak();
+    }
+
+    #[inline]
+    fn prefetch(&self, unit: u32) {
+        prefetch(&self.entries, unit as usize);
+    }
+
+    #[inline]
+    fn is_own(&self, unit: u32) -> bool {
+        unit >= self.pages
+    }
+
+    fn fetch(log: &mut Log<Self>, io: &mut Io, unit: u32) -> Flash<Gate> {
+        if let Some(ready) = log.map.cache.hit(unit) {
+            log.map.counters.hits += 1;
+            return Ok(ready);
+        }
+        log.map.counters.misses += 1;
+        let after = log.evict(io, log.map.room - 1, io.arrival())?;
+        if log.map.cache.hit(unit).is_some() {
+            // Cleaning has moved the page: its entry is there.
+            return Ok(after);
+        }
+        let (page, subpage) = log.map.home(unit);
+        let ready = log.read_entries(io, page, 1 << subpage, after)?;
+        let (found, known) = (log.map.in_flash(io.nand(), unit), log.map.locate(unit));
+        assert_eq!(found, known, "translation page {page} holds the entry of page {unit}");
+        log.map.cache.insert(unit, ready);
+        log.map.note_peak();
+        Ok(ready)
+    }
+
+    fn settle(log: &mut Log<Self>, io: &mut Io) -> Flash<()> {
+        log.evict(io, log.map.room, Gate::NONE).map(drop)
+    }
+
+    fn check(&self, nand: &Nand) -> Result<(), String> {
+        self.cache.check()?;
+        for unit in (0..self.pages).filter(|&unit| !self.cache.is_dirty(unit)) {
+            let (found, known) = (self.in_flash(nand, unit), self.entries[unit as usize]);
+            if found != known {
+                let page = self.home(unit).0 - self.pages;
+                return Err(format!("translation page {page} says that page {unit} is at {found}, not {known}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, report: &mut Report) {
+        let gtd = (u64::from(self.units()) - u64::from(self.pages)) * u64::from(ENTRY_BYTES);
+        let cmt = |entries: u32| map_bytes(entries.into());
+        let tables = vec![("cmt", cmt(self.cache.len())), ("gtd", gtd)];
+        report.mapping = Mapping { tables, peak_bytes: cmt(self.peak) + gtd };
+        let counters = &self.counters;
+        report.own.extend([
+            ("map_hits", Figure::Count(counters.hits)),
+            ("map_misses", Figure::Count(counters.misses)),
+            ("map_hit_share", Figure::Share(counters.hits, counters.hits + counters.misses)),
+            ("map_evictions", Figure::Count(counters.evictions)),
+            ("map_page_reads", Figure::Count(counters.reads)),
+            ("map_page_updates", Figure::Count(counters.updates)),
+            ("map_entries_written", Figure::Count(counters.written)),
+            ("map_pages_moved", Figure::Count(counters.programs - counters.updates)),
+        ]);
+    }
+}

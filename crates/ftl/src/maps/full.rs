@@ -1,0 +1,51 @@
+//! The full map: an entry of every unit, in DRAM.
+
+use super::bytes::map_bytes;
+use super::{Map, UNMAPPED};
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_ftl_api::{Mapping, Report};
+
+/// One entry a unit.
+pub struct FullMap(Vec<u32>);
+
+impl FullMap {
+    /// Of `units` units, none of them written.
+    pub fn new(units: u32) -> Self {
+        FullMap(vec![UNMAPPED; units as usize])
+    }
+
+    /// Bytes in DRAM.
+    pub fn bytes(&self) -> u64 {
+        map_bytes(self.0.len() as u64)
+    }
+}
+
+impl Map for FullMap {
+    #[inline]
+    fn units(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    #[inline]
+    fn locate(&self, unit: u32) -> u32 {
+        self.0[unit as usize]
+    }
+
+    #[inline]
+    fn place(&mut self, unit: u32, entry: u32) -> u32 {
+        std::mem::replace(&mut self.0[unit as usize], entry)
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(UNMAPPED);
+    }
+
+    #[inline]
+    fn prefetch(&self, unit: u32) {
+        prefetch(&self.0, unit as usize);
+    }
+
+    fn describe(&self, report: &mut Report) {
+        report.mapping = Mapping { tables: vec![("map", self.bytes())], peak_bytes: self.bytes() };
+    }
+}

@@ -1,0 +1,231 @@
+//! Units in DRAM in the order of a segmented LRU (Karedla, Love and Wherry, Computer 27(3), 1994): what comes is probationary,
+//! what is asked for again is protected. The protected segment is half; what it has no room for is probationary again, as the
+//! newest there. The oldest probationary unit goes first.
+
+use palimpsest_ftl_api::plan::Gate;
+
+const NONE: u32 = u32::MAX;
+const PROBATIONARY: usize = 0;
+const PROTECTED: usize = 1;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    unit: u32,
+    dirty: bool,
+    segment: usize,
+    older: u32,
+    newer: u32,
+    /// Closes when the unit is there.
+    ready: Gate,
+}
+
+#[derive(Clone, Copy)]
+struct Segment {
+    oldest: u32,
+    newest: u32,
+    length: u32,
+}
+
+const EMPTY: Segment = Segment { oldest: NONE, newest: NONE, length: 0 };
+
+/// Units, each clean or dirty.
+pub(super) struct Segments {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Slot of each unit, or [`NONE`].
+    slot_of: Vec<u32>,
+    segments: [Segment; 2],
+    most_protected: u32,
+}
+
+impl Segments {
+    /// None of `units` units; half of `room` may be protected.
+    pub fn new(units: u32, room: u32) -> Self {
+        let (slots, free, slot_of) = (Vec::new(), Vec::new(), vec![NONE; units as usize]);
+        Segments { slots, free, slot_of, segments: [EMPTY; 2], most_protected: room / 2 }
+    }
+
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.segments[PROBATIONARY].length + self.segments[PROTECTED].length
+    }
+
+    #[inline]
+    fn slot(&self, unit: u32) -> Option<u32> {
+        let slot = self.slot_of[unit as usize];
+        (slot != NONE).then_some(slot)
+    }
+
+    #[inline]
+    pub fn is_dirty(&self, unit: u32) -> bool {
+        self.slot(unit).is_some_and(|slot| self.slots[slot as usize].dirty)
+    }
+
+    /// `unit`, where it is here, is asked for. Returns the gate that closes when it is there.
+    pub fn hit(&mut self, unit: u32) -> Option<Gate> {
+        let slot = self.slot(unit)?;
+        self.unlink(slot);
+        self.link_newest(slot, PROTECTED);
+        if self.segments[PROTECTED].length > self.most_protected {
+            let oldest = self.segments[PROTECTED].oldest;
+            self.unlink(oldest);
+            self.link_newest(oldest, PROBATIONARY);
+        }
+        Some(self.slots[slot as usize].ready)
+    }
+
+    /// `unit`, which was not here, comes, clean, when `ready` closes.
+    pub fn insert(&mut self, unit: u32, ready: Gate) {
+        let slot = self.take_slot(unit, ready, false);
+        self.link_newest(slot, PROBATIONARY);
+    }
+
+    /// `unit` is dirty. Where it was not here, it goes first.
+    pub fn dirty(&mut self, unit: u32) {
+        match self.slot(unit) {
+            Some(slot) => self.slots[slot as usize].dirty = true,
+            None => {
+                let slot = self.take_slot(unit, Gate::NONE, true);
+                self.link_oldest(slot);
+            }
+        }
+    }
+
+    /// `unit` is clean. Returns whether it was dirty.
+    pub fn clean(&mut self, unit: u32) -> bool {
+        self.slot(unit).is_some_and(|slot| std::mem::take(&mut self.slots[slot as usize].dirty))
+    }
+
+    /// The unit that goes first.
+    pub fn oldest(&self) -> Option<u32> {
+        let oldest = self.segments.iter().map(|segment| segment.oldest).find(|&oldest| oldest != NONE)?;
+        Some(self.slots[oldest as usize].unit)
+    }
+
+    /// `unit` goes.
+    pub fn remove(&mut self, unit: u32) {
+        let slot = std::mem::replace(&mut self.slot_of[unit as usize], NONE);
+        self.unlink(slot);
+        self.free.push(slot);
+    }
+
+    /// All of them go.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.free.clear();
+        self.slot_of.fill(NONE);
+        self.segments = [EMPTY; 2];
+    }
+
+    fn take_slot(&mut self, unit: u32, ready: Gate, dirty: bool) -> u32 {
+        let taken = Slot { unit, dirty, segment: PROBATIONARY, older: NONE, newer: NONE, ready };
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        match self.slots.get_mut(slot as usize) {
+            Some(free) => *free = taken,
+            None => self.slots.push(taken),
+        }
+        self.slot_of[unit as usize] = slot;
+        slot
+    }
+
+    fn link_newest(&mut self, slot: u32, segment: usize) {
+        let older = std::mem::replace(&mut self.segments[segment].newest, slot);
+        match older {
+            NONE => self.segments[segment].oldest = slot,
+            older => self.slots[older as usize].newer = slot,
+        }
+        self.segments[segment].length += 1;
+        let linked = &mut self.slots[slot as usize];
+        (linked.segment, linked.older, linked.newer) = (segment, older, NONE);
+    }
+
+    fn link_oldest(&mut self, slot: u32) {
+        let newer = std::mem::replace(&mut self.segments[PROBATIONARY].oldest, slot);
+        match newer {
+            NONE => self.segments[PROBATIONARY].newest = slot,
+            newer => self.slots[newer as usize].older = slot,
+        }
+        self.segments[PROBATIONARY].length += 1;
+        let linked = &mut self.slots[slot as usize];
+        (linked.segment, linked.older, linked.newer) = (PROBATIONARY, NONE, newer);
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Slot { segment, older, newer, .. } = self.slots[slot as usize];
+        match older {
+            NONE => self.segments[segment].oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.segments[segment].newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        self.segments[segment].length -= 1;
+    }
+
+    /// Checks the order of each segment.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, segment) in self.segments.iter().enumerate() {
+            let first = (segment.oldest != NONE).then_some(segment.oldest);
+            let newer = |slot: &u32| Some(self.slots[*slot as usize].newer).filter(|&newer| newer != NONE);
+            let order: Vec<u32> = std::iter::successors(first, newer).collect();
+            let astray = order.iter().find(|&&slot| {
+                let Slot { unit, segment, .. } = self.slots[slot as usize];
+                segment != number || self.slot_of[unit as usize] != slot
+            });
+            if let Some(slot) = astray {
+                return Err(format!("slot {slot} of the cache is in segment {number} astray"));
+            }
+            if order.len() as u32 != segment.length || order.last().is_some_and(|&last| last != segment.newest) {
+                return Err(format!("segment {number} of the cache lists {order:?}, and counts {}", segment.length));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The units in the order in which they go.
+    fn order(segments: &mut Segments) -> Vec<u32> {
+        let mut order = Vec::new();
+        while let Some(unit) = segments.oldest() {
+            segments.check().unwrap();
+            order.push(unit);
+            segments.remove(unit);
+        }
+        order
+    }
+
+    #[test]
+    fn what_is_asked_for_again_outlives_what_is_not() {
+        let mut segments = Segments::new(100, 4);
+        (0..4).for_each(|unit| segments.insert(unit, Gate::NONE));
+        assert_eq!((segments.hit(0), segments.hit(1), segments.hit(9)), (Some(Gate::NONE), Some(Gate::NONE), None));
+        segments.insert(4, Gate::NONE);
+        assert_eq!(order(&mut segments), [2, 3, 4, 0, 1], "0 and 1 are protected");
+    }
+
+    #[test]
+    fn the_protected_segment_is_half() {
+        let mut segments = Segments::new(100, 4);
+        (0..4).for_each(|unit| segments.insert(unit, Gate::NONE));
+        (0..3).for_each(|unit| assert!(segments.hit(unit).is_some()));
+        assert_eq!(order(&mut segments), [3, 0, 1, 2], "0 had to go, as the newest of the probationary");
+    }
+
+    #[test]
+    fn what_comes_dirty_goes_first() {
+        let mut segments = Segments::new(100, 4);
+        segments.insert(1, Gate::NONE);
+        segments.dirty(2);
+        segments.dirty(1);
+        assert_eq!((segments.len(), segments.oldest()), (2, Some(2)));
+        assert!(segments.clean(1) && !segments.clean(1) && segments.is_dirty(2));
+    }
+}

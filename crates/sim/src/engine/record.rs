@@ -1,0 +1,124 @@
+//! The notes of the engine in its timeline. Without a timeline each costs one test, and what it calls is kept out of the
+//! engine's own functions, so that they stay as fast as without.
+
+use super::gates::Waiter;
+use super::{Engine, NONE, Pending};
+use crate::timeline::{Place, Span, Timeline, Window};
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::{Cause, Gates, NO_WAITER, OperationKind};
+
+/// Keeps `note` out of the functions of the engine.
+#[cold]
+#[inline(never)]
+fn apart(engine: &mut Engine, note: impl FnOnce(&mut Engine)) {
+    note(engine);
+}
+
+impl Engine {
+    /// Does `note` where a timeline is kept.
+    #[inline(always)]
+    pub(super) fn noted(&mut self, note: impl FnOnce(&mut Engine)) {
+        if self.timeline.is_some() {
+            apart(self, note);
+        }
+    }
+
+    /// Notes what lies in `window` of the measurement, which starts now.
+    pub fn record(&mut self, window: Window) {
+        self.timeline = Some(Box::new(Timeline::new(window, self.now, self.order)));
+    }
+
+    /// The operation `index` is planned, behind `tail` on its block.
+    pub(super) fn record_plan(&mut self, index: u32, tail: u32) {
+        let Some(timeline) = &mut self.timeline else { return };
+        let Pending { operation, order, die, plane, .. } = self.pending[index as usize];
+        let behind = (tail != NONE).then(|| self.pending[tail as usize].order);
+        let place = Place { die, plane, channel: self.channel_of[die as usize] };
+        timeline.planned(index, order, (operation, place), behind, self.now);
+    }
+
+    /// The command of `index` takes the bus at `from`, and data behind it goes to the die until `loaded`.
+    pub(super) fn record_command(&mut self, index: u32, from: Nanos, loaded: Nanos) {
+        let commanded = from + self.t_command;
+        if let Some(timeline) = &mut self.timeline
+            && let Some(operation) = timeline.operation(index)
+        {
+            operation.start = from;
+            operation.transfer = Span { from: commanded, until: loaded };
+            operation.array.from = commanded;
+        }
+    }
+
+    /// The arrays of `members` work from `from` on; each sensing array from the end of its own command.
+    pub(super) fn record_array(&mut self, members: &[u32], from: Nanos) {
+        let Some(timeline) = &mut self.timeline else { return };
+        for &index in members {
+            if let Some(operation) = timeline.operation(index)
+                && operation.operation.kind != OperationKind::Read
+            {
+                operation.array.from = from;
+            }
+        }
+    }
+
+    /// The page of `index` is sensed by `sensed`; its data crosses the bus meanwhile.
+    pub(super) fn record_move(&mut self, index: u32, sensed: Nanos, transfer: Span) {
+        if let Some(timeline) = &mut self.timeline
+            && let Some(operation) = timeline.operation(index)
+        {
+            operation.array.until = sensed;
+            operation.transfer = transfer;
+        }
+    }
+
+    /// The arrays of `members` stop now.
+    pub(super) fn record_suspension(&mut self, members: &[u32]) {
+        let Some(timeline) = &mut self.timeline else { return };
+        for &index in members {
+            if let Some(operation) = timeline.operation(index) {
+                operation.suspensions.push(Span { from: self.now, until: self.now });
+            }
+        }
+    }
+
+    /// The arrays of `members` work again from `from` on.
+    pub(super) fn record_resumption(&mut self, members: &[u32], from: Nanos) {
+        let Some(timeline) = &mut self.timeline else { return };
+        for &index in members {
+            if let Some(suspension) = timeline.operation(index).and_then(|operation| operation.suspensions.last_mut()) {
+                suspension.until = from;
+            }
+        }
+    }
+
+    /// The operation `index` has ended, and signals its gate next.
+    pub(super) fn record_end(&mut self, gates: &Gates, index: u32) {
+        let Some(timeline) = &mut self.timeline else { return };
+        let Pending { operation, order, ready_at, .. } = self.pending[index as usize];
+        let delivered = operation.kind == OperationKind::Read && operation.cause == Cause::Host;
+        timeline.ended(index, ready_at, delivered, self.now);
+        if gates.is_open(operation.signal) {
+            timeline.signalled(operation.signal.slot, order);
+        }
+    }
+
+    /// The gate in `slot` has closed; `waiters` is the head of the list of what waits for it.
+    pub(super) fn record_gate(&mut self, slot: u32, waiters: u32) {
+        let Some(timeline) = &mut self.timeline else { return };
+        let numbers = timeline.closed(slot);
+        let mut next = waiters;
+        while next != NO_WAITER {
+            let edge = self.edges[next as usize];
+            next = edge.next;
+            match edge.waiter {
+                Waiter::Operation(index) => {
+                    if let Some(operation) = timeline.operation(index) {
+                        operation.follows.clone_from(&numbers);
+                    }
+                }
+                Waiter::Gate(later) => timeline.linked(later, &numbers),
+                Waiter::Request(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Which part of a run a timeline shows, and how a user writes it.
+
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::{Nanos, parse::parse_time};
+
+/// A part of a run. Numbers and times count from the start of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// The measured requests from number `first` to `last`, both included, with the operations of their plans; and what no
+    /// request asked for while one of them was outstanding.
+    Requests {
+        /// From 1 on.
+        first: u64,
+        last: u64,
+    },
+    /// Requests and operations that were under way at some moment from `from` on and before `until`.
+    Time { from: Nanos, until: Nanos },
+}
+
+impl Window {
+    /// Reads `1..1000` (requests) or `10ms..12ms`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] that says what was expected.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |why: &str| {
+            let expected = "expected requests such as 1..1000, or times such as 10ms..12ms";
+            Error::input(format!("--operations-window {text}"), format!("{why}{expected}"))
+        };
+        let (first, last) = text.split_once("..").ok_or_else(|| wrong(""))?;
+        let (first, last) = (first.trim(), last.trim());
+        let window = match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) => Window::Requests { first, last },
+            _ => match (parse_time(first), parse_time(last)) {
+                (Ok(from), Ok(until)) => Window::Time { from, until },
+                (Err(why), _) | (_, Err(why)) => return Err(wrong(&format!("{why}; "))),
+            },
+        };
+        match window {
+            Window::Requests { first: 0, .. } => Err(wrong("requests are numbered from 1; ")),
+            Window::Requests { first, last } if first > last => Err(wrong("nothing lies in this window; ")),
+            Window::Time { from, until } if from >= until => Err(wrong("nothing lies in this window; ")),
+            _ => Ok(window),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_times_are_read() {
+        assert_eq!(Window::parse("1..1000").unwrap(), Window::Requests { first: 1, last: 1000 });
+        assert_eq!(Window::parse(" 7 .. 7 ").unwrap(), Window::Requests { first: 7, last: 7 });
+        assert_eq!(Window::parse("0ns..1.5ms").unwrap(), Window::Time { from: 0, until: 1_500_000 });
+    }
+
+    #[test]
+    fn anything_else_says_what_was_expected() {
+        for (text, says) in [
+            ("", "expected requests such as"),
+            ("5", "expected requests such as"),
+            ("0..5", "from 1"),
+            ("5..4", "nothing lies"),
+            ("2ms..2ms", "nothing lies"),
+            ("1..2ms", "no unit"),
+            ("a..b", "expected"),
+        ] {
+            let error = Window::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--operations-window {text}: ")), "{error}");
+            assert!(error.contains(says) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}

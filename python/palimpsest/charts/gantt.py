@@ -1,0 +1,57 @@
+"""The timeline of flash operations as `assets/gantt.js` draws it: lanes of planes and channels, and what is in them.
+
+The page gets the first operations of a timeline; its tables have all.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..result import Result
+from .common import part
+
+__all__ = ["MOST_DRAWN", "timeline"]
+
+MOST_DRAWN = 20_000
+"""Operations that a page gets at the most: some 2 MB."""
+
+_SINCE_PLANNED = (
+    "ready_ns", "start_ns", "transfer_start_ns", "transfer_end_ns", "array_start_ns", "array_end_ns", "end_ns",
+    "delivered_ns",
+)  # fmt: skip
+_AS_THEY_ARE = (
+    "operation", "kind", "cause", "request", "request_kind", "channel", "die", "plane", "block", "page", "bytes",
+    "suspended_at_ns", "resumed_at_ns", "follows", "behind",
+)  # fmt: skip
+
+
+def timeline(result: Result) -> dict[str, Any] | None:
+    """Lanes, operations and requests of a result; None where it has no timeline.
+
+    `lanes` are in the order of the page: each channel, then the planes of its dies; only those with operations.
+    `planned_ns` is the time since the operation before it was planned, the other times are those since it was planned
+    itself.
+    """
+    rows, requests = part(result, "operations"), part(result, "requests")
+    if not rows or not rows["operation"]:
+        return None
+    shown = {name: column[:MOST_DRAWN] for name, column in rows.items()}
+    planned: Sequence[int] = shown["planned_ns"]
+    places = sorted(set(zip(shown["channel"], shown["die"], shown["plane"], strict=True)))
+    lanes: list[dict[str, Any]] = []
+    for channel, die, plane in places:
+        if not lanes or lanes[-1]["channel"] != channel:
+            lanes.append({"name": f"channel {channel}", "channel": channel, "plane": None})
+        lanes.append({"name": f"die {die}, plane {plane}", "channel": channel, "plane": plane})
+    operations = {name: shown[name] for name in _AS_THEY_ARE}
+    operations["planned_ns"] = [now - before for before, now in zip([0, *planned], planned, strict=False)]
+    for name in _SINCE_PLANNED:
+        operations[name] = [
+            None if time is None else time - since for time, since in zip(shown[name], planned, strict=True)
+        ]
+    return {
+        "ftl": str(result["ftl"]),
+        "lanes": lanes,
+        "operations": operations,
+        "requests": {name: requests.get(name, []) for name in ("request", "kind", "planned_ns", "completed_ns")},
+        "left_out": len(rows["operation"]) - len(planned),
+    }
