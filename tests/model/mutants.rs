@@ -19,8 +19,10 @@ use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seeds that are tried.
-const SEEDS: u64 = 60;
+/// Drives that show what a layer plans, and that what is harmless stays so.
+const SEEDS: u64 = 12;
+/// Drives on which a mutant is looked for.
+const MOST_SEEDS: u64 = 60;
 
 fn name(mutation: Mutation) -> String {
     let Mutation { kind, cause, drops_after } = mutation;
@@ -53,26 +55,94 @@ fn run(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<(
     Some((plantable.unwrap_or_default(), found))
 }
 
-#[test]
-fn survey() {
-    let only = std::env::var("MODEL_FTL").ok();
-    for entry in layers().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
-        let mut plantable: BTreeMap<Mutation, u64> = BTreeMap::new();
-        let mut possible = Vec::new();
-        for seed in 0..SEEDS {
-            if let Some((more, _)) = run(entry, seed, None) {
-                possible.push(seed);
-                for (mutation, count) in more {
-                    *plantable.entry(mutation).or_default() += count;
-                }
-            }
-        }
-        for (mutation, count) in plantable {
-            if !(mutation.kind == OperationKind::Erase || mutation.cause == Cause::Metadata) {
-                continue;
-            }
-            let by = possible.iter().find(|&&seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
-            println!("{:12} {:40} {count:8} {by:?}", entry.name, name(mutation));
+/// Every mutation: the operations, why they are done, and whether the gate that they follow is dropped.
+fn mutations() -> Vec<Mutation> {
+    use Cause::{Gc, Host, Merge, Metadata, Prefetch, Rmw};
+    use OperationKind::{Erase, Program, Read};
+    let of = |kind: OperationKind, drops_after: bool, causes: &[Cause]| {
+        causes.iter().map(|&cause| Mutation { kind, cause, drops_after }).collect::<Vec<_>>()
+    };
+    [
+        of(Program, false, &[Host, Gc, Merge, Metadata]),
+        of(Program, true, &[Host, Gc, Merge, Metadata]),
+        of(Read, false, &[Host, Gc, Merge, Rmw, Prefetch, Metadata]),
+        of(Read, true, &[Host, Gc, Merge, Rmw, Prefetch, Metadata]),
+        of(Erase, false, &[Gc, Merge]),
+        of(Erase, true, &[Gc, Merge]),
+    ]
+    .concat()
+}
+
+/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and nothing is
+/// wrong:
+/// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
+/// - `d`: what waits is in the same die, behind the read;
+/// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
+#[rustfmt::skip]
+const TABLE: &[(&str, [&str; 6])] = &[
+    ("page", ["xe..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("block", ["x.e.", "x.x.", "x.xx..", "......", "..", ".x"]),
+    ("subpage", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("page-fgm", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("dma-fgm", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("spftl", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("bast", ["x.e.", "x.x.", "x.xx..", "......", "..", ".x"]),
+    ("fast", ["x.e.", "x.x.", "x.xx..", "......", "..", ".x"]),
+    ("sector-log", ["xee.", "xxx.", "xxxx..", "......", "..", "xx"]),
+    ("mga", ["xex.", "xxx.", "xxxx..", "......", "..", "x."]),
+    ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
+    ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", "..", ".x"]),
+    ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
+    ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
+    ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
+    ("fs-mga", ["xexx", "xxxx", "xxxx..", "tt.t..", "..", "x."]),
+    ("fs-llh", ["xx.x", "xx.x", "xx.xd.", "tt.t..", "..", "x."]),
+    ("fs-hotcold", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
+];
+
+/// The row of `entry`.
+fn row(entry: &'static Entry) -> Vec<char> {
+    let mut plantable: BTreeMap<Mutation, u64> = BTreeMap::new();
+    let mut possible = Vec::new();
+    for seed in 0..SEEDS {
+        if let Some((more, _)) = run(entry, seed, None) {
+            possible.push(seed);
+            more.into_iter().for_each(|(mutation, count)| *plantable.entry(mutation).or_default() += count);
         }
     }
+    let expected: Vec<char> = TABLE
+        .iter()
+        .find(|(name, _)| *name == entry.name)
+        .map_or(Vec::new(), |(_, row)| row.concat().chars().collect());
+    let cell = |(index, mutation): (usize, Mutation)| {
+        if plantable.get(&mutation).copied().unwrap_or(0) == 0 {
+            return '.';
+        }
+        let harmless = expected.get(index).copied().filter(|cell| "edt".contains(*cell));
+        // What is rare needs many drives to be found.
+        let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
+        let found = seeds.clone().any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
+        if found { 'x' } else { harmless.unwrap_or('?') }
+    };
+    mutations().into_iter().enumerate().map(cell).collect()
+}
+
+#[test]
+fn every_mutant_is_found() {
+    let only = std::env::var("MODEL_FTL").ok();
+    let layers: Vec<_> = layers().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)).collect();
+    let mut wrong = Vec::new();
+    for entry in layers {
+        let row: String = row(entry).into_iter().collect();
+        let expected =
+            TABLE.iter().find(|(name, _)| *name == entry.name).map_or(String::new(), |(_, row)| row.concat());
+        if expected != row {
+            let cells = row.chars().zip(expected.chars().chain(std::iter::repeat(' ')));
+            let what = mutations().into_iter().zip(cells).filter(|(_, (is, said))| is != said);
+            let what = what.map(|(mutation, (is, said))| format!("{}: {is}, not {said}", name(mutation)));
+            wrong.push(format!("{} {row}: {}", entry.name, what.collect::<Vec<_>>().join("; ")));
+        }
+    }
+    assert!(wrong.is_empty(), "the table of mutants is wrong:\n{}", wrong.join("\n"));
 }
