@@ -73,14 +73,16 @@ fn mutations() -> Vec<Mutation> {
     .concat()
 }
 
-/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and nothing is
-/// wrong:
+/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and it is
+/// not found:
 /// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
 /// - `d`: what waits is in the same die, behind the read;
+/// - `m`: what waits needs the layer's own bytes (a map in flash), which carry no origin: this the check does not see;
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
     ("page", ["xe..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("dftl", ["xe.m", "xx.m", "xx.x.m", "m..m.m", "..", "x."]),
     ("block", ["x.e.", "x.x.", "x.xx..", "......", "..", ".x"]),
     ("subpage", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("page-fgm", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
@@ -119,7 +121,7 @@ fn row(entry: &'static Entry) -> Vec<char> {
         if plantable.get(&mutation).copied().unwrap_or(0) == 0 {
             return '.';
         }
-        let harmless = expected.get(index).copied().filter(|cell| "edt".contains(*cell));
+        let harmless = expected.get(index).copied().filter(|cell| "edmt".contains(*cell));
         // What is rare needs many drives to be found.
         let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
         let found = seeds.clone().any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
