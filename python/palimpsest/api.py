@@ -26,6 +26,8 @@ class Settings(TypedDict, total=False):
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
         payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
+        check: verify data and times: at least the payload `tag`, and no operation or acknowledgement before the data that
+            it needs. A layer that breaks this order ends the run with a `RuleError`.
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         series: keep time series and histograms, for plots and Parquet (the default).
@@ -39,6 +41,7 @@ class Settings(TypedDict, total=False):
     warmup: int | str | None
     fidelity: str
     payload: str
+    check: bool
     seed: int
     skip_bad: bool
     series: bool
@@ -139,6 +142,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         warmup=None if warmup is None else str(warmup),
         fidelity=settings.get("fidelity", _DEFAULT.fidelity),
         payload=settings.get("payload", _DEFAULT.payload),
+        check=settings.get("check", False),
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
         series=settings.get("series", True),

@@ -76,6 +76,11 @@ _RUN_OPTIONS = (
         default=_DEFAULT.payload,
         help="tag: check every read against what was written; bytes: carry real data.",
     ),
+    click.option(
+        "--check",
+        is_flag=True,
+        help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
+    ),
     click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
     click.option(
         "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."

@@ -29,6 +29,7 @@ class RunOptions:
         warmup: requests (`N`) or share (`N%`) at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only.
         payload: `none`, `tag` (every read is checked against what was written) or `bytes`.
+        check: whether data and times are verified: at least the payload `tag`, and a timed run.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         series: whether time series and histograms are kept.
@@ -45,6 +46,7 @@ class RunOptions:
     warmup: str | None = None
     fidelity: str = "timed"
     payload: str = "none"
+    check: bool = False
     seed: int = 1
     skip_bad: bool = False
     series: bool = False
@@ -61,7 +63,7 @@ class RunOptions:
             f"workload = {self.workload}",
             f"precondition = {self.precondition}",
             f"requests = {self.requests or 'all'}, warmup = {self.warmup or 0}",
-            f"fidelity = {self.fidelity}, payload = {self.payload}, seed = {self.seed}",
+            f"fidelity = {self.fidelity}, payload = {self.payload}, check = {self.check}, seed = {self.seed}",
         ]
         return "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n"
 

@@ -73,6 +73,8 @@ struct RunOptions {
     warmup: Option<String>,
     fidelity: String,
     payload: String,
+    #[serde(default)]
+    check: bool,
     seed: u64,
     #[serde(default)]
     skip_bad: bool,
@@ -113,14 +115,21 @@ fn named<T: Copy>(option: &str, text: &str, values: &[(&str, T)]) -> PyResult<T>
 
 fn core_options(options: &RunOptions) -> PyResult<Options> {
     let fidelity = named("--fidelity", &options.fidelity, &[("count", Fidelity::Count), ("timed", Fidelity::Timed)])?;
+    if options.check && fidelity == Fidelity::Count {
+        return Err(InputError::new_err("--check: there are no times at --fidelity count; expected --fidelity timed"));
+    }
     let payloads = [("none", Payload::None), ("tag", Payload::Tag), ("bytes", Payload::Bytes)];
+    let payload = match named("--payload", &options.payload, &payloads)? {
+        Payload::None if options.check => Payload::Tag,
+        payload => payload,
+    };
     Ok(Options {
         workload: options.workload.clone(),
         precondition: Precondition::parse(options.precondition.as_deref().unwrap_or("none")).map_err(raise)?,
         requests: options.requests,
         warmup: Warmup::parse(options.warmup.as_deref().unwrap_or("0")).map_err(raise)?,
         fidelity,
-        payload: named("--payload", &options.payload, &payloads)?,
+        payload,
         seed: options.seed,
         series: options.series,
         operations: options.operations.as_deref().map(Window::parse).transpose().map_err(raise)?,

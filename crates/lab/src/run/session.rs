@@ -140,11 +140,16 @@ impl<'a> Session<'a> {
             let durable = !entry.buffered || !blueprint.acknowledge_programs;
             shadow.expect_power_cut(durable && !entry.is_file_system());
         }
+        let guarantee = entry.guarantee(blueprint.acknowledge_programs);
+        let mut device = Device::new(io, layer, engine, buffer, guarantee);
+        if options.fidelity == Fidelity::Timed {
+            device.verify_times(None);
+        }
         Ok(Session {
             drive,
             options,
             watcher,
-            device: Device::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs)),
+            device,
             verifier: ShadowVerifier { shadow, returned: None },
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),

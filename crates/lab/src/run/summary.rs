@@ -227,6 +227,11 @@ fn notes(
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
+        if session.device.io.plan.timed {
+            let what =
+                "every program, erase, read and acknowledgement was verified to come after the data that it needs";
+            notes.push(what.into());
+        }
     }
     notes
 }
