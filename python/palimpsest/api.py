@@ -26,8 +26,8 @@ class Settings(TypedDict, total=False):
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
         payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
-        check: verify data and times: at least the payload `tag`, and no operation or acknowledgement before the data that
-            it needs. A layer that breaks this order ends the run with a `RuleError`.
+        check: verify data and times: at least the payload `tag`, and no operation or acknowledgement before the data
+            that it needs. A layer that breaks this order ends the run with a `RuleError`.
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         series: keep time series and histograms, for plots and Parquet (the default).

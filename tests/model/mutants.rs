@@ -77,6 +77,7 @@ fn mutations() -> Vec<Mutation> {
 /// wrong:
 /// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
 /// - `d`: what waits is in the same die, behind the read;
+/// - `m`: only the layer's own map waits, in memory, whose times the check does not know;
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
@@ -93,6 +94,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
     ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", "..", ".x"]),
+    ("dftl", ["xe.m", "xx.m", "xx.x.m", "m..m.m", "..", "x."]),
     ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
@@ -119,7 +121,7 @@ fn row(entry: &'static Entry) -> Vec<char> {
         if plantable.get(&mutation).copied().unwrap_or(0) == 0 {
             return '.';
         }
-        let harmless = expected.get(index).copied().filter(|cell| "edt".contains(*cell));
+        let harmless = expected.get(index).copied().filter(|cell| "edmt".contains(*cell));
         // What is rare needs many drives to be found.
         let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
         let found = seeds.clone().any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
