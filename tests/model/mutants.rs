@@ -73,16 +73,15 @@ fn mutations() -> Vec<Mutation> {
     .concat()
 }
 
-/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and it is
-/// not found:
+/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and nothing is
+/// wrong:
 /// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
 /// - `d`: what waits is in the same die, behind the read;
-/// - `m`: what waits needs the layer's own bytes (a map in flash), which carry no origin: this the check does not see;
+/// - `m`: only the layer's own map waits, in memory, whose times the check does not know;
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
     ("page", ["xe..", "xx..", "xx.x..", "......", "..", "x."]),
-    ("dftl", ["xe.m", "xx.m", "xx.x.m", "m..m.m", "..", "x."]),
     ("block", ["x.e.", "x.x.", "x.xx..", "......", "..", ".x"]),
     ("subpage", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("page-fgm", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
@@ -95,6 +94,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
     ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", "..", ".x"]),
+    ("dftl", ["xe.m", "xx.m", "xx.x.m", "m..m.m", "..", "x."]),
     ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),

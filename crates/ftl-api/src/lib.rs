@@ -81,7 +81,7 @@ pub struct LayerFigures {
 /// A flash translation layer.
 ///
 /// Extents are within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
-/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::report`].
+/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::figures`].
 pub trait Ftl: Send {
     /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
     fn unit_subpages(&self) -> u32;
