@@ -148,7 +148,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
         (["convert", "IN", "b.txt"], "--format"),
         (["convert", "IN", "b.csv", "--format", "cvs"], "csv"),
         (["convert", "IN", "b.csv", "--from", "msr"], "read as msr"),
-        (["convert", "IN", "IN"], "another one"),
+        (["convert", "IN", "IN"], "another file"),
         (["convert", "IN", "no-such-folder/b.csv"], "folder"),
         (["convert", "IN", "b.parquet.gz"], "compressed within"),
         (["synth", "rw=sideways", "b.csv"], "randwrite"),
