@@ -5,6 +5,7 @@
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::host::find_layer;
 use palimpsest_lab::host::fio::{FioSource, FioSpec};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -214,7 +215,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         set("part.nop", "4"),
         set("part.order", "ascending"),
     ];
-    if matches!(case.ftl, "hotcold" | "llh") {
+    if find_layer(case.ftl).is_some_and(|entry| entry.hot_and_cold) {
         overrides.pop();
         // A merge buffer for each stream of each of 64 banks.
         overrides.extend([set("part.cell", "mlc"), set("part.order", "low-low-high"), set("part.spare_size", "1664B")]);

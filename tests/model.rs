@@ -22,6 +22,8 @@ mod overlap;
 mod placement;
 #[path = "model/power.rs"]
 mod power;
+#[path = "model/power_timed.rs"]
+mod power_timed;
 #[path = "model/reuse.rs"]
 mod reuse;
 #[path = "model/rules.rs"]

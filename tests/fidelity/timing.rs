@@ -5,6 +5,9 @@
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::{DriveConfig, Resolved, ssd_presets};
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::host::layers;
+use palimpsest_lab::nand::part::ReadMode;
 use palimpsest_lab::units::Nanos;
 use serde_json::Value;
 
@@ -154,5 +157,56 @@ fn an_erase_is_seen_by_the_write_behind_it() {
         assert_eq!((gc.mean_ns, gc.p99_ns), (Some(erase), Some(erase)));
         assert_eq!((times.p50, times.max), (alone, alone + erase));
         assert_eq!(times.mean, (n * alone + gc.runs * erase + n / 2) / n);
+    }
+}
+
+/// A layer of the registry on a drive that it can have, with pages of equal times.
+fn of_registry(entry: &'static Entry) -> Resolved {
+    let needs = entry.needs().join(" ");
+    let equal = "part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us";
+    drive("spread-16g", &format!("ftl.name={} buffer.ack=program host.link_rate=unlimited {equal} {needs}", entry.name))
+}
+
+/// Before a command of a file system goes the exchange of permission.
+fn before_command(entry: &Entry, drive: &DriveConfig) -> Nanos {
+    if entry.is_file_system() { drive.ftl.time("fs.dispatch_overhead") } else { 0 }
+}
+
+/// Whether the units of a page go to different open pages.
+fn units_apart(entry: &Entry) -> bool {
+    entry.hot_and_cold || entry.below.is_some_and(units_apart)
+}
+
+/// A page of its own takes command, array and transfer with every layer of the registry, by whatever command it reads.
+#[test]
+fn one_page_takes_command_array_and_transfer_with_every_layer() {
+    for entry in layers() {
+        let ssd = of_registry(entry);
+        let (drive, part) = (&ssd.drive, &ssd.drive.part);
+        let (bytes, before) = (part.page_bytes, before_command(entry, drive));
+        let mut write = Run::new(&ssd, &format!("rw=write,bs={bytes},n=1"));
+        // A file system is made with the first request, and writes out of place; other layers merge or clean where data is.
+        write.precondition = if entry.is_file_system() { "fill:1%" } else { "none" };
+        // Their banks share the units of a page: each waits in an open page for others, until the timeout.
+        let wait = if units_apart(entry) { drive.host.buffer_timeout } else { 0 };
+        let write = latency(&write, "write");
+        // A file system may place a request across two pages of a layer that maps subpages: the larger piece is seen.
+        let least = if entry.is_file_system() {
+            drive.geometry.subpages_per_page.div_ceil(2)
+        } else {
+            drive.geometry.subpages_per_page
+        };
+        let pieces = (least..=drive.geometry.subpages_per_page).map(|subpages| subpages * part.subpage_bytes);
+        let mut expected =
+            pieces.map(|bytes| before.max(wait) + part.t_command + transfer(drive, bytes) + part.t_program);
+        assert!(expected.any(|time| write == [time; 4]), "{}: {write:?}", name(&ssd));
+        let mut read = Run::new(&ssd, &format!("rw=randread,bs={bytes},size={bytes},n=20"));
+        // The first request brings the entry of a cached map.
+        (read.precondition, read.warmup) = ("fill:1%", 1);
+        let sensing = match entry.read {
+            Some(ReadMode::Spread) => *part.t_read_words.last().unwrap(),
+            _ => part.t_read,
+        };
+        assert_eq!(latency(&read, "read"), [before + page_on_bus(drive) + sensing; 4], "{}", name(&ssd));
     }
 }

@@ -34,7 +34,7 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     build(entry.name, &draw_below(entry, rng, &settings)).ok()
 }
 
-/// What the layer varies, the free space that is trimmed, and the buffer of one that has one.
+/// What the layer varies, and the buffer of one that has one.
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let below = entry.below.expect("a file system is above a layer");
     let streams = ["ftl.streams=3", "buffer.timeout=300us"];
@@ -46,9 +46,6 @@ fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> 
         let classifier = format!("ftl.classifier={}", pick(rng, classifiers));
         let buffer = format!("buffer.ack={}", pick(rng, &["buffer", "program"]));
         drawn = with(&drawn, &[&classifier, &buffer]);
-    }
-    if below.name != "block" {
-        drawn = with(&drawn, &[&format!("fs.discard={}", pick(rng, &["auto", "page", "block"]))]);
     }
     let over_provisioning = format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400]));
     with(&drawn, &[&over_provisioning])

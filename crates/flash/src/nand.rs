@@ -15,6 +15,7 @@ pub mod part;
 pub mod rules;
 #[cfg(test)]
 mod tests;
+mod undo;
 pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
@@ -97,6 +98,8 @@ pub struct Nand {
     counters: NandCounters,
     operations: u64,
     power_cut_at: u64,
+    /// What operations changed that have not ended; `None` where no power cut is to come in a timed run.
+    undo: Option<Box<undo::UndoLog>>,
 }
 
 impl Nand {
@@ -121,6 +124,7 @@ impl Nand {
             counters: NandCounters::default(),
             operations: 0,
             power_cut_at,
+            undo: None,
             pages_per_block: Divisor::new(geometry.pages_per_block),
             subpages_per_page: Divisor::new(geometry.subpages_per_page),
             all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
@@ -149,6 +153,11 @@ impl Nand {
     /// Flash operations begun so far.
     pub fn operations(&self) -> u64 {
         self.operations
+    }
+
+    /// The operation that the power is to fail in.
+    pub fn power_cut_at(&self) -> Option<u64> {
+        Some(self.power_cut_at).filter(|&cut| cut != u64::MAX)
     }
 
     /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
@@ -302,6 +311,7 @@ impl Nand {
         if cut {
             return Err(Halt::PowerCut);
         }
+        let undo = self.undo.is_some().then(|| self.save(block, 0..0, 0));
         self.counters.reads += 1;
         let energy = self.part.read_energy(page, command);
         self.counters.read_energy += energy;
@@ -309,6 +319,9 @@ impl Nand {
         if retry {
             self.counters.retries += 1;
             self.counters.read_energy += energy;
+        }
+        if let Some(undo) = undo {
+            self.log_undo(undo);
         }
         Ok(retry)
     }
@@ -390,31 +403,6 @@ impl Nand {
         self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, true)
     }
 
-    /// Bytes of the layer's own, or of a code, in the spare area of page `ppn`: out-of-band, beside the logical numbers.
-    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
-        self.own.spare(ppn)
-    }
-
-    /// Whether subpages of some page hold bytes of the layer's own.
-    #[inline]
-    pub fn has_own(&self) -> bool {
-        self.own.has_subpages()
-    }
-
-    /// Bytes of the layer's own in physical subpage `psn`, after a read of it.
-    pub fn own(&self, psn: u32) -> Option<&[u8]> {
-        self.own.subpage(psn)
-    }
-
-    /// Puts the bytes of the layer's own in page `ppn` into `bytes`.
-    pub fn own_of(&self, ppn: u32, bytes: &mut Vec<u8>) {
-        let first = ppn * self.geometry.subpages_per_page;
-        bytes.clear();
-        (first..first + self.geometry.subpages_per_page).filter_map(|psn| self.own(psn)).for_each(|own| {
-            bytes.extend_from_slice(own);
-        });
-    }
-
     #[inline]
     fn change_cells(
         &mut self,
@@ -438,6 +426,7 @@ impl Nand {
         if let Err(rule) = allowed {
             return Err(self.refuse(rule, block, page));
         }
+        let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, written));
         let count = self.geometry.subpages_per_page as usize;
         let cells = &mut self.logical[first..first + count];
         for (index, cell) in cells.iter_mut().enumerate() {
@@ -455,26 +444,20 @@ impl Nand {
             self.note_pair(block, page, reuse && again);
         }
         let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
-        if cut || failed {
-            return self.spoil(ppn, written, cut);
+        let outcome = if cut || failed {
+            self.spoil(ppn, written, cut)?
+        } else {
+            self.payload.store(first, written, data, self.operations);
+            if !(own.page.is_empty() && own.spare.is_empty()) {
+                self.store_own(ppn, written, own);
+            }
+            self.count_program(ppn, written, again);
+            Outcome::Done
+        };
+        if let Some(undo) = undo {
+            self.log_undo(undo);
         }
-        self.payload.store(first, written, data, self.operations);
-        if !(own.page.is_empty() && own.spare.is_empty()) {
-            self.store_own(ppn, written, own);
-        }
-        self.count_program(ppn, written, again);
-        Ok(Outcome::Done)
-    }
-
-    #[cold]
-    fn store_own(&mut self, ppn: u32, written: SubpageMask, own: Own<'_>) {
-        assert!(own.spare.len() <= self.part.spare_bytes as usize, "the part has no spare area for so many bytes");
-        let first = ppn * self.geometry.subpages_per_page;
-        let subpages = (0..self.geometry.subpages_per_page).filter(|index| written >> index & 1 == 1);
-        let mut pieces = own.page.chunks(self.geometry.subpage_bytes as usize);
-        self.own.store(subpages.zip(&mut pieces).map(|(index, piece)| (first + index, piece)));
-        assert!(pieces.next().is_none(), "more bytes of the layer's own than subpages are programmed");
-        self.own.store_spare(ppn, own.spare);
+        Ok(outcome)
     }
 
     /// Keeps what order and energy depend on. That low pages come first is known of the first two only with the third.
@@ -544,6 +527,8 @@ impl Nand {
             return Err(self.refuse(Rule::BadBlock, block, 0));
         }
         let first = self.first_page(block);
+        let pages = first as u32..first as u32 + self.geometry.pages_per_block;
+        let undo = self.undo.is_some().then(|| self.save(block, pages.clone(), 0));
         self.programs[first..first + self.geometry.pages_per_block as usize].fill(0);
         let state = &mut self.blocks[block as usize];
         state.next_page = 0;
@@ -560,13 +545,16 @@ impl Nand {
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
-        self.own.erase(first as u32..first as u32 + self.geometry.pages_per_block, self.geometry.subpages_per_page);
-        if self.faults.as_mut().is_some_and(Faults::erase_fails) {
+        self.own.erase(pages, self.geometry.subpages_per_page);
+        let failed = self.faults.as_mut().is_some_and(Faults::erase_fails);
+        if failed {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;
-            return Ok(Outcome::Failed);
         }
-        Ok(Outcome::Done)
+        if let Some(undo) = undo {
+            self.log_undo(undo);
+        }
+        Ok(if failed { Outcome::Failed } else { Outcome::Done })
     }
 
     /// Sum of the erases of all blocks; equals the erases counted, unless other code changed cells.

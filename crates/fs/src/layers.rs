@@ -12,7 +12,7 @@
 
 use super::device::Shape;
 use super::replay::Replay;
-use super::settings::{Discard, FileSystemSettings, keys, keys_with_schemes, varies};
+use super::settings::{Discard, FileSystemSettings, keys, keys_with_schemes, varies, varies_with_discards};
 use super::store::{Mapped, Paged, Store};
 use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
@@ -27,14 +27,14 @@ use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it has too.
 macro_rules! file_system {
-    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr) => {
+    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr, $varies:expr) => {
         Entry {
             name: $name,
             about: $about,
             keys: $keys,
             below: Some(&$below),
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
-            model: MODEL,
+            model: Model { varies: $varies, ..MODEL },
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }
@@ -48,49 +48,56 @@ pub const ENTRIES: &[Entry] = &[
         "file system that updates out of place and chooses channels (fs.scheme), above the block map",
         block::ENTRY,
         MappedUnit::Block,
-        keys_with_schemes
+        keys_with_schemes,
+        varies
     ),
     file_system!(
         "fs-page",
         "the same file system above the page map, which chooses channels in turn",
         page::ENTRY,
         MappedUnit::Page,
-        keys
+        keys,
+        varies_with_discards
     ),
     file_system!(
         "fs-subpage",
         "the same file system, its pages subpages, above the fine-grained map",
         subpage::ENTRY,
         MappedUnit::Subpage(subpage::UNITS),
-        keys
+        keys,
+        varies_with_discards
     ),
     file_system!(
         "fs-spftl",
         "the same above spftl, which senses only the wanted words",
         spread::SPFTL,
         MappedUnit::Subpage(subpage::UNITS),
-        keys
+        keys,
+        varies_with_discards
     ),
     file_system!(
         "fs-mga",
         "the same above mga, which programs pages again",
         mga::ENTRY,
         MappedUnit::Subpage(mga::UNITS),
-        keys
+        keys,
+        varies_with_discards
     ),
     file_system!(
         "fs-llh",
         "the same above llh, with lifetime hints (ftl.classifier = hint)",
         llh::ENTRY,
         MappedUnit::Subpage(llh::UNITS),
-        keys
+        keys,
+        varies_with_discards
     ),
     file_system!(
         "fs-hotcold",
         "the same above hotcold: fs-llh without reuse",
         hotcold::ENTRY,
         MappedUnit::Subpage(hotcold::UNITS),
-        keys
+        keys,
+        varies_with_discards
     ),
 ];
 

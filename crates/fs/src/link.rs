@@ -37,6 +37,8 @@ pub(super) struct Link {
     epoch: Gate,
     /// Closes when all writes before the last barrier are durable.
     before: Gate,
+    /// For each trimmed block the gate that closes when no checkpoint needs its pages: they are programmed anew behind it.
+    reusable: BTreeMap<u32, Gate>,
     /// For each file page to be written, in order: the gate of the read of its previous contents.
     pub arrived: VecDeque<Gate>,
     /// Blocks trimmed in each channel; the block map erases each.
@@ -82,6 +84,7 @@ impl Link {
             groups: 0,
             epoch: Gate::NONE,
             before: Gate::NONE,
+            reusable: BTreeMap::new(),
             arrived: VecDeque::new(),
             wear: vec![0; shape.channels as usize],
             transfer_time: part.bus_rate.time_for(u64::from(part.page_bytes)),
@@ -106,6 +109,7 @@ impl Link {
     pub fn restart(&mut self) {
         self.begin();
         (self.epoch, self.before) = (Gate::NONE, Gate::NONE);
+        self.reusable.clear();
     }
 
     /// The gate that commands to `channel` follow: the DRAM permission exchange of their group.
@@ -148,7 +152,8 @@ impl Attached<'_> {
     fn program(&mut self, page: u32, contents: &[Data], cause: Cause, hint: Hint, after: Gate) -> Flash<()> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
-        let after = self.io.all_of(&[after, group, before]);
+        let reusable = self.reusable(page);
+        let after = self.io.all_of(&[after, group, before, reusable]);
         let done = self.io.gate();
         self.store.write(self.io, page, contents, Inner { cause, after, signal: done, hint })?;
         // Without a signal the contents are in durable memory of the layer.
@@ -159,6 +164,16 @@ impl Attached<'_> {
             self.io.link(if done.is_none() { after } else { done }, request);
         }
         Ok(())
+    }
+
+    /// The gate that closes when the pages of the block of `page` may be programmed anew.
+    fn reusable(&mut self, page: u32) -> Gate {
+        let block = page / self.link.shape.pages_per_block;
+        let gate = self.link.reusable.get(&block).copied().unwrap_or_default();
+        if !gate.is_none() && !self.io.is_open(gate) {
+            self.link.reusable.remove(&block);
+        }
+        gate
     }
 
     /// Makes the next barrier wait for `done`.
@@ -289,7 +304,13 @@ impl Device for Attached<'_> {
         let after = self.io.all_of(&[self.link.before]);
         let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, hint: Hint::None };
         self.store.trim_block(self.io, block, inner)?;
+        if !after.is_none() {
+            self.link.reusable.insert(block, after);
+        }
         self.link.wear[self.link.shape.channel_of_block(block) as usize] += 1;
+        if self.io.undo.is_some() {
+            return Ok(()); // A power cut may take the erase back.
+        }
         let holders = &mut self.link.holders;
         for page in block * pages..(block + 1) * pages {
             for fingerprint in holders.remove(&page).unwrap_or_default() {

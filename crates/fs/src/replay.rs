@@ -316,7 +316,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Ends a request: commits if due, and drops undo records of committed changes.
+    /// Ends a request: commits if due, and drops undo records of committed changes, unless a power cut may take the commit back.
     fn settle(&mut self, io: &mut Io) -> Flash<()> {
         let Some(filesystem) = &self.mounted else { return Ok(()) };
         if filesystem.counters().data_pages >= self.committed_at + COMMIT_PAGES {
@@ -324,7 +324,7 @@ impl Replay {
         }
         let Some(filesystem) = &self.mounted else { return Ok(()) };
         let sequence = filesystem.sequence();
-        if self.undo.first().is_some_and(|change| change.0 < sequence) {
+        if io.undo.is_none() && self.undo.first().is_some_and(|change| change.0 < sequence) {
             self.undo.retain(|change| change.0 >= sequence);
         }
         if filesystem.is_dirty() {

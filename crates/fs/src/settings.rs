@@ -163,3 +163,10 @@ pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
         one_of("fs.commit_interval", &["1ms", "100ms", "5s"]),
     ]
 }
+
+/// As [`varies`], above a layer that unmaps pages.
+pub(crate) fn varies_with_discards(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
+    let mut all = varies(rng, drawn);
+    all.push(format!("fs.discard={}", ["auto", "page", "block"][rng.below(3) as usize]));
+    all
+}

@@ -15,6 +15,7 @@ pub mod operations;
 pub mod port;
 mod reuse;
 pub mod select;
+mod undo;
 
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
@@ -90,6 +91,8 @@ pub struct Io {
     pub file_groups: Vec<FileGroup>,
     /// What a checked run writes down of the plan.
     pub ledger: Option<Box<Ledger>>,
+    /// What a power cut takes back; `None` where none is to come in a timed run.
+    pub undo: Option<Box<undo::PlanUndo>>,
 }
 
 impl Io {
@@ -105,6 +108,7 @@ impl Io {
             counters: IoCounters::default(),
             file_groups: Vec::new(),
             ledger: None,
+            undo: None,
         }
     }
 

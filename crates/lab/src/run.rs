@@ -209,12 +209,10 @@ fn registered(drive: &DriveConfig) -> &'static Entry {
 /// # Errors
 /// [`Error::Input`] if the drive cannot do it.
 pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
-    if drive.faults.power_cut_at.is_some() && (options.fidelity == Fidelity::Timed || options.payload == Payload::None)
-    {
+    if drive.faults.power_cut_at.is_some() && options.payload == Payload::None {
         return Err(Error::input(
             "faults.power_cut_at",
-            "a power cut needs --fidelity count (there is no time to lose requests in) and --payload tag or bytes (the map is \
-             rebuilt from what they store)",
+            "a power cut needs --payload tag or bytes (the map is rebuilt from what they store)",
         ));
     }
     if options.operations.is_some() && options.fidelity == Fidelity::Count {

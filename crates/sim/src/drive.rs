@@ -3,6 +3,8 @@
 //! Requests are submitted and complete; between, the layer plans and the engine times. In counted runs a request completes
 //! when its plan is made. Writes of buffered layers wait, in order, until the write buffer has room; reads pass them.
 
+mod power;
+
 use super::causality::Causality;
 use super::engine::Engine;
 use super::events::END_OF_TIME;
@@ -36,6 +38,10 @@ struct InFlight {
     stream: u32,
     /// Job of the workload whose it is.
     job: u32,
+    /// How many requests were planned before it.
+    planned: u64,
+    /// Number of its change of data, or of the last before it.
+    change: u64,
 }
 
 /// Checks reads against the host's data.
@@ -48,6 +54,12 @@ pub trait Verifier {
 
     /// The power failed during `command`, and the layer has recovered; the command is repeated next.
     fn power_failed(&mut self, _io: &mut Io, _command: Command) {}
+
+    /// In a timed run, the changes of `extent` (everywhere, if `None`) up to number `change` are durable.
+    fn durable(&mut self, _extent: Option<Extent>, _change: u64) {}
+
+    /// The power failed in a timed run; what is not durable may be lost.
+    fn power_lost(&mut self) {}
 }
 
 /// A drive.
@@ -80,6 +92,14 @@ pub struct Drive {
     promise: Promise,
     /// What a timeline showed that is over.
     recording: Option<Recording>,
+    /// Requests planned so far.
+    plans: u64,
+    /// A power cut is to come in a timed run.
+    cut_ahead: bool,
+    /// Power cuts in timed runs so far.
+    pub power_cuts: u64,
+    /// Read this many logical subpages back after a power cut in a timed run, without time.
+    pub read_back_after_cut: Option<u64>,
 }
 
 impl Drive {
@@ -109,6 +129,10 @@ impl Drive {
             arriving: Vec::new(),
             promise: Promise::default(),
             recording: None,
+            plans: 0,
+            cut_ahead: false,
+            power_cuts: 0,
+            read_back_after_cut: None,
         }
     }
 
@@ -160,20 +184,30 @@ impl Drive {
     }
 
     /// From now on operations are timed. What open pages hold is programmed first, so that nothing that is timed later
-    /// began before.
+    /// began before. A power cut that would come in that comes in the first timed operation.
     ///
     /// # Errors
     /// What flash says.
     pub fn start_timing(&mut self) -> Result<()> {
+        let cut = self.io.nand.power_cut_at();
+        self.io.nand.set_power_cut_at(None);
         self.ftl.flush(&mut self.io).map_err(explain)?;
         self.io.present.buffer_taken = 0;
+        self.plan_in_time();
+        if let Some(cut) = cut {
+            self.time_power_cut(cut);
+        }
+        Ok(())
+    }
+
+    /// Plans are for the engine, from now on, and verified if that was asked for.
+    fn plan_in_time(&mut self) {
         self.io.plan.timed = true;
         if let Some(ledger) = &mut self.io.ledger {
             let next = self.engine.next_order();
             ledger.restart(next);
             self.engine.causality = Some(Box::new(Causality::new(&self.io.nand, next, self.guarantee)));
         }
-        Ok(())
     }
 
     /// The call of the layer is over: what it planned is verified from now on.
@@ -220,8 +254,8 @@ impl Drive {
                 self.io.forget((units.sector / per_subpage) as u32, (units.end() / per_subpage) as u32);
             }
         }
-        if command.kind == RequestKind::Write && self.io.has_contents() {
-            self.io.host.begin_write();
+        if self.io.has_contents() {
+            self.io.host.begin(command.kind);
         }
         match self.serve(command) {
             Ok(()) => {}
@@ -269,6 +303,8 @@ impl Drive {
             warmup: self.warming_up,
             stream: self.io.present.stream,
             job: self.job.unwrap_or(0),
+            planned: 0,
+            change: 0,
         };
         let id = match self.free.pop() {
             Some(id) => {
@@ -328,6 +364,9 @@ impl Drive {
         if self.engine.causality.is_some() {
             self.pledge(id, command.kind);
         }
+        self.plans += 1;
+        let entry = &mut self.in_flight[id as usize];
+        (entry.planned, entry.change) = (self.plans, self.io.host.changes());
         if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
             // What needs no flash crosses the link all the same.
             data_at = self.engine.send(data_at, self.link_bytes(command.extent));
@@ -396,6 +435,9 @@ impl Drive {
             return self.harvest(observer, verifier);
         }
         self.engine.step(&mut self.io);
+        if self.engine.power_fails() {
+            self.lose_power(verifier)?;
+        }
         if self.engine.now() == END_OF_TIME {
             return Err(Error::DriveFailed("834 days of simulated time are over; the engine counts no further".into()));
         }
@@ -422,10 +464,13 @@ impl Drive {
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, job, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, job, change, .. } = self.in_flight[id as usize];
                 let now = self.engine.now();
                 if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
                     causality.completed(id, ledger, now);
+                }
+                if self.cut_ahead {
+                    self.note_durable(command, change, verifier);
                 }
                 if self.job.is_some() {
                     self.finished.push(job);

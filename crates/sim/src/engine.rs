@@ -10,6 +10,7 @@
 
 mod dies;
 mod gates;
+mod power;
 mod record;
 
 use super::causality::Causality;
@@ -118,6 +119,8 @@ pub struct Engine {
     completed: Vec<u32>,
     /// The engine's numbers of the operations of the plan that is taken, where erases follow programs.
     accepted: Vec<u32>,
+    /// How far its list of what erases follow was taken.
+    followed: usize,
     /// Dies to start once a plan was taken or a gate has closed.
     woken: Vec<u32>,
     buffer_freed: u64,
@@ -126,6 +129,7 @@ pub struct Engine {
     pub causality: Option<Box<Causality>>,
     /// Notes the times of operations; `None` where no timeline is kept.
     pub(super) timeline: Option<Box<Timeline>>,
+    power_cut: Option<Box<power::PowerCut>>,
 }
 
 impl Engine {
@@ -162,11 +166,13 @@ impl Engine {
             closing: Vec::new(),
             completed: Vec::new(),
             accepted: Vec::new(),
+            followed: 0,
             woken: Vec::new(),
             buffer_freed: 0,
             collections: Vec::new(),
             causality: None,
             timeline: None,
+            power_cut: None,
         }
     }
 
@@ -267,6 +273,7 @@ impl Engine {
         io.plan.operations.clear();
         io.plan.follows.clear();
         self.accepted.clear();
+        self.followed = 0;
         self.kick_woken();
     }
 
@@ -348,7 +355,11 @@ impl Engine {
         }
         self.accepted.push(index);
         let mut waits = 0;
-        for &(_, program) in io.plan.follows.iter().filter(|(erase, _)| *erase == number) {
+        // They are in the order of the erases.
+        while let Some(&(erase, program)) = io.plan.follows.get(self.followed)
+            && erase == number
+        {
+            self.followed += 1;
             let program = match program {
                 Program::Running(program) => program,
                 Program::Planned(number) => self.accepted[number as usize],
@@ -453,6 +464,7 @@ impl Engine {
             Event::Wake(die) => self.kick(die),
             Event::Delivered(index) => self.end(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
+            Event::PowerFails => self.power_failed(),
         }
         self.check_erases(io);
     }
@@ -493,6 +505,9 @@ impl Engine {
         let Pending { operation, order, enqueued, die, .. } = self.pending[index as usize];
         if let Some(causality) = &mut self.causality {
             causality.ended(order, self.now);
+        }
+        if self.power_cut.is_some() {
+            self.note_end(io, order);
         }
         self.live -= 1;
         let load = &mut io.dies[die as usize];

@@ -25,6 +25,8 @@ pub enum Event {
     Delivered(u32),
     /// A request's data has reached the drive.
     Accepted(u32),
+    /// The power fails.
+    PowerFails,
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -40,6 +42,7 @@ impl Event {
             Event::Wake(index) => (3, index),
             Event::Delivered(index) => (4, index),
             Event::Accepted(index) => (5, index),
+            Event::PowerFails => (6, 0),
         };
         debug_assert!(index <= INDEX);
         kind << KIND_SHIFT | index
@@ -54,7 +57,8 @@ impl Event {
             2 => Event::Finished(index),
             3 => Event::Wake(index),
             4 => Event::Delivered(index),
-            _ => Event::Accepted(index),
+            5 => Event::Accepted(index),
+            _ => Event::PowerFails,
         }
     }
 }
@@ -75,6 +79,11 @@ impl EventQueue {
         self.order += 1;
         let order = u128::from(self.order & ((1 << 40) - 1));
         self.heap.push(Reverse(u128::from(time) << 72 | order << 32 | u128::from(event.pack())));
+    }
+
+    /// Nothing happens any more.
+    pub fn clear(&mut self) {
+        self.heap.clear();
     }
 
     /// Time of the next event.

@@ -4,11 +4,14 @@
 //! the shadow's own copy of what was there before: a layer that loses, mixes up or does not read data fails.
 //!
 //! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
-//! yet, or that of the interrupted request. The first read decides which; from then on it must stay.
+//! yet, or that of the interrupted request. The first read decides which; from then on it must stay. In a timed run many requests
+//! are interrupted: a change is durable when the request that ends says so.
 
+use crate::drive::{Command, Verifier};
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
 use std::collections::BTreeMap;
 
@@ -21,6 +24,8 @@ pub struct Shadow {
     buffers: Buffers,
     /// Whether writes are durable when they return, if a power cut is to come.
     cut_ahead: Option<bool>,
+    /// A change is durable only when [`Self::settle_durable`] says so: operations are timed.
+    timed: bool,
     /// What each subpage held before, as far as it may come back.
     earlier: BTreeMap<u32, Earlier>,
     /// After a power cut: what each subpage may hold instead.
@@ -30,10 +35,19 @@ pub struct Shadow {
 /// What a subpage held before.
 #[derive(Default)]
 struct Earlier {
-    /// Everything: a trim may bring any of it back.
-    all: Vec<Content>,
+    /// Everything, with what replaced it: a trim may bring any of it back.
+    all: Vec<(Content, Change)>,
     /// How many of the last of them a cut may bring back now.
     volatile: usize,
+}
+
+/// What replaced a content.
+#[derive(Clone, Copy)]
+struct Change {
+    /// Its number.
+    number: u64,
+    /// It was a trim, which is never durable.
+    trim: bool,
 }
 
 /// Content of a subpage.
@@ -41,6 +55,46 @@ struct Earlier {
 enum Content {
     Tag(u64),
     Bytes(Option<Box<[u8]>>),
+}
+
+impl Earlier {
+    /// Changes up to number `change` are durable, except trims, and what was trimmed since.
+    fn durable(&mut self, change: u64) {
+        let last = self.all.iter().rposition(|(_, by)| by.number <= change);
+        if let Some(last) = last
+            && !self.all[last..].iter().any(|(_, by)| by.trim)
+        {
+            self.volatile = self.volatile.min(self.all.len() - 1 - last);
+        }
+    }
+}
+
+impl Verifier for Shadow {
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        match command.kind {
+            RequestKind::Write => self.write(io.host(), command.extent),
+            RequestKind::Trim => self.trim(io.host(), command.extent),
+            RequestKind::Flush => self.flush(),
+            RequestKind::Read => {
+                let delivered = io.host_mut().take_delivered();
+                self.verify(command.extent, delivered, io.buffers())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn power_failed(&mut self, io: &mut Io, command: Command) {
+        let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
+        self.interrupted(io.host(), during(RequestKind::Write), during(RequestKind::Trim));
+    }
+
+    fn durable(&mut self, extent: Option<Extent>, change: u64) {
+        self.settle_durable(extent, change);
+    }
+
+    fn power_lost(&mut self) {
+        self.lose_power();
+    }
 }
 
 impl Shadow {
@@ -54,6 +108,7 @@ impl Shadow {
             bytes: vec![None; sized(payload == Payload::Bytes)],
             buffers: Buffers::new(subpage_bytes as usize),
             cut_ahead: None,
+            timed: false,
             earlier: BTreeMap::new(),
             doubt: BTreeMap::new(),
         }
@@ -65,25 +120,53 @@ impl Shadow {
         self.cut_ahead = Some(durable);
     }
 
-    /// The host has flushed: what it wrote is durable. What it trimmed is not.
+    /// All is programmed, and from now on operations are timed: changes are durable when [`Self::settle_durable`] says so.
+    pub fn start_timing(&mut self) {
+        self.settle_durable(None, u64::MAX);
+        self.timed = true;
+    }
+
+    /// What was written to `extent` (everywhere, if `None`) up to change number `change` is durable. What was trimmed is not.
+    pub fn settle_durable(&mut self, extent: Option<Extent>, change: u64) {
+        match extent {
+            None => self.earlier.values_mut().for_each(|earlier| earlier.durable(change)),
+            Some(extent) => {
+                for piece in pieces(extent, self.per_subpage) {
+                    if let Some(earlier) = self.earlier.get_mut(&piece.lsn) {
+                        earlier.durable(change);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The host has flushed: what it wrote is durable.
     pub fn flush(&mut self) {
-        for (&lsn, earlier) in &mut self.earlier {
-            let zero = match self.payload {
-                Payload::Tag => self.tags[lsn as usize] == 0,
-                _ => self.bytes.get(lsn as usize).is_none_or(Option::is_none),
-            };
-            earlier.volatile = if zero { earlier.volatile } else { 0 };
+        if !self.timed {
+            self.settle_durable(None, u64::MAX);
+        }
+    }
+
+    /// The power failed in a timed run.
+    pub fn lose_power(&mut self) {
+        self.cut_ahead = None;
+        for (lsn, Earlier { all, volatile }) in std::mem::take(&mut self.earlier) {
+            let back = all.into_iter().rev().take(volatile).map(|(content, _)| content);
+            if volatile > 0 {
+                self.doubt.entry(lsn).or_default().extend(back);
+            }
         }
     }
 
     /// The power failed while the host wrote or trimmed `extent`, or did something else (`None`).
-    pub fn power_failed(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
+    pub fn interrupted(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
         let earlier = std::mem::take(&mut self.earlier);
         self.cut_ahead = None;
         for (lsn, Earlier { all, volatile }) in earlier {
             let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { volatile };
             if back > 0 {
-                self.doubt.entry(lsn).or_default().extend_from_slice(&all[all.len() - back..]);
+                let back = all[all.len() - back..].iter().map(|(content, _)| content.clone());
+                self.doubt.entry(lsn).or_default().extend(back);
             }
         }
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
@@ -125,11 +208,11 @@ impl Shadow {
 
     /// `lsn` is about to change: what it holds may come back.
     #[cold]
-    fn remember(&mut self, lsn: u32, trimmed: bool) {
-        let (now, durable) = (self.content(lsn), self.cut_ahead == Some(true));
+    fn remember(&mut self, port: &HostPort, lsn: u32, trim: bool) {
+        let (now, durable) = (self.content(lsn), self.cut_ahead == Some(true) && !self.timed);
         let earlier = self.earlier.entry(lsn).or_default();
-        earlier.all.push(now);
-        earlier.volatile = match (trimmed, durable) {
+        earlier.all.push((now, Change { number: port.changes(), trim }));
+        earlier.volatile = match (trim, durable) {
             (true, _) => earlier.all.len(),
             (false, true) => 0,
             (false, false) => earlier.volatile + 1,
@@ -149,7 +232,7 @@ impl Shadow {
     /// The host has written `extent`; `port` has the data.
     pub fn write(&mut self, port: &HostPort, extent: Extent) {
         if self.cut_ahead.is_some() {
-            pieces(extent, self.per_subpage).for_each(|piece| self.remember(piece.lsn, false));
+            pieces(extent, self.per_subpage).for_each(|piece| self.remember(port, piece.lsn, false));
         }
         if !self.doubt.is_empty() {
             pieces(extent, self.per_subpage).for_each(|piece| self.write_doubtful(port, piece));
@@ -175,10 +258,10 @@ impl Shadow {
     }
 
     /// The host has trimmed whole subpages.
-    pub fn trim(&mut self, extent: Extent) {
+    pub fn trim(&mut self, port: &HostPort, extent: Extent) {
         for piece in pieces(extent, self.per_subpage) {
             if self.cut_ahead.is_some() {
-                self.remember(piece.lsn, true);
+                self.remember(port, piece.lsn, true);
             }
             self.doubt.remove(&piece.lsn);
             match self.payload {
@@ -209,7 +292,7 @@ impl Shadow {
             }
             let right = match self.payload {
                 Payload::Tag => data.value == self.tags[lsn as usize],
-                _ => self.same_bytes(lsn, buffers.get(data)),
+                _ => same_bytes(self.bytes[lsn as usize].as_deref(), buffers.get(data)),
             };
             if !right {
                 return Err(Error::Rule(format!(
@@ -225,7 +308,7 @@ impl Shadow {
     fn settle(&mut self, lsn: u32, contents: &[Content], data: Data, buffers: &Buffers) {
         let is_found = |content: &&Content| match content {
             Content::Tag(tag) => *tag == data.value,
-            Content::Bytes(bytes) => bytes.as_deref() == buffers.get(data),
+            Content::Bytes(bytes) => same_bytes(bytes.as_deref(), buffers.get(data)),
         };
         match contents.iter().find(is_found) {
             Some(Content::Tag(tag)) => self.tags[lsn as usize] = *tag,
@@ -247,13 +330,13 @@ impl Shadow {
         }
         bytes
     }
+}
 
-    fn same_bytes(&self, lsn: u32, got: Option<&[u8]>) -> bool {
-        match (&self.bytes[lsn as usize], got) {
-            (Some(wanted), Some(got)) => **wanted == *got,
-            (None, Some(bytes)) => bytes.iter().all(|&byte| byte == 0),
-            (Some(bytes), None) => bytes.iter().all(|&byte| byte == 0),
-            (None, None) => true,
-        }
+/// Whether two subpages hold the same; nothing is zeros.
+fn same_bytes(one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other,
+        (None, Some(bytes)) | (Some(bytes), None) => bytes.iter().all(|&byte| byte == 0),
+        (None, None) => true,
     }
 }

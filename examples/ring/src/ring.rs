@@ -230,8 +230,10 @@ impl Ftl for Ring {
             match io.nand().next_page(block) {
                 0 if io.nand().is_bad(block) => {}
                 0 => self.free.push_back(block),
-                used if used < self.shape.pages_per_block && !io.nand().is_bad(block) => self.open = Some(block),
-                _ => written.push((newest, block)),
+                used if used < self.shape.pages_per_block && !io.nand().is_bad(block) && self.open.is_none() => {
+                    self.open = Some(block);
+                }
+                _ => written.push((newest, block)), // a timed run may leave several partly written
             }
         }
         written.sort_unstable();

@@ -32,3 +32,36 @@ pub struct NandCounters {
     /// Energy of erases.
     pub erase_energy: Picojoules,
 }
+
+impl NandCounters {
+    fn each(&mut self) -> [&mut u64; 13] {
+        [
+            &mut self.reads,
+            &mut self.retries,
+            &mut self.programs,
+            &mut self.partial_programs,
+            &mut self.reprograms,
+            &mut self.erases,
+            &mut self.reused_erases,
+            &mut self.failed_programs,
+            &mut self.failed_erases,
+            &mut self.read_energy,
+            &mut self.program_energy,
+            &mut self.reprogram_energy,
+            &mut self.erase_energy,
+        ]
+    }
+
+    /// What was added since they were `before`; modulo 2^64, as energies of programs are corrected downwards.
+    pub(super) fn since(&self, before: &NandCounters) -> NandCounters {
+        let mut added = self.clone();
+        added.take_back(before);
+        added
+    }
+
+    /// Takes `added` back.
+    pub(super) fn take_back(&mut self, added: &NandCounters) {
+        let mut added = added.clone();
+        self.each().into_iter().zip(added.each()).for_each(|(count, added)| *count = count.wrapping_sub(*added));
+    }
+}

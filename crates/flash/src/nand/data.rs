@@ -6,6 +6,7 @@
 
 use super::SubpageMask;
 use crate::geometry::Geometry;
+use std::ops::Range;
 
 /// What is stored of the host's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,6 +142,32 @@ impl PayloadStore {
         if self.kind == Payload::Bytes {
             self.cells[first..first + subpages].fill(None);
         }
+    }
+}
+
+/// The cells of a run of subpages.
+pub(super) struct SavedPayload {
+    tags: Box<[u64]>,
+    sequence: Box<[u64]>,
+    cells: Box<[Option<Box<[u8]>>]>,
+}
+
+impl PayloadStore {
+    /// What `subpages` hold.
+    pub(super) fn save(&self, subpages: Range<usize>) -> SavedPayload {
+        SavedPayload {
+            tags: self.tags.get(subpages.clone()).unwrap_or_default().into(),
+            sequence: self.sequence.get(subpages.clone()).unwrap_or_default().into(),
+            cells: self.cells.get(subpages).unwrap_or_default().into(),
+        }
+    }
+
+    /// The subpages from `first` on hold `saved` again.
+    pub(super) fn restore(&mut self, first: usize, saved: SavedPayload) {
+        let SavedPayload { tags, sequence, cells } = saved;
+        self.tags.iter_mut().skip(first).zip(tags).for_each(|(cell, saved)| *cell = saved);
+        self.sequence.iter_mut().skip(first).zip(sequence).for_each(|(cell, saved)| *cell = saved);
+        self.cells.iter_mut().skip(first).zip(cells).for_each(|(cell, saved)| *cell = saved);
     }
 }
 

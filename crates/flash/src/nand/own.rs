@@ -3,6 +3,7 @@
 //!
 //! Only what is kept takes memory here. Reads and programs are timed by the page: its spare area comes with it.
 
+use super::{Nand, SubpageMask};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -70,8 +71,72 @@ impl OwnStore {
     }
 }
 
+/// The bytes of a run of pages.
+pub(super) struct SavedOwn {
+    subpages: Vec<(u32, Box<[u8]>)>,
+    spare: Vec<(u32, Box<[u8]>)>,
+}
+
+impl OwnStore {
+    /// What `pages` hold, of `width` subpages each.
+    pub fn save(&self, pages: Range<u32>, width: u32) -> SavedOwn {
+        let copy = |kept: &BTreeMap<u32, Box<[u8]>>, range: Range<u32>| {
+            kept.range(range).map(|(&number, bytes)| (number, bytes.clone())).collect()
+        };
+        SavedOwn {
+            subpages: copy(&self.subpages, pages.start * width..pages.end * width),
+            spare: copy(&self.spare, pages),
+        }
+    }
+
+    /// `pages` hold `saved` again.
+    pub fn restore(&mut self, pages: Range<u32>, width: u32, saved: SavedOwn) {
+        self.erase(pages, width);
+        self.subpages.extend(saved.subpages);
+        self.spare.extend(saved.spare);
+    }
+}
+
 fn forget(kept: &mut BTreeMap<u32, Box<[u8]>>, range: Range<u32>) {
     if !kept.is_empty() {
         kept.extract_if(range, |_, _| true).for_each(drop);
+    }
+}
+
+impl Nand {
+    /// Bytes of the layer's own, or of a code, in the spare area of page `ppn`: out-of-band, beside the logical numbers.
+    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
+        self.own.spare(ppn)
+    }
+
+    /// Whether subpages of some page hold bytes of the layer's own.
+    #[inline]
+    pub fn has_own(&self) -> bool {
+        self.own.has_subpages()
+    }
+
+    /// Bytes of the layer's own in physical subpage `psn`, after a read of it.
+    pub fn own(&self, psn: u32) -> Option<&[u8]> {
+        self.own.subpage(psn)
+    }
+
+    /// Puts the bytes of the layer's own in page `ppn` into `bytes`.
+    pub fn own_of(&self, ppn: u32, bytes: &mut Vec<u8>) {
+        let first = ppn * self.geometry.subpages_per_page;
+        bytes.clear();
+        (first..first + self.geometry.subpages_per_page).filter_map(|psn| self.own(psn)).for_each(|own| {
+            bytes.extend_from_slice(own);
+        });
+    }
+
+    #[cold]
+    pub(super) fn store_own(&mut self, ppn: u32, written: SubpageMask, own: Own<'_>) {
+        assert!(own.spare.len() <= self.part.spare_bytes as usize, "the part has no spare area for so many bytes");
+        let first = ppn * self.geometry.subpages_per_page;
+        let subpages = (0..self.geometry.subpages_per_page).filter(|index| written >> index & 1 == 1);
+        let mut pieces = own.page.chunks(self.geometry.subpage_bytes as usize);
+        self.own.store(subpages.zip(&mut pieces).map(|(index, piece)| (first + index, piece)));
+        assert!(pieces.next().is_none(), "more bytes of the layer's own than subpages are programmed");
+        self.own.store_spare(ppn, own.spare);
     }
 }

@@ -48,3 +48,31 @@ pub struct IoCounters {
     /// Subpages that the host read without ever having written them.
     pub unwritten_subpages: u64,
 }
+
+impl IoCounters {
+    /// What operations added since they were `before`; what the host did is left out.
+    pub(super) fn since(&self, before: &IoCounters) -> IoCounters {
+        let mut added = IoCounters { unwritten_subpages: 0, ..self.clone() };
+        added.take_back(&IoCounters { unwritten_subpages: 0, ..before.clone() });
+        added
+    }
+
+    /// Takes `added` back.
+    pub(super) fn take_back(&mut self, added: &IoCounters) {
+        let by_cause = [
+            (&mut self.reads, &added.reads),
+            (&mut self.programs, &added.programs),
+            (&mut self.sensed, &added.sensed),
+            (&mut self.wanted, &added.wanted),
+        ];
+        for (counts, added) in by_cause {
+            counts.iter_mut().zip(added).for_each(|(count, added)| *count -= added);
+        }
+        self.erases -= added.erases;
+        self.bus_bytes -= added.bus_bytes;
+        self.data_bytes -= added.data_bytes;
+        self.second_bytes -= added.second_bytes;
+        self.padding_bytes -= added.padding_bytes;
+        self.unwritten_subpages -= added.unwritten_subpages;
+    }
+}

@@ -8,10 +8,10 @@ use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, WordMask};
 use palimpsest_flash::units::SECTOR_BYTES;
 
 /// Bytes of one read command.
-struct Sensed {
-    sensed: u32,
-    moved: u32,
-    wanted: u32,
+pub(super) struct Sensed {
+    pub(super) sensed: u32,
+    pub(super) moved: u32,
+    pub(super) wanted: u32,
 }
 
 impl Io {
@@ -62,7 +62,7 @@ impl Io {
 
     /// One read command.
     #[inline]
-    fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
+    pub(super) fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
         let Read { ppn, subpages, after, signal, .. } = read;
         let retry = self.nand.read(ppn, subpages, command)?;
         let cause = self.counted_as(read.cause);
@@ -213,6 +213,9 @@ impl Io {
         }
         self.plan.gates.expect(planned.signal);
         self.plan.operations.push(planned);
+        if self.undo.is_some() {
+            self.log_undo();
+        }
     }
 }
 

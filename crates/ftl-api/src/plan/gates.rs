@@ -47,6 +47,14 @@ impl Gates {
         }
     }
 
+    /// Every gate closes, and nothing that waited for one goes on.
+    pub(super) fn close_all(&mut self) {
+        for slot in &mut self.slots {
+            *slot = GateSlot { generation: slot.generation.wrapping_add(1), remaining: 0, waiters: NO_WAITER };
+        }
+        self.free = (0..self.slots.len() as u32).collect();
+    }
+
     /// Makes the slot of a closed gate reusable.
     #[inline]
     pub fn close(&mut self, gate: Gate) {

@@ -395,7 +395,7 @@ impl Ledger {
         let held = std::mem::take(&mut self.held);
         let planned = self.note(operation, nand.operations(), Fact::Erase { held, barrier: plan.barrier });
         let index = plan.operations.len() as u32;
-        if plan.follows.iter().any(|&(erase, _)| erase == index) {
+        if plan.follows.last().is_some_and(|&(erase, _)| erase == index) {
             let Operation { kind, cause, .. } = operation;
             *self.plantable.entry(Mutation { kind, cause, drops_after: true }).or_default() += 1;
         }
@@ -482,6 +482,11 @@ impl Ledger {
             promise: Promise { sources, stored },
             violation: self.violation.take(),
         }
+    }
+
+    /// Nothing is written down until [`Self::restart`], but what is forgotten.
+    pub fn pause(&mut self) {
+        self.active = false;
     }
 
     /// What is planned from now on is written down; what the present call has planned does not happen. The next operation of

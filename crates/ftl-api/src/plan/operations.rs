@@ -101,11 +101,13 @@ impl Plan {
         for ppn in block * pages..(block + 1) * pages {
             for &lsn in nand.logical_of(ppn) {
                 if filter[(lsn % FILTER / 64) as usize] >> (lsn % 64) & 1 == 1 {
-                    let replacing = stored.iter().filter(|(other, _)| *other == lsn);
-                    self.follows.extend(replacing.map(|&(_, program)| (erase, program)));
+                    for &(_, program) in stored.iter().filter(|(other, _)| *other == lsn) {
+                        if self.follows.last() != Some(&(erase, program)) {
+                            self.follows.push((erase, program));
+                        }
+                    }
                 }
             }
         }
-        self.follows.dedup();
     }
 }

@@ -4,6 +4,7 @@
 //! part of a subpage mixes the old fingerprint in, so that a layer which does not read the old data fails. With
 //! bytes, each 512-byte sector holds bytes that derive from the same two numbers, or what a server was sent.
 
+use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
 use palimpsest_flash::rng::{mix, split_mix};
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -36,6 +37,8 @@ pub struct HostPort {
     subpage_bytes: u32,
     /// Number of the present write, unique in the run.
     write_number: u64,
+    /// Writes and trims so far.
+    changes: u64,
     /// Bytes of the present write where a server brought them, from this sector on.
     incoming: Option<(u64, Box<[u8]>)>,
     /// Contents of logical subpages from this one on, where a layer above sets them.
@@ -52,6 +55,7 @@ impl HostPort {
             payload,
             subpage_bytes,
             write_number: 0,
+            changes: 0,
             incoming: None,
             subpages: (0, Vec::new()),
             delivered: Vec::new(),
@@ -82,9 +86,22 @@ impl HostPort {
         &self.delivered
     }
 
+    /// Begins a request of `kind`.
+    #[inline]
+    pub fn begin(&mut self, kind: RequestKind) {
+        self.write_number += u64::from(kind == RequestKind::Write);
+        self.changes += u64::from(matches!(kind, RequestKind::Write | RequestKind::Trim));
+    }
+
     /// Begins a write.
     pub fn begin_write(&mut self) {
-        self.write_number += 1;
+        self.begin(RequestKind::Write);
+    }
+
+    /// Writes and trims so far: the number of the present one.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Writes bring these bytes, from sector `.0` on, until the next call; with `None` the port makes them up. They stay

@@ -1,7 +1,9 @@
 //! Second writes: low pages that are programmed again with a write-once-memory code, and reads of pages that must be decoded.
 
+use super::flash::Sensed;
 use super::select::ReadPolicy;
 use super::{Io, Program, Read};
+use palimpsest_flash::nand::part::ReadCommand;
 use palimpsest_flash::nand::{Flash, Outcome, first_subpages};
 
 impl Io {
@@ -12,11 +14,12 @@ impl Io {
     /// See [`palimpsest_flash::nand::Nand::read`].
     pub fn read_coded(&mut self, read: Read) -> Flash<()> {
         let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
-        self.read(Read { subpages: all, words: 0, policy: ReadPolicy::PAGE, ..read })?;
         let part = self.nand.part();
-        self.counters.wanted[self.counted_as(read.cause) as usize] -=
-            u64::from(part.page_bytes - wanted * part.subpage_bytes);
+        let (whole, asked) = (part.page_bytes, wanted * part.subpage_bytes);
+        let bytes = Sensed { sensed: whole, moved: whole, wanted: asked };
+        self.sense(Read { subpages: all, words: 0, policy: ReadPolicy::PAGE, ..read }, ReadCommand::PAGE, bytes)?;
         if self.plan.timed {
+            let part = self.nand.part();
             let link_bytes = wanted.next_multiple_of(self.host.transfer_subpages) * part.subpage_bytes;
             self.plan.operations.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
         }

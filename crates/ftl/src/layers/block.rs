@@ -12,7 +12,8 @@
 //! with the fewest erases of a plane moves when the spread exceeds the threshold. Free blocks of all channels are as even as
 //! the logical address space; how evenly channels wear is up to who chooses the addresses.
 //!
-//! After a power cut the oldest block of a logical block rules, as a copy counts only when its source is erased; a failed
+//! What is programmed for a logical block behind the erase of a physical one follows it, so that after a power cut there are two good
+//! blocks at the most, of which the newer is a copy and nothing else: one with a torn page is dropped, another is finished. A failed
 //! block cannot be erased, so its pages count where no newer copy of them exists. Ignored: where the map itself is stored.
 
 mod recover;
@@ -73,6 +74,8 @@ pub struct Block {
     valid_count: Vec<u32>,
     /// Free blocks of each plane, in order of their erase.
     free: Vec<Vec<u32>>,
+    /// For each logical block the gate that closes when the block that it was copied from is erased.
+    erased: Vec<Gate>,
     counters: Counters,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
@@ -92,6 +95,7 @@ impl Block {
             map: vec![NO_BLOCK; blocks as usize],
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
             valid_count: vec![0; blocks as usize],
+            erased: vec![Gate::NONE; blocks as usize],
             free: vec![Vec::new(); geometry.planes() as usize],
             counters: Counters::default(),
             contents: Vec::new(),
@@ -136,14 +140,22 @@ impl Block {
         Ok(free.remove(least))
     }
 
+    /// Erases `old`, which logical block `block` has left, once `after` has closed. What is programmed for `block` later follows that.
+    fn supersede(&mut self, io: &mut Io, block: u32, old: u32, after: Gate) -> Flash<()> {
+        let erased = io.gate();
+        self.release(io, old, after, erased)?;
+        self.erased[block as usize] = io.used(erased);
+        Ok(())
+    }
+
     /// Erases `block`, which holds nothing that is needed, once `after` has closed.
-    fn release(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
+    fn release(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<()> {
         if io.nand().is_bad(block) {
             self.counters.retired += 1;
             return Ok(());
         }
         self.counters.erased += 1;
-        match io.erase(Erase { after, ..Erase::new(block, Cause::Merge) })? {
+        match io.erase(Erase { after, signal, ..Erase::new(block, Cause::Merge) })? {
             Outcome::Done => self.free[self.geometry.plane_of_block(block) as usize].push(block),
             Outcome::Failed => self.counters.retired += 1,
         }
@@ -173,7 +185,7 @@ impl Block {
     fn append(&mut self, io: &mut Io, piece: PageRun, physical: u32, first: u32) -> Flash<bool> {
         if self.fills_gaps {
             for page in io.nand().next_page(physical)..first {
-                if !self.program_padding(io, physical, page)? {
+                if !self.program_padding(io, piece.block, physical, page)? {
                     return Ok(false);
                 }
             }
@@ -191,17 +203,19 @@ impl Block {
         let place = page - piece.first;
         let from = (place * width) as usize;
         let logical = self.logical_numbers(piece.block, page);
-        let (ppn, after) = (physical * self.geometry.pages_per_block + page, self.arrived[place as usize]);
+        let ppn = physical * self.geometry.pages_per_block + page;
+        let after = io.all_of(&[self.arrived[place as usize], self.erased[piece.block as usize]]);
         let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
         Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
     }
 
-    fn program_padding(&mut self, io: &mut Io, physical: u32, page: u32) -> Flash<bool> {
+    fn program_padding(&mut self, io: &mut Io, block: u32, physical: u32, page: u32) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
         let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
         let ppn = physical * self.geometry.pages_per_block + page;
-        let padding = Program { padding: width, ..Program::new(ppn, logical, data, Cause::Merge) };
+        let after = self.erased[block as usize];
+        let padding = Program { padding: width, after, ..Program::new(ppn, logical, data, Cause::Merge) };
         Ok(io.program(padding)? == Outcome::Done)
     }
 
@@ -221,7 +235,7 @@ impl Block {
             if self.copy_into(io, block, Some(piece), target, done)? {
                 self.map[block as usize] = target;
                 io.link(done, signal);
-                return self.release(io, old, done);
+                return self.supersede(io, block, old, done);
             }
             self.counters.retired += 1;
         }
@@ -238,7 +252,7 @@ impl Block {
             }
             if self.fills_gaps {
                 for gap in io.nand().next_page(target)..page {
-                    if !self.program_padding(io, target, gap)? {
+                    if !self.program_padding(io, block, target, gap)? {
                         return Ok(false);
                     }
                 }
@@ -259,7 +273,8 @@ impl Block {
             let logical = self.logical_numbers(block, page);
             let (logical, data) = (&logical[..width as usize], &old_data[..width as usize]);
             let ppn = target * self.geometry.pages_per_block + page;
-            let copy = Program { after: read, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
+            let after = io.all_of(&[read, self.erased[block as usize]]);
+            let copy = Program { after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
             if io.program(copy)? == Outcome::Failed {
                 return Ok(false);
             }
@@ -292,7 +307,7 @@ impl Block {
         self.counters.wear_moves += 1;
         if self.copy_into(io, coldest, None, target, done)? {
             self.map[coldest as usize] = target;
-            return self.release(io, old, done);
+            return self.supersede(io, coldest, old, done);
         }
         self.counters.retired += 1;
         Ok(())
@@ -309,7 +324,7 @@ impl Block {
             return Ok(());
         }
         let physical = std::mem::replace(&mut self.map[block as usize], NO_BLOCK);
-        self.release(io, physical, after)?;
+        self.supersede(io, block, physical, after)?;
         self.level_wear(io, physical)
     }
 }

@@ -102,6 +102,9 @@ pub struct BlockMap {
     free: Vec<Vec<u32>>,
     /// For each plane the gate that closes when all its programs so far have ended.
     programmed: Vec<Gate>,
+    /// For each plane the gate that closes when all its erases so far have ended: later programs follow it, so that a power cut finds
+    /// one merge half done at the most.
+    erased: Vec<Gate>,
     /// What is read to be programmed elsewhere, or comes from the host: one page.
     contents: Vec<Data>,
     counters: Counters,
@@ -119,6 +122,7 @@ impl BlockMap {
             pages: vec![UNMAPPED; blueprint.logical_pages as usize],
             free: vec![Vec::new(); shape.planes() as usize],
             programmed: vec![Gate::NONE; shape.planes() as usize],
+            erased: vec![Gate::NONE; shape.planes() as usize],
             contents: vec![Data::ZERO; shape.subpages_per_page as usize],
             counters: Counters::default(),
         };
@@ -210,8 +214,10 @@ impl BlockMap {
         let plane = self.shape.plane_of_block(block) as usize;
         if !io.nand().is_bad(block) {
             self.counters.erased += 1;
-            let erase = Erase { after: self.programmed[plane], ..Erase::new(block, Cause::Merge) };
-            if io.erase(erase)? == Outcome::Done {
+            let (after, signal) = (self.programmed[plane], io.gate());
+            let outcome = io.erase(Erase { after, signal, ..Erase::new(block, Cause::Merge) })?;
+            self.erased[plane] = io.all_of(&[self.erased[plane], signal]);
+            if outcome == Outcome::Done {
                 self.free[plane].push(block);
                 return Ok(());
             }
@@ -253,16 +259,18 @@ impl BlockMap {
     ) -> Flash<Outcome> {
         let width = self.shape.subpages_per_page;
         let (block, _) = self.split(ppn);
+        let plane = self.shape.plane_of_block(block) as usize;
+        let after = io.all_of(&[after, self.erased[plane]]);
         if self.fills_gaps {
             for gap in self.physical_pages(block).start + io.nand().next_page(block)..ppn {
                 let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
                 let whole = Program::new(gap, &logical[..width as usize], &data[..width as usize], Cause::Merge);
-                if io.program(Program { padding: width, ..whole })? == Outcome::Failed {
+                if io.program(Program { padding: width, after, ..whole })? == Outcome::Failed {
                     return Ok(Outcome::Failed);
                 }
             }
         }
-        let (plane, ended) = (self.shape.plane_of_block(block) as usize, io.gate());
+        let ended = io.gate();
         let logical: [u32; MOST_SUBPAGES] = std::array::from_fn(|index| (page * width).wrapping_add(index as u32));
         let whole = Program::new(ppn, &logical[..width as usize], &self.contents, cause);
         let outcome = io.program(Program { after, signal: ended, ..whole })?;

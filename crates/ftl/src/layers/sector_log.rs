@@ -236,6 +236,7 @@ impl SectorLog {
                 Outcome::Done => {
                     let held = self.log.settle(io, ppn, places, piece);
                     self.data.map.set_elsewhere(piece.page, held);
+                    self.data.map.settles(self.log.programmed);
                     if held == self.all {
                         self.data.trim(io, piece.page);
                     }

@@ -52,6 +52,13 @@ pub trait Map: Send + Sized {
         0
     }
 
+    /// Closes when all that is kept outside the log is programmed: a unit that moves without those subpages follows it, as a power cut
+    /// would leave no readable copy of them.
+    #[inline]
+    fn settled(&self) -> Gate {
+        Gate::NONE
+    }
+
     /// `unit` was programmed without the subpages `absent`.
     #[inline]
     fn programmed(&mut self, _unit: u32, _absent: u32) {}

@@ -60,6 +60,7 @@ impl<M: Map> Log<M> {
         let wanted = if width == 1 { units } else { first_subpages(width * per_page) & !absent };
         let arrived = io.gate();
         io.read(Read { policy: self.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
+        let arrived = if absent == 0 { arrived } else { io.all_of(&[arrived, self.map.settled()]) };
         self.counters.moved_units += u64::from(units.count_ones());
         let mut rest = units;
         while rest != 0 {

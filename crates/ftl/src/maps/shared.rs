@@ -5,19 +5,22 @@ use super::full::FullMap;
 use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::LayerFigures;
+use palimpsest_ftl_api::plan::Gate;
 
 /// A full map of pages, and what stands elsewhere.
 pub struct SharedMap {
     all: FullMap,
     /// Subpages of each unit.
     elsewhere: Vec<u32>,
+    /// Closes when what is kept outside the log is programmed.
+    settled: Gate,
 }
 
 impl SharedMap {
     /// Of `units` whole pages of `subpages` subpages.
     pub fn new(units: u32, subpages: u32) -> Self {
         assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those elsewhere can name");
-        SharedMap { all: FullMap::new(units), elsewhere: vec![0; units as usize] }
+        SharedMap { all: FullMap::new(units), elsewhere: vec![0; units as usize], settled: Gate::NONE }
     }
 
     /// Bytes in DRAM of the full map.
@@ -30,6 +33,12 @@ impl SharedMap {
     #[inline]
     pub fn set_elsewhere(&mut self, unit: u32, subpages: u32) {
         self.elsewhere[unit as usize] = subpages;
+    }
+
+    /// What is kept outside the log is programmed when `settled` closes.
+    #[inline]
+    pub fn settles(&mut self, settled: Gate) {
+        self.settled = settled;
     }
 
     /// After a power cut: all of `unit` stands elsewhere.
@@ -57,6 +66,7 @@ impl Map for SharedMap {
     fn clear(&mut self) {
         self.all.clear();
         self.elsewhere.fill(0);
+        self.settled = Gate::NONE;
     }
 
     #[inline]
@@ -68,6 +78,11 @@ impl Map for SharedMap {
     #[inline]
     fn elsewhere(&self, unit: u32) -> u32 {
         self.elsewhere[unit as usize]
+    }
+
+    #[inline]
+    fn settled(&self) -> Gate {
+        self.settled
     }
 
     #[inline]

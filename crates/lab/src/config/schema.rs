@@ -192,7 +192,7 @@ static AROUND: &[Key] = &[
         "faults.power_cut_at",
         Count { min: 0, max: i64::MAX as u64 },
         "0",
-        "flash operation at which the power is cut; 0: never",
+        "flash operation in which the power is cut, in a timed run half-way through its time; 0: never",
     ),
 ];
 

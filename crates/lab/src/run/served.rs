@@ -51,9 +51,7 @@ impl<'a> Served<'a> {
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
-        if options.fidelity == Fidelity::Timed {
-            session.device.start_timing()?;
-        }
+        session.start_timing()?;
         session.start_measuring();
         session.expect(Phase::Run, 0)?;
         Ok(Served { resolved, options, session, precondition })

@@ -60,23 +60,25 @@ pub(super) struct ShadowVerifier {
 
 impl Verifier for ShadowVerifier {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
-        match command.kind {
-            RequestKind::Write => self.shadow.write(&io.host, command.extent),
-            RequestKind::Trim => self.shadow.trim(command.extent),
-            RequestKind::Flush => self.shadow.flush(),
-            RequestKind::Read => {
-                let delivered = io.host.take_delivered();
-                let copy = self.returned.is_some().then(|| delivered.clone());
-                self.shadow.verify(command.extent, delivered, io.buffers())?;
-                self.returned = copy.map(|copy| self.shadow.assemble(command.extent, &copy, io.buffers()));
-            }
+        if command.kind != RequestKind::Read || self.returned.is_none() {
+            return self.shadow.served(io, command);
         }
+        let delivered = io.host.take_delivered();
+        self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
+        self.returned = Some(self.shadow.assemble(command.extent, &delivered, io.buffers()));
         Ok(())
     }
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {
-        let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
-        self.shadow.power_failed(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
+        self.shadow.power_failed(io, command);
+    }
+
+    fn durable(&mut self, extent: Option<Extent>, change: u64) {
+        self.shadow.durable(extent, change);
+    }
+
+    fn power_lost(&mut self) {
+        self.shadow.power_lost();
     }
 }
 
@@ -227,11 +229,18 @@ impl<'a> Session<'a> {
         counted
     }
 
-    /// Ends preconditioning, and runs the warm-up.
-    pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
+    /// Operations are timed from now on, in timed runs.
+    pub(super) fn start_timing(&mut self) -> Result<()> {
         if self.options.fidelity == Fidelity::Timed {
+            self.verifier.shadow.start_timing();
             self.device.start_timing()?;
         }
+        Ok(())
+    }
+
+    /// Ends preconditioning, and runs the warm-up.
+    pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
+        self.start_timing()?;
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {

@@ -15,7 +15,7 @@ const GENERATIONS: u32 = 1 << 13;
 
 /// Operations that run together in a die.
 #[derive(Clone, Copy)]
-struct Batch {
+pub(super) struct Batch {
     kind: OperationKind,
     count: u8,
     /// Operations whose data has not left the die.
@@ -34,8 +34,13 @@ struct Batch {
 impl Batch {
     /// Its operations.
     #[inline]
-    fn operations(&self) -> &[u32] {
+    pub(super) fn operations(&self) -> &[u32] {
         &self.members[..usize::from(self.count)]
+    }
+
+    /// When the array begins or has begun to work on it; what is suspended has begun.
+    pub(super) fn array_from(&self) -> Nanos {
+        self.array_from
     }
 }
 
@@ -43,15 +48,23 @@ impl Batch {
 #[derive(Clone, Default)]
 pub(super) struct Die {
     /// The batch that is moved or in the array.
-    front: Option<Batch>,
+    pub(super) front: Option<Batch>,
     /// The batch behind it, with the cache register only.
-    back: Option<Batch>,
-    suspended: Option<Batch>,
+    pub(super) back: Option<Batch>,
+    pub(super) suspended: Option<Batch>,
     /// Nothing may start before this time.
     closed_until: Nanos,
     generation: u32,
     pub(super) busy: Nanos,
     busy_since: Nanos,
+}
+
+impl Die {
+    /// It does nothing any more from `now` on.
+    pub(super) fn power_off(&mut self, now: Nanos) {
+        let working = if self.front.is_some() { now.saturating_sub(self.busy_since) } else { 0 };
+        *self = Die { busy: self.busy + working, generation: self.generation, ..Die::default() };
+    }
 }
 
 impl Engine {
@@ -148,6 +161,9 @@ impl Engine {
         }
         let noted = &batch;
         self.noted(move |engine| engine.record_array(noted.operations(), noted.array_from));
+        if self.power_cut.is_some() {
+            batch.operations().iter().for_each(|&index| self.time_power_cut(index, batch.array_from.max(self.now)));
+        }
         let state = &mut self.dies[die as usize];
         if state.front.is_none() {
             state.front = Some(batch);

@@ -4,7 +4,7 @@ use super::{Block, PageRun};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
-use palimpsest_flash::nand::{Flash, Nand, first_subpages};
+use palimpsest_flash::nand::{Flash, Nand, TORN, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 /// A physical block with pages of a logical block.
@@ -34,47 +34,100 @@ impl Block {
         self.valid.fill(false);
         self.valid_count.fill(0);
         self.free.iter_mut().for_each(Vec::clear);
+        self.erased.fill(Gate::NONE);
         let mut copies: Vec<Vec<Copy>> = Vec::new();
         copies.resize_with(self.map.len(), Vec::new);
         let mut empty = Vec::new();
         for physical in 0..self.geometry.blocks() {
             match self.identify(io.nand(), physical) {
-                Some((block, since)) => {
-                    copies[block as usize].push(Copy { physical, since, bad: io.nand().is_bad(physical) });
-                }
+                Some((block, copy)) => copies[block as usize].push(copy),
                 None if !io.nand().is_bad(physical) => empty.push(physical),
                 None => {}
             }
         }
-        // The oldest good block rules; a copy that was not finished goes first, as room may be needed.
+        let mut unfinished = Vec::new();
         for copies in &mut copies {
             copies.sort_by_key(|copy| copy.since);
-            let ruling = copies.iter().find(|copy| !copy.bad).map(|copy| copy.physical);
-            empty.extend(copies.iter().filter(|copy| !copy.bad && Some(copy.physical) != ruling).map(|c| c.physical));
-            copies.retain(|copy| copy.bad || Some(copy.physical) == ruling);
+            empty.extend(self.leave_two(io.nand(), copies));
+            if let [older, newer] = copies.iter().filter(|copy| !copy.bad).collect::<Vec<_>>()[..] {
+                unfinished.push((older.physical, newer.physical));
+            }
         }
         for physical in empty {
             if io.nand().next_page(physical) > 0 || io.nand().is_torn(physical) {
-                self.release(io, physical, Gate::NONE)?;
+                self.release(io, physical, Gate::NONE, Gate::NONE)?;
             } else {
                 self.free[self.geometry.plane_of_block(physical) as usize].push(physical);
             }
         }
-        for (block, copies) in copies.into_iter().enumerate() {
+        for (older, newer) in unfinished {
+            self.finish(io, older, newer)?;
+        }
+        for (block, mut copies) in copies.into_iter().enumerate() {
+            // A copy that is finished now rules; one that failed meanwhile does not.
+            copies.retain(|copy| io.nand().next_page(copy.physical) > 0);
+            copies.iter_mut().for_each(|copy| copy.bad = io.nand().is_bad(copy.physical));
             self.adopt(io, block as u32, &copies)?;
         }
         Ok(())
     }
 
-    /// The logical block that `physical` belongs to, and since which program.
-    fn identify(&self, nand: &Nand, physical: u32) -> Option<(u32, u64)> {
+    /// Leaves at most two good blocks of `copies`, which are of one logical block, oldest first: the newer one is a copy that may be
+    /// unfinished. Returns the others, which hold nothing that is needed: a copy with a torn page is unfinished, and nothing else
+    /// was in it.
+    fn leave_two(&self, nand: &Nand, copies: &mut Vec<Copy>) -> Vec<u32> {
+        let good = copies.iter().filter(|copy| !copy.bad).map(|copy| copy.physical);
+        let (mut kept, mut left) = (Vec::<u32>::new(), Vec::new());
+        for physical in good {
+            if !kept.is_empty() && self.has_torn(nand, physical) {
+                left.push(physical);
+            } else {
+                left.extend(kept.drain(kept.len().min(1)..));
+                kept.push(physical);
+            }
+        }
+        copies.retain(|copy| copy.bad || kept.contains(&copy.physical));
+        left
+    }
+
+    fn has_torn(&self, nand: &Nand, physical: u32) -> bool {
+        let (per_block, width) = (self.geometry.pages_per_block, self.geometry.subpages_per_page);
+        let psns = physical * per_block * width..(physical * per_block + nand.next_page(physical)) * width;
+        psns.into_iter().any(|psn| nand.logical(psn) == TORN)
+    }
+
+    /// Goes on with the copy of `older` into `newer` where it was cut off, and erases `older`; where a program fails, `newer` is bad.
+    fn finish(&mut self, io: &mut Io, older: u32, newer: u32) -> Flash<()> {
+        let per_block = self.geometry.pages_per_block;
+        for place in io.nand().next_page(newer)..per_block {
+            let source = older * per_block + place;
+            let Some(page) = self.logical_page(io.nand(), source) else { continue };
+            self.gather(io, &[Some(source)])?;
+            let piece =
+                PageRun { block: page / per_block, first: place, count: 1, cause: Cause::Merge, signal: Gate::NONE };
+            let gaps = if self.fills_gaps { io.nand().next_page(newer)..place } else { 0..0 };
+            for gap in gaps {
+                if !self.program_padding(io, piece.block, newer, gap)? {
+                    return Ok(());
+                }
+            }
+            if !self.program_new(io, piece, newer, place, Gate::NONE)? {
+                return Ok(());
+            }
+        }
+        self.release(io, older, Gate::NONE, Gate::NONE)
+    }
+
+    /// The logical block that `physical` belongs to, if a page of it can be read.
+    fn identify(&self, nand: &Nand, physical: u32) -> Option<(u32, Copy)> {
         if nand.is_torn(physical) {
             return None;
         }
         let per_block = self.geometry.pages_per_block;
         (physical * per_block..(physical + 1) * per_block).find_map(|ppn| {
             let page = self.logical_page(nand, ppn)?;
-            Some((page / per_block, nand.sequence(ppn * self.geometry.subpages_per_page)))
+            let since = nand.sequence(ppn * self.geometry.subpages_per_page);
+            Some((page / per_block, Copy { physical, since, bad: nand.is_bad(physical) }))
         })
     }
 
@@ -118,7 +171,7 @@ impl Block {
             self.counters.retired += 1;
         }
         match ruling {
-            Some(ruling) => self.release(io, ruling, Gate::NONE),
+            Some(ruling) => self.release(io, ruling, Gate::NONE, Gate::NONE),
             None => Ok(()),
         }
     }
@@ -158,7 +211,7 @@ impl Block {
             }
             if self.fills_gaps {
                 for gap in io.nand().next_page(target)..page {
-                    if !self.program_padding(io, target, gap)? {
+                    if !self.program_padding(io, block, target, gap)? {
                         return Ok(false);
                     }
                 }

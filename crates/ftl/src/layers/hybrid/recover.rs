@@ -50,6 +50,7 @@ impl BlockMap {
         self.data.fill(NO_BLOCK);
         self.pages.fill(UNMAPPED);
         self.programmed.fill(Gate::NONE);
+        self.erased.fill(Gate::NONE);
         self.free.iter_mut().for_each(Vec::clear);
         let mut found = Vec::new();
         for physical in 0..self.shape.blocks() {

@@ -67,6 +67,8 @@ pub(super) struct SubpageLog {
     /// Subpages held, now and at the most.
     pub(super) held: u64,
     peak: u64,
+    /// Closes when all programs of the log so far have ended.
+    pub(super) programmed: Gate,
     logical: Vec<u32>,
     image: Vec<Data>,
     staged: Vec<Data>,
@@ -96,6 +98,7 @@ impl SubpageLog {
             free_entries: Vec::new(),
             held: 0,
             peak: 0,
+            programmed: Gate::NONE,
             logical: vec![PADDING; subpages as usize],
             image: vec![Data::ZERO; subpages as usize],
             staged: Vec::new(),
@@ -288,14 +291,19 @@ impl SubpageLog {
             self.logical[place] = piece.page * self.subpages + subpage;
             self.image[place] = self.staged[subpage as usize];
         }
-        let (after, signal) = (piece.after, io.request());
-        io.program(Program {
+        let (ended, all) = (io.gate(), io.gate());
+        let outcome = io.program(Program {
             written: places,
             transferred: places.count_ones(),
-            after,
-            signal,
+            after: piece.after,
+            signal: ended,
             ..Program::new(ppn, &self.logical, &self.image, Cause::Host)
-        })
+        });
+        io.link(ended, io.request());
+        io.link(ended, all);
+        io.link(self.programmed, all);
+        self.programmed = io.used(all);
+        outcome
     }
 
     /// Maps `piece` to the subpages `places` of `ppn`. Returns the subpages of its page in the log.

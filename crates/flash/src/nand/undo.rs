@@ -1,0 +1,123 @@
+//! What a power cut takes back: the changes of operations that were planned and had not run.
+//!
+//! Cells change when an operation is planned, ahead of its time. Where a cut is to come in a timed run, what each operation
+//! changed is kept until it has ended. At the cut, operations whose array has not begun are undone, the last first; those in the
+//! array are torn. Operations of a block run in the order of their plan, so what is undone is never below what ran.
+
+use super::data::SavedPayload;
+use super::own::SavedOwn;
+use super::{Block, Nand, NandCounters, SubpageMask, TORN};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What one operation changed.
+pub(super) struct Undo {
+    block: u32,
+    /// Pages whose cells it changed; none for a read.
+    pages: Range<u32>,
+    /// Subpages that a program wrote; none for an erase.
+    written: SubpageMask,
+    state: Block,
+    programs: Box<[u8]>,
+    logical: Box<[u32]>,
+    payload: SavedPayload,
+    own: SavedOwn,
+    /// The counters before; once it is done, what it added to them.
+    counters: NandCounters,
+}
+
+/// The operations that have not ended, by number.
+#[derive(Default)]
+pub(super) struct UndoLog(BTreeMap<u64, Undo>);
+
+impl Nand {
+    /// From now on what operations change is kept until [`Self::ended`], for [`Self::lose_power`].
+    pub fn keep_undo(&mut self) {
+        self.undo = Some(Box::default());
+    }
+
+    /// Nothing is kept any more.
+    pub fn drop_undo(&mut self) {
+        self.undo = None;
+    }
+
+    /// Operation `number` has ended: it cannot be undone.
+    pub fn ended(&mut self, number: u64) {
+        if let Some(log) = &mut self.undo {
+            log.0.remove(&number);
+        }
+    }
+
+    /// What `pages` of `block` hold, before an operation that programs the subpages `written` of them.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn save(&self, block: u32, pages: Range<u32>, written: SubpageMask) -> Box<Undo> {
+        let width = self.geometry.subpages_per_page;
+        let subpages = (pages.start * width) as usize..(pages.end * width) as usize;
+        Box::new(Undo {
+            block,
+            written,
+            state: self.blocks[block as usize],
+            programs: self.programs[pages.start as usize..pages.end as usize].into(),
+            logical: self.logical[subpages.clone()].into(),
+            payload: self.payload.save(subpages),
+            own: self.own.save(pages.clone(), width),
+            counters: self.counters.clone(),
+            pages,
+        })
+    }
+
+    /// The operation that `undo` was saved for is done.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn log_undo(&mut self, mut undo: Box<Undo>) {
+        undo.counters = self.counters.since(&undo.counters);
+        if let Some(log) = &mut self.undo {
+            log.0.insert(self.operations, *undo);
+        }
+    }
+
+    /// The power fails. Operations that have not ended are undone, and count no more; those of the numbers `running` are torn:
+    /// what they were programming or erasing cannot be read.
+    pub fn lose_power(&mut self, running: &[u64]) {
+        let Some(log) = self.undo.take() else { return };
+        for (number, undo) in log.0.into_iter().rev() {
+            self.counters.take_back(&undo.counters);
+            match (undo.pages.is_empty(), running.contains(&number)) {
+                (true, _) => {}
+                (false, false) => self.restore(undo),
+                (false, true) => self.tear(undo),
+            }
+        }
+    }
+
+    fn restore(&mut self, undo: Undo) {
+        let Undo { block, pages, state, programs, logical, payload, own, .. } = undo;
+        let width = self.geometry.subpages_per_page;
+        let first = (pages.start * width) as usize;
+        self.blocks[block as usize] = state;
+        self.programs[pages.start as usize..pages.end as usize].copy_from_slice(&programs);
+        self.logical[first..first + logical.len()].copy_from_slice(&logical);
+        self.payload.restore(first, payload);
+        self.own.restore(pages, width, own);
+    }
+
+    /// As [`Self::program`] and [`Self::erase`] leave cells when the power fails in them.
+    fn tear(&mut self, undo: Undo) {
+        let Undo { block, pages, written, state: before, payload, own, .. } = undo;
+        let width = self.geometry.subpages_per_page;
+        let state = &mut self.blocks[block as usize];
+        (state.bad, state.erases) = (before.bad, before.erases);
+        if written == 0 {
+            state.torn = true;
+            return;
+        }
+        state.gaps = true;
+        let first = (pages.start * width) as usize;
+        for index in (0..width as usize).filter(|index| written >> index & 1 == 1) {
+            self.logical[first + index] = TORN;
+        }
+        self.payload.restore(first, payload);
+        self.own.restore(pages, width, own);
+    }
+}

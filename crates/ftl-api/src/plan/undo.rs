@@ -1,0 +1,61 @@
+//! What a power cut takes back of a plan: the counts of operations that had not ended.
+
+use super::{Gate, Io, IoCounters};
+use std::collections::BTreeMap;
+
+/// What each operation that has not ended has added to the counters, by number.
+#[derive(Default)]
+pub struct PlanUndo {
+    added: BTreeMap<u64, IoCounters>,
+    /// The counters when the last operation was planned.
+    last: IoCounters,
+}
+
+impl Io {
+    /// From now on what is planned can be undone: see [`Self::lose_power`].
+    pub fn keep_undo(&mut self) {
+        self.nand.keep_undo();
+        self.undo = Some(Box::new(PlanUndo { added: BTreeMap::new(), last: self.counters.clone() }));
+    }
+
+    /// An operation was planned, and counted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn log_undo(&mut self) {
+        let Some(undo) = &mut self.undo else { return };
+        undo.added.insert(self.nand.operations(), self.counters.since(&undo.last));
+        undo.last.clone_from(&self.counters);
+    }
+
+    /// Flash operation `number` has ended.
+    #[cold]
+    #[inline(never)]
+    pub fn ended(&mut self, number: u64) {
+        self.nand.ended(number);
+        if let Some(undo) = &mut self.undo {
+            undo.added.remove(&number);
+        }
+    }
+
+    /// The power fails. Where the plan is protected, all of it still runs; else what has not ended is undone, and what the arrays
+    /// work on, the operations `running`, is torn. Every gate closes.
+    pub fn lose_power(&mut self, running: &[u64]) {
+        let undo = self.undo.take();
+        if self.plan.protected {
+            self.nand.drop_undo();
+        } else {
+            self.nand.lose_power(running);
+            let added = undo.into_iter().flat_map(|undo| undo.added.into_values());
+            added.for_each(|added| self.counters.take_back(&added));
+        }
+        self.plan.gates.close_all();
+        self.plan.barrier = Gate::NONE;
+        self.plan.running.clear();
+        self.plan.operations.clear();
+        self.plan.links.clear();
+        self.plan.delays.clear();
+        self.plan.follows.clear();
+        self.dies.iter_mut().for_each(|die| *die = Default::default());
+        (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! The power fails in a timed run: when, and what runs then.
+//!
+//! The cut comes in the middle of one operation: half-way through its time in the array. What the arrays work on then is torn,
+//! what is further behind never happens. Ignored: how far a torn operation had come.
+
+use super::{Bus, Engine, NONE, Ready};
+use crate::events::Event;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::Io;
+
+/// A power cut that is to come.
+pub(super) struct PowerCut {
+    /// The operation in whose middle it comes.
+    order: u64,
+    /// Flash operation `order` + `ahead` is operation `order` of the plan.
+    ahead: u64,
+    /// It is there.
+    due: bool,
+}
+
+impl Engine {
+    /// The power will fail in the middle of flash operation `number`, which is planned later.
+    pub fn cut_power_in(&mut self, number: u64, io: &Io) {
+        let ahead = io.nand().operations() - self.order;
+        self.power_cut = Some(Box::new(PowerCut { order: number - ahead, ahead, due: false }));
+    }
+
+    /// Whether the power fails now.
+    #[inline]
+    pub fn power_fails(&self) -> bool {
+        self.power_cut.as_ref().is_some_and(|cut| cut.due)
+    }
+
+    /// Operation `index` starts, and its array works from `from` on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn time_power_cut(&mut self, index: u32, from: Nanos) {
+        let Some(cut) = &self.power_cut else { return };
+        let pending = &self.pending[index as usize];
+        if pending.order == cut.order {
+            self.events.push(from + Nanos::from(pending.operation.array) / 2, Event::PowerFails);
+        }
+    }
+
+    pub(super) fn power_failed(&mut self) {
+        if let Some(cut) = &mut self.power_cut {
+            cut.due = true;
+        }
+    }
+
+    /// Operation `order` has ended.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_end(&self, io: &mut Io, order: u64) {
+        if let Some(cut) = &self.power_cut {
+            io.ended(order + cut.ahead);
+        }
+    }
+
+    /// The power is off: nothing runs or waits any more, but the clock goes on. What had not ended is lost as [`Io::lose_power`]
+    /// says; the write buffer keeps what was to be programmed then, where it is protected.
+    pub fn power_off(&mut self, io: &mut Io) {
+        let Some(cut) = self.power_cut.take() else { return };
+        let mut running = Vec::new();
+        for die in &mut self.dies {
+            for batch in [&die.front, &die.back, &die.suspended].into_iter().flatten() {
+                if batch.array_from() <= self.now {
+                    running.extend(batch.operations().iter().map(|&at| self.pending[at as usize].order + cut.ahead));
+                }
+            }
+            die.power_off(self.now);
+        }
+        let waiting = self.pending.iter().enumerate().filter(|(index, _)| !self.free.contains(&(*index as u32)));
+        self.buffer_freed += waiting.map(|(_, pending)| u64::from(pending.operation.frees)).sum::<u64>();
+        io.lose_power(&running);
+        self.events.clear();
+        self.pending.clear();
+        self.free.clear();
+        self.live = 0;
+        self.block_tail.fill(NONE);
+        self.ready.iter_mut().for_each(|ready| *ready = Ready::default());
+        for bus in self.buses.iter_mut().chain([&mut self.link_in, &mut self.link_out]) {
+            let ahead = bus.free_at.saturating_sub(self.now);
+            *bus = Bus { free_at: self.now, commanded_at: self.now, busy: bus.busy.saturating_sub(ahead) };
+        }
+        self.edges.clear();
+        self.free_edges.clear();
+        self.closing.clear();
+        self.accepted.clear();
+        self.woken.clear();
+        self.collections.clear();
+        self.timeline = None;
+    }
+}

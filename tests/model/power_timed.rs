@@ -1,0 +1,102 @@
+//! Power cuts in timed runs: planned operations have not run, some are torn, many requests are in flight.
+//!
+//! What was acknowledged before the cut reads back as soon as the layer has recovered. What was not, and was repeated after it, is
+//! old or new, each subpage for itself.
+
+use crate::drives::{Limits, Shape, build, draw, pick, with};
+use crate::harness::{Model, for_each_seed_of, note};
+use crate::sequences::requests;
+use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::drive::Command;
+
+const SMALL: Limits = Limits { subpages: 512, planes: 4 };
+
+/// Requests on a drive, of which the first `counted` are not timed.
+struct Case {
+    shape: Shape,
+    entry: &'static Entry,
+    seed: u64,
+    payload: Payload,
+    commands: Vec<Command>,
+    counted: usize,
+    depth: u32,
+}
+
+impl Case {
+    fn draw(entry: &'static Entry, seed: u64) -> Option<Case> {
+        let mut rng = Rng::new(seed, 0x7c07);
+        let shape = match entry.below {
+            Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
+            None => draw(entry.name, &mut rng, SMALL),
+        }?;
+        let acknowledge = format!("buffer.ack={}", pick(&mut rng, &["buffer", "program"]));
+        let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program+erase"]));
+        let settings = with(&shape.settings, &[&acknowledge, &suspend]);
+        let shape = build(entry.name, &settings).ok()?;
+        let mut commands = requests(&shape, seed);
+        let counted = commands.len() / 3;
+        commands.truncate(counted + 300);
+        let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+        Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
+    }
+
+    /// Runs it, with a cut in flash operation `cut`; returns the flash operations at its start and end.
+    fn run(&self, cut: Option<u64>) -> (u64, u64) {
+        let mut model = Model::new(&self.shape, self.entry, self.payload, self.seed);
+        let failed = |error| panic!("cut in operation {cut:?}: {error}");
+        if cut.is_some() {
+            model.shadow.expect_power_cut(false);
+        }
+        for &command in &self.commands[..self.counted] {
+            model.count(command).unwrap_or_else(failed);
+        }
+        model.device.read_back_after_cut = cut.map(|_| self.shape.drive.logical_subpages());
+        model.device.io.set_power_cut_at(cut);
+        model.shadow.start_timing();
+        model.device.start_timing().unwrap_or_else(failed);
+        let start = model.device.io.nand().operations();
+        model.run_timed(self.commands[self.counted..].iter().copied(), self.depth).unwrap_or_else(failed);
+        assert_eq!(model.device.power_cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
+        model.check();
+        let end = model.device.io.nand().operations();
+        model.device.io.plan.timed = false;
+        model.read_back().unwrap_or_else(failed);
+        model.check();
+        (start, end)
+    }
+}
+
+/// Cuts one run at `cuts` of its operations.
+fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
+    let Some(case) = Case::draw(entry, seed) else { return false };
+    note(&case.shape.settings);
+    let (start, end) = case.run(None);
+    let mut rng = Rng::new(seed, 0x7c08);
+    (0..cuts.min(end - start)).for_each(|_| {
+        case.run(Some(start + 1 + rng.below(end - start)));
+    });
+    true
+}
+
+#[test]
+fn cuts_in_timed_runs() {
+    for_each_seed_of(REGISTRY, "power_timed::cuts_in_timed_runs", 20, |entry, seed| cut(entry, seed, 5));
+}
+
+#[test]
+fn cuts_in_timed_runs_of_file_systems() {
+    for_each_seed_of(ENTRIES, "power_timed::cuts_in_timed_runs_of_file_systems", 12, |entry, seed| cut(entry, seed, 5));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts_in_timed_runs() {
+    for entries in [REGISTRY, ENTRIES] {
+        for_each_seed_of(entries, "--ignored power_timed::long_cuts_in_timed_runs", 300, |entry, seed| {
+            cut(entry, seed + 1000, 20)
+        });
+    }
+}
