@@ -175,7 +175,7 @@ impl Ledger {
     /// A ledger for `nand`, which is not active before [`Self::restart`].
     pub fn new(nand: &Nand, mutation: Option<Mutation>) -> Self {
         Ledger {
-            origins: vec![Origin::default(); WINDOW],
+            origins: vec![Origin::default()],
             made: 0,
             flat: 0,
             next: 0,
@@ -210,7 +210,11 @@ impl Ledger {
 
     fn make(&mut self, waits: Waits, content: u64) -> u32 {
         self.made = self.made.checked_add(1).unwrap_or(1);
-        self.origins[self.made as usize % WINDOW] = Origin { waits, content };
+        let (place, origin) = (self.made as usize % WINDOW, Origin { waits, content });
+        match self.origins.get_mut(place) {
+            Some(old) => *old = origin,
+            None => self.origins.push(origin),
+        }
         self.made
     }
 
