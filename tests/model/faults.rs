@@ -61,12 +61,12 @@ fn timed(entry: &'static Entry, seed: u64) -> bool {
 
 #[test]
 fn counted_with_faults() {
-    for_each_seed("faults::counted_with_faults", 60, counted);
+    for_each_seed("faults::counted_with_faults", 30, counted);
 }
 
 #[test]
 fn timed_with_faults() {
-    for_each_seed("faults::timed_with_faults", 60, timed);
+    for_each_seed("faults::timed_with_faults", 30, timed);
 }
 
 #[test]

@@ -452,7 +452,7 @@ fn whole_run(entry: &'static Entry, seed: u64) -> bool {
 
 #[test]
 fn whole_runs_with_a_cut() {
-    for_each_seed("power::whole_runs_with_a_cut", 120, whole_run);
+    for_each_seed("power::whole_runs_with_a_cut", 60, whole_run);
 }
 
 #[test]

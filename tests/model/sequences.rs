@@ -74,31 +74,31 @@ fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
 
 #[test]
 fn counted_sequences() {
-    for_each_seed("sequences::counted_sequences", 60, |entry, seed| counted(entry, seed, SMALL, Payload::Tag, 1));
+    for_each_seed("sequences::counted_sequences", 30, |entry, seed| counted(entry, seed, SMALL, Payload::Tag, 1));
 }
 
 #[test]
 fn counted_sequences_of_larger_drives() {
-    for_each_seed("sequences::counted_sequences_of_larger_drives", 10, |entry, seed| {
+    for_each_seed("sequences::counted_sequences_of_larger_drives", 6, |entry, seed| {
         counted(entry, seed, LARGE, Payload::Tag, 97)
     });
 }
 
 #[test]
 fn counted_sequences_of_bytes() {
-    for_each_seed("sequences::counted_sequences_of_bytes", 12, |entry, seed| {
+    for_each_seed("sequences::counted_sequences_of_bytes", 6, |entry, seed| {
         counted(entry, seed, Limits { subpages: 1024, planes: 4 }, Payload::Bytes, 11)
     });
 }
 
 #[test]
 fn timed_sequences() {
-    for_each_seed("sequences::timed_sequences", 80, |entry, seed| timed(entry, seed, Payload::Tag));
+    for_each_seed("sequences::timed_sequences", 40, |entry, seed| timed(entry, seed, Payload::Tag));
 }
 
 #[test]
 fn timed_sequences_of_bytes() {
-    for_each_seed("sequences::timed_sequences_of_bytes", 10, |entry, seed| timed(entry, seed, Payload::Bytes));
+    for_each_seed("sequences::timed_sequences_of_bytes", 5, |entry, seed| timed(entry, seed, Payload::Bytes));
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn check_laws(recording: &Recording) {
 
 #[test]
 fn every_row_keeps_the_laws_of_time() {
-    for_each_seed("timeline::every_row_keeps_the_laws_of_time", 12, |entry, seed| {
+    for_each_seed("timeline::every_row_keeps_the_laws_of_time", 6, |entry, seed| {
         let Some(model) = run(entry, seed, Some(ALL)) else { return false };
         let recording = model.device.recording().expect("a timeline was asked for");
         let numbers: Vec<i64> = recording.operations.iter().map(|each| each.number).collect();

@@ -16,7 +16,7 @@
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::ledger::{Call, Fact, Ledger, Noted, Promise, Source};
-use palimpsest_ftl_api::plan::{CAUSE_NAMES, Gate, Gates, OperationKind};
+use palimpsest_ftl_api::plan::{CAUSE_NAMES, Gate, Gates, Operation, OperationKind};
 use palimpsest_ftl_api::{Durability, Guarantee};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -71,7 +71,8 @@ pub struct Causality {
     pledges: BTreeMap<u32, Pledge>,
     /// What started in the present event, with the barriers that it must follow.
     barred: Vec<(u64, Gate)>,
-    recent: VecDeque<String>,
+    /// What operations, with their numbers, have come to lately, and when.
+    recent: VecDeque<(Operation, u64, State, Nanos)>,
     violation: Option<String>,
 }
 
@@ -161,16 +162,10 @@ impl Causality {
         let index = (order - self.base) as usize;
         let Some(tracked) = self.operations.get_mut(index) else { return };
         (tracked.state, tracked.at) = (state, now);
-        let what = match state {
-            State::Runs => "starts",
-            State::Arrived => "brings its data",
-            _ => "ends",
-        };
-        let line = format!("{} {what} at {now} ns", name(&tracked.noted));
         if self.recent.len() == SHOWN {
             self.recent.pop_front();
         }
-        self.recent.push_back(line);
+        self.recent.push_back((tracked.noted.operation, tracked.noted.number, state, now));
     }
 
     /// Operation `order` starts at `now`; the transfer of a program ends at `loaded`.
@@ -333,9 +328,14 @@ impl Causality {
     fn accuse(&mut self, what: String) {
         if self.violation.is_none() {
             let mut text = format!("the translation layer broke the order of time: {what}");
-            for (index, line) in self.recent.iter().enumerate() {
+            for (index, (operation, number, state, at)) in self.recent.iter().enumerate() {
                 let separator = if index == 0 { "; before it: " } else { ", " };
-                let _ = write!(text, "{separator}{line}");
+                let what = match state {
+                    State::Runs => "starts",
+                    State::Arrived => "brings its data",
+                    _ => "ends",
+                };
+                let _ = write!(text, "{separator}{} {what} at {at} ns", describe(operation, *number));
             }
             self.violation = Some(text);
         }
@@ -344,8 +344,11 @@ impl Causality {
 
 /// An operation in words.
 fn name(noted: &Noted) -> String {
-    let operation = &noted.operation;
-    let (number, block, cause) = (noted.number, operation.block, CAUSE_NAMES[operation.cause as usize]);
+    describe(&noted.operation, noted.number)
+}
+
+fn describe(operation: &Operation, number: u64) -> String {
+    let (block, cause) = (operation.block, CAUSE_NAMES[operation.cause as usize]);
     match operation.kind {
         OperationKind::Read => format!("read {number} ({cause}) of block {block} page {}", operation.page),
         OperationKind::Program => format!("program {number} ({cause}) of block {block} page {}", operation.page),
