@@ -36,7 +36,7 @@ pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
 }
 
 /// `settings` with `blocks` in a plane, of which `spare` are spare when the drive is full, and as many more as the layer
-/// keeps apart.
+/// reserves.
 pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64) -> Result<Shape, String> {
     let sized = |more: u64| {
         let over_provisioning = ((spare + more) as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
@@ -48,7 +48,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
     let mut more = 0;
     loop {
         let geometry = Geometry { blocks_per_plane: (blocks + more) as u32, ..drive.geometry };
-        match u64::from((entry.apart)(&drive.ftl, &geometry)) {
+        match u64::from((entry.reserved)(&drive.ftl, &geometry)) {
             kept if kept > more => more = kept,
             _ => return build(ftl, &sized(more)),
         }

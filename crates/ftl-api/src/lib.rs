@@ -248,9 +248,9 @@ pub struct Entry {
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
-    pub apart: fn(&Settings, &Geometry) -> u32,
+    pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
-    pub apart_key: &'static str,
+    pub reserved_key: &'static str,
     /// Refuses a drive that it cannot run on.
     pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
     /// Drives of the model suite.
@@ -270,8 +270,8 @@ impl Entry {
         hot_and_cold: false,
         read: None,
         buffered: false,
-        apart: |_, _| 0,
-        apart_key: "",
+        reserved: |_, _| 0,
+        reserved_key: "",
         check: |_| Ok(()),
         model: Model::ANY,
         build: |_, _| panic!("an entry of a layer has `build`"),

@@ -145,7 +145,7 @@ impl<M: Map> Log<M> {
         Self::beside(io, settings, map, unit_subpages, protected, seed, Vec::new())
     }
 
-    /// An empty log that leaves the blocks alone which `apart` marks, one entry a block, or none.
+    /// As [`Self::new`], without the blocks that `reserved` marks (one entry a block, or empty): the layer uses them itself.
     pub fn beside(
         io: &Io,
         settings: &LogSettings,
@@ -153,18 +153,18 @@ impl<M: Map> Log<M> {
         unit_subpages: u32,
         protected: bool,
         seed: u64,
-        apart: Vec<bool>,
+        reserved: Vec<bool>,
     ) -> Self {
         assert!(map.units() <= MAX_UNITS, "more units than a map entry can name");
         let geometry = io.geometry();
-        assert!(apart.is_empty() || apart.len() == geometry.blocks() as usize);
+        assert!(reserved.is_empty() || reserved.len() == geometry.blocks() as usize);
         let shape = Shape::new(geometry, unit_subpages);
         assert!(!M::IN_LOG || shape.units_per_page == 1, "a map in flash is one of pages");
         let subpages = geometry.subpages_per_page as usize;
         Log {
             map,
             shape,
-            frontiers: Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), apart),
+            frontiers: Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved),
             open: OpenPages::new(settings.streams, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, seed),
             read: settings.read,

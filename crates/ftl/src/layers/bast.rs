@@ -19,8 +19,8 @@ pub const ENTRY: Entry = Entry {
     name: "bast",
     about: "block map, overwrites in log blocks of one logical block each, merged by switch, partially or fully",
     keys: || vec![&LOG_BLOCKS],
-    apart: |settings, _| log_blocks(settings),
-    apart_key: LOG_BLOCKS.name,
+    reserved: |settings, _| log_blocks(settings),
+    reserved_key: LOG_BLOCKS.name,
     model: Model {
         needs: &["ftl.log_blocks=2"],
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],

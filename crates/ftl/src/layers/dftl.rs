@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
     keys: || vec![&CMT],
-    apart: map_blocks,
+    reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {
         let room = (blueprint.settings.bytes(CMT.name) / CACHED_BYTES) as u32;

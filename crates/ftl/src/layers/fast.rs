@@ -23,8 +23,8 @@ pub const ENTRY: Entry = Entry {
     name: "fast",
     about: "block map, overwrites in log blocks of all logical blocks and one for sequential overwrites",
     keys: || vec![&LOG_BLOCKS],
-    apart: |settings, _| log_blocks(settings),
-    apart_key: LOG_BLOCKS.name,
+    reserved: |settings, _| log_blocks(settings),
+    reserved_key: LOG_BLOCKS.name,
     check: |proposal| match log_blocks(proposal.settings) {
         1 => Err(Unfit::new(&[LOG_BLOCKS.name], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),

@@ -37,8 +37,8 @@ pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
     keys: || vec![&LOG_FRACTION],
-    apart: log_blocks,
-    apart_key: LOG_FRACTION.name,
+    reserved: log_blocks,
+    reserved_key: LOG_FRACTION.name,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -103,16 +103,16 @@ impl SectorLog {
         let geometry = io.geometry();
         let settings = LogSettings::new(&blueprint.settings);
         let sectors_per_page = geometry.page_bytes() / SECTOR_BYTES as u32;
-        let mut apart = vec![false; geometry.blocks() as usize];
-        for plane in apart.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
+        let mut reserved = vec![false; geometry.blocks() as usize];
+        for plane in reserved.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
             let first = plane.0 as u32 * geometry.blocks_per_plane;
             let good = plane.1.iter_mut().zip(first..).filter(|&(_, block)| !io.nand().is_bad(block));
-            good.take(log_blocks(&blueprint.settings, geometry) as usize).for_each(|(apart, _)| *apart = true);
+            good.take(log_blocks(&blueprint.settings, geometry) as usize).for_each(|(reserved, _)| *reserved = true);
         }
         let map = SharedMap::new(blueprint.logical_pages, geometry.subpages_per_page);
         SectorLog {
-            log: SubpageLog::new(io, blueprint.logical_pages, apart.clone(), settings.allocation),
-            data: Log::beside(io, &settings, map, geometry.subpages_per_page, false, blueprint.seed, apart),
+            log: SubpageLog::new(io, blueprint.logical_pages, reserved.clone(), settings.allocation),
+            data: Log::beside(io, &settings, map, geometry.subpages_per_page, false, blueprint.seed, reserved),
             streams: StreamChooser::new(&blueprint.settings, blueprint.logical_pages, sectors_per_page),
             subpages: geometry.subpages_per_page,
             sectors_per_page: sectors_per_page.into(),

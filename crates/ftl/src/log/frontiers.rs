@@ -35,17 +35,17 @@ pub(super) struct Frontiers {
     units_per_block: u32,
     /// Whether the least worn free block is opened next.
     level: bool,
-    /// Blocks that this log leaves alone, where a layer keeps some apart; else empty.
-    apart: Vec<bool>,
+    /// Blocks that the layer reserves, which this log does not use; empty where there are none.
+    reserved: Vec<bool>,
 }
 
 impl Frontiers {
     /// No block is open; `own` streams follow those of data.
-    pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, apart: Vec<bool>) -> Self {
+    pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, reserved: Vec<bool>) -> Self {
         let geometry = io.geometry();
         let streams = settings.streams + own;
         let blocks = Blocks::new(geometry, shape.units_per_block, |block| {
-            io.nand().is_bad(block) || apart.get(block as usize).is_some_and(|&apart| apart)
+            io.nand().is_bad(block) || reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
         Frontiers {
             rotation: Rotation::new(settings.allocation, geometry),
@@ -57,7 +57,7 @@ impl Frontiers {
             units_per_block: shape.units_per_block,
             level: settings.wear_leveling != WearLeveling::None,
             blocks,
-            apart,
+            reserved,
         }
     }
 
@@ -84,8 +84,8 @@ impl Frontiers {
     }
 
     #[inline]
-    pub fn is_apart(&self, block: u32) -> bool {
-        self.apart.get(block as usize).is_some_and(|&apart| apart)
+    pub fn is_reserved(&self, block: u32) -> bool {
+        self.reserved.get(block as usize).is_some_and(|&reserved| reserved)
     }
 
     #[inline]
@@ -180,11 +180,11 @@ impl Frontiers {
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
         self.free_pages.fill(0);
-        let apart = std::mem::take(&mut self.apart);
+        let reserved = std::mem::take(&mut self.reserved);
         self.blocks = Blocks::new(io.geometry(), self.units_per_block, |block| {
-            apart.get(block as usize).is_some_and(|&apart| apart)
+            reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
-        self.apart = apart;
+        self.reserved = reserved;
     }
 
     /// After a power cut: `block` of `plane` is erased.

@@ -35,7 +35,7 @@ impl<M: Map> Log<M> {
         self.map.clear();
         self.frontiers.forget(io);
         for block in 0..io.geometry().blocks() {
-            if !self.frontiers.is_apart(block) {
+            if !self.frontiers.is_reserved(block) {
                 self.find_newest(io, block);
             }
         }
@@ -54,7 +54,7 @@ impl<M: Map> Log<M> {
         }
         let mut begun = Vec::new();
         for block in 0..io.geometry().blocks() {
-            if !self.frontiers.is_apart(block) {
+            if !self.frontiers.is_reserved(block) {
                 self.adopt(io, block, &mut begun)?;
             }
         }

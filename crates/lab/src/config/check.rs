@@ -225,38 +225,38 @@ fn all_spare(drive: &DriveConfig) -> u64 {
 
 /// As [`all_spare`], without the blocks that the layer reserves.
 fn spare(drive: &DriveConfig) -> u64 {
-    all_spare(drive).saturating_sub(apart(drive, drive.geometry.blocks_per_plane))
+    all_spare(drive).saturating_sub(reserved(drive, drive.geometry.blocks_per_plane))
 }
 
 /// Blocks of each plane that the layer reserves, where a plane has `blocks`.
-fn apart(drive: &DriveConfig, blocks: u32) -> u64 {
+fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    (entry_of(drive).apart)(&drive.ftl, &geometry).into()
+    (entry_of(drive).reserved)(&drive.ftl, &geometry).into()
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
 fn spare_blocks(drive: &DriveConfig, values: &Values) -> Result<()> {
-    let (has, kept) = (all_spare(drive), apart(drive, drive.geometry.blocks_per_plane));
+    let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let apart_key = entry_of(drive).apart_key;
-    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", apart_key];
-    let keys = &keys[..if kept > 0 && !apart_key.is_empty() { 4 } else { 3 }];
+    let reserved_key = entry_of(drive).reserved_key;
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", reserved_key];
+    let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
         return refuse(values, keys, "that leaves no logical page; expected less over-provisioning");
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    if kept > 1 && has > open && !apart_key.is_empty() {
-        cures.push(match values.key(apart_key).key.value_type {
-            ValueType::Count { .. } => format!("{apart_key} = {}", has - open),
+    if kept > 1 && has > open && !reserved_key.is_empty() {
+        cures.push(match values.key(reserved_key).key.value_type {
+            ValueType::Count { .. } => format!("{reserved_key} = {}", has - open),
             _ => {
                 // Rounded down to the next hundredth of a percent.
                 let hundredths = (has - open) * 10_000 / blocks;
-                format!("{apart_key} = \"{}\"", format_ratio(hundredths as f64 / 10_000.0))
+                format!("{reserved_key} = \"{}\"", format_ratio(hundredths as f64 / 10_000.0))
             }
         });
     }
@@ -290,7 +290,7 @@ fn enough_blocks(drive: &DriveConfig, needs: u64) -> Option<u64> {
             return None;
         }
         let enough = enough.ceil() as u64 + 1;
-        let keeps = apart(drive, enough as u32);
+        let keeps = reserved(drive, enough as u32);
         if keeps <= kept {
             return Some(enough);
         }
