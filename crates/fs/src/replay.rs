@@ -21,7 +21,7 @@ use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_ftl::layers::page::{overlay, pages};
+use palimpsest_ftl::extent::{overlay, pages};
 use palimpsest_ftl::log::streams::needs_hints;
 use palimpsest_ftl_api::plan::inner::{Hint, Inner};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};

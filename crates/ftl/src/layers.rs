@@ -6,7 +6,6 @@ pub mod dftl;
 pub mod fast;
 mod gather;
 pub mod hotcold;
-pub mod hybrid;
 pub mod llh;
 pub mod mga;
 pub mod page;

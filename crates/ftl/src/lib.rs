@@ -1,5 +1,7 @@
 //! Flash translation layers: one file each, and one line each in [`REGISTRY`].
 
+pub mod extent;
+pub mod hybrid;
 pub mod layers;
 pub mod log;
 pub mod maps;

@@ -3,13 +3,13 @@
 //! A page is written to its place in the data block of its logical block while that is free. An overwrite goes to the next page of
 //! a log block, which belongs to that logical block alone. A log block that is full when its logical block is overwritten again, or
 //! that was written least recently when another logical block needs one, is merged: by a switch, partially or fully
-//! ([`super::hybrid`]). Random writes to more logical blocks than there are log blocks merge one for every page: log
+//! ([`crate::hybrid`]). Random writes to more logical blocks than there are log blocks merge one for every page: log
 //! block thrashing, what [`super::fast`] is for.
 //!
 //! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
-//! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`super::hybrid`].
+//! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`crate::hybrid`].
 
-use super::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model};

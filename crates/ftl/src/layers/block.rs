@@ -18,8 +18,8 @@
 
 mod recover;
 
-use super::page::{overlay, pages};
 use super::pages::MapsPages;
+use crate::extent::{overlay, pages};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;

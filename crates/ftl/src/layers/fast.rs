@@ -11,9 +11,9 @@
 //! to the RW log blocks.
 //!
 //! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation layer using
-//! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`super::hybrid`].
+//! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`crate::hybrid`].
 
-use super::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model, Unfit};

@@ -29,8 +29,8 @@ mod tests;
 mod write;
 
 use super::gather::Gather;
-use super::page;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
+use crate::extent;
 use crate::log::rotation::Rotation;
 use crate::log::victim::{self, Victim};
 use collect::Collector;
@@ -249,7 +249,7 @@ impl Ftl for Mga {
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
-        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+        for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             self.write_logical_page(io, lpn, first, sectors)?;
         }
         Ok(())
@@ -259,14 +259,14 @@ impl Ftl for Mga {
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
         self.reads.clear();
-        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+        for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             self.want(io, lpn, first, sectors);
             self.deliver(io, lpn, first, sectors);
         }
         let request = io.request();
         self.reads.read(io, self.settings.log.read, Cause::Host, request)?;
         if self.settings.merge_on_read {
-            for (lpn, _, _) in page::pages(extent, self.sectors_per_page) {
+            for (lpn, _, _) in extent::pages(extent, self.sectors_per_page) {
                 self.merge_after_read(io, lpn)?;
             }
         }
@@ -274,7 +274,7 @@ impl Ftl for Mga {
     }
 
     fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
-        for (lpn, first, sectors) in page::pages(extent, self.sectors_per_page) {
+        for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             let (begin, end) = self.touched(first, sectors);
             self.unmap(lpn, first_subpages(end - begin) << begin);
         }

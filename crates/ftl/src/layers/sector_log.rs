@@ -18,7 +18,7 @@ mod recover;
 mod tests;
 
 use super::gather::Gather;
-use super::page::{overlay, pages};
+use crate::extent::{overlay, pages};
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};

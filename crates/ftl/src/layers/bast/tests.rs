@@ -1,7 +1,7 @@
 //! Merges of `bast`, counted by hand: N = 8 pages a block.
 
 use super::ENTRY;
-use crate::layers::hybrid::tests::{PAGES, Rig};
+use crate::hybrid::tests::{PAGES, Rig};
 
 #[test]
 fn a_log_block_with_the_first_pages_is_merged_partially() {

@@ -1,7 +1,7 @@
 //! Merges of `fast`, counted by hand: N = 8 pages a block.
 
 use super::ENTRY;
-use crate::layers::hybrid::tests::{PAGES, Rig};
+use crate::hybrid::tests::{PAGES, Rig};
 
 #[test]
 fn a_victim_costs_a_merge_for_each_of_its_logical_blocks() {

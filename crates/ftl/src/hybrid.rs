@@ -13,7 +13,7 @@
 
 mod recover;
 
-use super::page::{overlay, pages};
+use crate::extent::{overlay, pages};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;
