@@ -61,7 +61,7 @@ pub struct LogCounters {
     pub padded_pages: u64,
 }
 
-/// What comes with a unit that is appended.
+/// A unit that is appended to the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Append {
     /// The unit.

@@ -27,7 +27,7 @@ use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::maps::bytes::map_bytes;
 use bank::{Bank, NO_FRONTIER, Threshold, Transitions, UseState};
-use buffers::{Append, Buffer, NOT_WAITING};
+use buffers::{BankWrite, Buffer, NOT_WAITING};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
@@ -208,7 +208,7 @@ impl Llh {
         }
         let data = io.written(piece, old);
         let signal = if self.protected { Gate::NONE } else { io.request() };
-        let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
+        let what = BankWrite { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.append(io, stream, what)
     }
 

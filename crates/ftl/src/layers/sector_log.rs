@@ -23,7 +23,7 @@ use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::shared::SharedMap;
-use log::{Piece, SubpageLog};
+use log::{LogWrite, SubpageLog};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
@@ -211,7 +211,7 @@ impl SectorLog {
         }
         // Cleaning uses `contents`, too.
         self.log.stage(&self.contents);
-        if self.write_to_log(io, Piece { page, subpages: touched, after })? {
+        if self.write_to_log(io, LogWrite { page, subpages: touched, after })? {
             return Ok(());
         }
         self.counters.unlogged += 1;
@@ -221,7 +221,7 @@ impl SectorLog {
     }
 
     /// Writes a piece to the log, which is cleaned where that takes it. False where the log has no block left.
-    fn write_to_log(&mut self, io: &mut Io, piece: Piece) -> Flash<bool> {
+    fn write_to_log(&mut self, io: &mut Io, piece: LogWrite) -> Flash<bool> {
         loop {
             if self.log.is_short() {
                 self.clean_oldest(io)?;

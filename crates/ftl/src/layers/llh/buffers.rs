@@ -44,9 +44,9 @@ pub(super) struct Buffer {
     pub from_host: bool,
 }
 
-/// What comes with a unit.
+/// A unit that is written to a bank.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Append {
+pub(super) struct BankWrite {
     pub unit: u32,
     pub data: Data,
     pub cause: Cause,
@@ -72,7 +72,7 @@ impl Llh {
 
     /// A unit that is in a buffer already is replaced there.
     #[inline]
-    pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: Append) -> bool {
+    pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: BankWrite) -> bool {
         let entry = self.map[what.unit as usize];
         if entry == UNMAPPED || entry < IN_BUFFER {
             return false;
@@ -88,7 +88,7 @@ impl Llh {
 
     /// Makes `buffer` follow and signal the gates of `what`.
     #[inline]
-    pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: Append) {
+    pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: BankWrite) {
         if what.cause == Cause::Host || !self.protected {
             let since = &mut self.since[buffer];
             *since = (*since).min(io.now());
@@ -112,7 +112,7 @@ impl Llh {
 
     /// Puts a unit into the buffer `kind` of its bank; `previous` is the place of its previous copy.
     #[inline]
-    pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: Append, previous: u32) {
+    pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: BankWrite, previous: u32) {
         let bank = self.bank_of(what.unit);
         let buffer = Self::buffer_of(bank, kind);
         if kind == MOVED {
@@ -121,16 +121,16 @@ impl Llh {
         self.attach(io, buffer, what);
         let slots = &mut self.buffers[buffer].slots;
         self.map[what.unit as usize] = IN_BUFFER + kind * SLOTS + slots.len() as u32;
-        let Append { unit, data, after: arrived, holds, .. } = what;
+        let BankWrite { unit, data, after: arrived, holds, .. } = what;
         slots.push(Slot { unit, data, arrived, previous, holds, shadow: false });
         io.pin(what.data);
     }
 
     /// Puts a shadow of the previous copy of a unit, at `previous`, into the buffer of moved data.
-    pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
+    pub(super) fn push_shadow(&mut self, io: &mut Io, what: BankWrite, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
-        let Append { unit, data, after: arrived, .. } = what;
+        let BankWrite { unit, data, after: arrived, .. } = what;
         self.buffers[buffer].slots.push(Slot { unit, data, arrived, previous, holds: 0, shadow: true });
         io.pin(what.data);
     }

@@ -4,7 +4,7 @@
 //! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
 use super::bank::{RESERVE, UseState};
-use super::buffers::Append;
+use super::buffers::BankWrite;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -192,7 +192,7 @@ impl Llh {
         while rest != 0 {
             let psn = ppn * self.subpages + rest.trailing_zeros();
             rest &= rest - 1;
-            let what = Append {
+            let what = BankWrite {
                 unit: io.nand().logical(psn),
                 data: self.content(io, psn),
                 cause: Cause::Gc,
@@ -207,7 +207,7 @@ impl Llh {
 
     /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the older copy is not
     /// needed any more if buffers are protected; else it moves as a shadow.
-    fn move_unit(&mut self, io: &mut Io, bank: u32, what: Append, psn: u32) -> Flash<()> {
+    fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
         let (block, index) = self.per_block.split(psn);
         if !self.blocks.is_valid(block, index) {
             // Programming a buffer on the way here has made this copy obsolete.

@@ -3,7 +3,7 @@
 //! Padding is what a page has room for and does not store; the redundancy of a second write counts as padding.
 
 use super::bank::NO_FRONTIER;
-use super::buffers::{Append, HOLE};
+use super::buffers::{BankWrite, HOLE};
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
@@ -13,7 +13,7 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 impl Llh {
     /// Takes a unit that the host wrote.
     #[inline]
-    pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
+    pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: BankWrite) -> Flash<()> {
         if self.replace_in_buffer(io, what) {
             return Ok(());
         }

@@ -19,9 +19,9 @@ const NO_ENTRY: u32 = u32::MAX;
 /// Free blocks of the log below which its oldest block is cleaned.
 const LEAST_FREE: u32 = 2;
 
-/// A piece of a request to be written.
+/// A piece of a request that is written to the log.
 #[derive(Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct LogWrite {
     /// Its logical page.
     pub page: u32,
     /// Its subpages there.
@@ -231,7 +231,7 @@ impl SubpageLog {
 
     /// Free subpages of one page that `piece` can be programmed into, in the plane whose turn it is if possible.
     #[inline]
-    pub fn find_room(&mut self, io: &Io, settings: &LogSettings, piece: Piece) -> Option<(u32, SubpageMask)> {
+    pub fn find_room(&mut self, io: &Io, settings: &LogSettings, piece: LogWrite) -> Option<(u32, SubpageMask)> {
         let first = self.rotation.first(io, piece.page);
         for step in 0..self.frontiers.len() as u32 {
             let plane = self.rotation.then(first, step);
@@ -283,7 +283,7 @@ impl SubpageLog {
     /// # Errors
     /// What flash says.
     #[inline]
-    pub fn program(&mut self, io: &mut Io, ppn: u32, places: SubpageMask, piece: Piece) -> Flash<Outcome> {
+    pub fn program(&mut self, io: &mut Io, ppn: u32, places: SubpageMask, piece: LogWrite) -> Flash<Outcome> {
         let mut rest = places;
         for subpage in bits(piece.subpages) {
             let place = rest.trailing_zeros() as usize;
@@ -308,7 +308,7 @@ impl SubpageLog {
 
     /// Maps `piece` to the subpages `places` of `ppn`. Returns the subpages of its page in the log.
     #[inline]
-    pub fn settle(&mut self, io: &Io, ppn: u32, places: SubpageMask, piece: Piece) -> u32 {
+    pub fn settle(&mut self, io: &Io, ppn: u32, places: SubpageMask, piece: LogWrite) -> u32 {
         let mut rest = places;
         for subpage in bits(piece.subpages) {
             let psn = ppn * self.subpages + rest.trailing_zeros();
