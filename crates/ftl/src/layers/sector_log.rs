@@ -235,7 +235,7 @@ impl SectorLog {
             match self.log.program(io, ppn, places, piece)? {
                 Outcome::Done => {
                     let held = self.log.settle(io, ppn, places, piece);
-                    self.data.map.set_elsewhere(piece.page, held);
+                    self.data.map.set_outside(piece.page, held);
                     self.data.map.settles(self.log.programmed);
                     if held == self.all {
                         self.data.trim(io, piece.page);
@@ -397,7 +397,7 @@ impl Ftl for SectorLog {
         for (page, _, _) in pages(extent, self.sectors_per_page) {
             self.data.trim(io, page);
             if self.log.unmap_page(page) {
-                self.data.map.set_elsewhere(page, 0);
+                self.data.map.set_outside(page, 0);
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The map of a log: where each unit is. A log moves units and says where they are; how that is kept is the map's.
+//! The map of a log: where each unit is. A log moves units and says where they are; how that is kept is up to the map.
 
 use super::Log;
 use palimpsest_flash::nand::{Flash, Nand};
@@ -48,12 +48,12 @@ pub trait Map: Send + Sized {
 
     /// Subpages of `unit` whose newest content the layer keeps outside the log.
     #[inline]
-    fn elsewhere(&self, _unit: u32) -> u32 {
+    fn outside(&self, _unit: u32) -> u32 {
         0
     }
 
-    /// Closes when all that is kept outside the log is programmed: a unit that moves without those subpages follows it, as a power cut
-    /// would leave no readable copy of them.
+    /// Closes when all subpages outside the log are programmed: a unit that moves without them follows it, as a power cut would
+    /// leave no readable copy of them.
     #[inline]
     fn settled(&self) -> Gate {
         Gate::NONE

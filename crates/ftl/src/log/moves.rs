@@ -52,7 +52,7 @@ impl<M: Map> Log<M> {
         let (mut absent, mut stream): (SubpageMask, u32) = (0, self.frontiers.moved_stream());
         if per_page == 1 {
             let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
-            absent = self.map.elsewhere(unit).into();
+            absent = self.map.outside(unit).into();
             if self.map.is_own(unit) {
                 stream = self.frontiers.own_stream();
             }

@@ -25,7 +25,7 @@ impl<M: Map> Log<M> {
     }
 
     /// The first half of [`Self::recover`]: the map, and the open pages that survived. Nothing on flash changes yet, so a
-    /// layer may say now what is elsewhere.
+    /// layer may set now which subpages are outside the log.
     pub fn recover_map(&mut self, io: &Io) -> Survivors {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let survivors = self.open.take_all();

@@ -1,5 +1,5 @@
-//! The map of a log that shares its units with something else: a full map, and the subpages of each unit whose newest content
-//! the layer keeps in blocks that the log leaves alone.
+//! The map of a log that shares its units with the layer: a full map, and the subpages of each unit whose newest content the
+//! layer keeps outside the log, in blocks that it reserves.
 
 use super::full::FullMap;
 use crate::log::map::{Map, UNMAPPED};
@@ -7,20 +7,20 @@ use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::Gate;
 
-/// A full map of pages, and what stands elsewhere.
+/// A full map of pages, and which subpages are outside the log.
 pub struct SharedMap {
     all: FullMap,
-    /// Subpages of each unit.
-    elsewhere: Vec<u32>,
-    /// Closes when what is kept outside the log is programmed.
+    /// Subpages of each unit that are outside the log.
+    outside: Vec<u32>,
+    /// Closes when all subpages outside the log are programmed.
     settled: Gate,
 }
 
 impl SharedMap {
     /// Of `units` whole pages of `subpages` subpages.
     pub fn new(units: u32, subpages: u32) -> Self {
-        assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those elsewhere can name");
-        SharedMap { all: FullMap::new(units), elsewhere: vec![0; units as usize], settled: Gate::NONE }
+        assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those outside the log can name");
+        SharedMap { all: FullMap::new(units), outside: vec![0; units as usize], settled: Gate::NONE }
     }
 
     /// Bytes in DRAM of the full map.
@@ -28,20 +28,20 @@ impl SharedMap {
         self.all.bytes()
     }
 
-    /// Says which subpages of `unit` have their newest content outside the log. When the unit moves, they are programmed as
-    /// padding, so that after a power cut the old content does not pass for the newest.
+    /// Sets the subpages of `unit` whose newest content is outside the log. When the unit moves, they are programmed as padding,
+    /// so that recovery does not take the stale content for the newest.
     #[inline]
-    pub fn set_elsewhere(&mut self, unit: u32, subpages: u32) {
-        self.elsewhere[unit as usize] = subpages;
+    pub fn set_outside(&mut self, unit: u32, subpages: u32) {
+        self.outside[unit as usize] = subpages;
     }
 
-    /// What is kept outside the log is programmed when `settled` closes.
+    /// All subpages outside the log are programmed when `settled` closes.
     #[inline]
     pub fn settles(&mut self, settled: Gate) {
         self.settled = settled;
     }
 
-    /// After a power cut: all of `unit` stands elsewhere.
+    /// After a power cut: all subpages of `unit` are outside the log.
     pub fn unmap(&mut self, unit: u32) {
         self.all.place(unit, UNMAPPED);
     }
@@ -65,19 +65,19 @@ impl Map for SharedMap {
 
     fn clear(&mut self) {
         self.all.clear();
-        self.elsewhere.fill(0);
+        self.outside.fill(0);
         self.settled = Gate::NONE;
     }
 
     #[inline]
     fn prefetch(&self, unit: u32) {
         self.all.prefetch(unit);
-        prefetch(&self.elsewhere, unit as usize);
+        prefetch(&self.outside, unit as usize);
     }
 
     #[inline]
-    fn elsewhere(&self, unit: u32) -> u32 {
-        self.elsewhere[unit as usize]
+    fn outside(&self, unit: u32) -> u32 {
+        self.outside[unit as usize]
     }
 
     #[inline]
@@ -87,8 +87,8 @@ impl Map for SharedMap {
 
     #[inline]
     fn programmed(&mut self, unit: u32, absent: u32) {
-        // A page that is new, and not moved, has everything, also for moves that follow at once.
-        self.elsewhere[unit as usize] = absent;
+        // A new page is complete (`absent` is 0), also for moves that follow at once.
+        self.outside[unit as usize] = absent;
     }
 
     fn describe(&self, figures: &mut LayerFigures) {

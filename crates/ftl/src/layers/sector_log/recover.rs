@@ -1,8 +1,8 @@
 //! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
 //!
 //! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
-//! newer content of some of its subpages has padding there ([`SharedMap::set_elsewhere`]), and the log wins. What was trimmed
-//! since its last program may come back, as elsewhere.
+//! newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins. What was trimmed
+//! since its last program may come back, as in other layers.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
@@ -21,7 +21,7 @@ impl SectorLog {
         self.log.drop_older(io, &self.data);
         for page in 0..self.log.index.len() as u32 {
             let held = self.log.held(page);
-            self.data.map.set_elsewhere(page, held);
+            self.data.map.set_outside(page, held);
             if held == self.all {
                 self.data.map.unmap(page);
             }
@@ -39,9 +39,9 @@ impl SectorLog {
         self.data.check(io)?;
         self.log.check(io)?;
         for page in 0..self.log.index.len() as u32 {
-            let (held, elsewhere) = (self.log.held(page), self.data.map.elsewhere(page));
-            if held != elsewhere {
-                return Err(format!("the log holds subpages {held:#b} of page {page}, not {elsewhere:#b}"));
+            let (held, outside) = (self.log.held(page), self.data.map.outside(page));
+            if held != outside {
+                return Err(format!("the log holds subpages {held:#b} of page {page}, not {outside:#b}"));
             }
             if held == self.all && self.data.locate(page) != Location::Unmapped {
                 return Err(format!("page {page} is valid, though the log holds all of it"));
