@@ -83,7 +83,7 @@ def trace_sample(name: str) -> Path:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tells the process that prints the summary what this one counted."""
+    """Sends what this process counted to the one that prints the summary."""
     from documents import COUNTS
 
     if hasattr(session.config, "workeroutput"):
@@ -92,7 +92,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds what another process counted; one that crashed tells nothing."""
+    """Adds what another process counted; one that crashed adds nothing."""
     from documents import COUNTS
 
     COUNTS.update(getattr(node, "workeroutput", {}).get("documents", {}))

@@ -47,8 +47,8 @@ FORBIDDEN = {
     "std::fs": "the core does no I/O",
     "std::net": "the core does no I/O",
     "std::thread": "the core starts no threads",
-    "std::time::Instant": "the core knows no wall clock",
-    "std::time::SystemTime": "the core knows no wall clock",
+    "std::time::Instant": "the core has no wall clock",
+    "std::time::SystemTime": "the core has no wall clock",
 }
 
 MAX_FILE_LINES = 600
@@ -63,7 +63,7 @@ def without_comments(text: str) -> str:
 
 
 def without_tests(text: str) -> str:
-    """Rust without the items under `#[cfg(test)]`; rustfmt's indentation tells where each ends."""
+    """Rust without the items under `#[cfg(test)]`; rustfmt's indentation shows where each ends."""
     pattern = r"^([ \t]*)#\[cfg\(test\)\]\n(?:\1#\[[^\n]*\n)*\1[^\n]*(?:;|\{\})\n|^([ \t]*)#\[cfg\(test\)\]\n.*?^\2\}\n"
     return re.sub(pattern, "", text + "\n", flags=re.S | re.M)
 
@@ -118,7 +118,7 @@ def modules_used(path: Path) -> set[str]:
 
 
 def declared_for_tests(path: Path) -> set[Path]:
-    """Files that a file declares by `#[cfg(test)] mod name;`, where they may stand."""
+    """Files that a file declares by `#[cfg(test)] mod name;`, where they may be."""
     code = without_comments(path.read_text(encoding="utf-8"))
     names = re.findall(r"#\[cfg\(test\)\]\n(?:\s*#\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod (\w+);", code)
     folder = path.parent if path.name in ("lib.rs", "mod.rs", "main.rs") else path.with_suffix("")
@@ -188,7 +188,7 @@ def registered() -> dict[str, Path]:
 
 
 def test_no_variant_is_named_outside_its_file() -> None:
-    """Code that asks for a variant by name knows what only the variant's entry should say."""
+    """What depends on the variant is in the variant's entry: no other code compares names."""
     names = registered()
     assert {"page", "mga", "llh", "greedy", "windowed", "recency", "rr", "polar", "msr"} <= set(names)
     asked = re.compile(r'[=!]= "([^"]+)"|"([^"]+)"\s*(?:=>|\|)')
@@ -296,7 +296,7 @@ def test_function_lengths() -> None:
     assert list(rust_functions(code)) == [("f", 5)]
 
 
-def test_comments_are_told_from_literals() -> None:
+def test_comments_are_separated_from_literals() -> None:
     assert without_comments('a(\'"\'); // b\nc("//", r#"//"#); /* d */e').split() == [
         "a('\"');",
         'c("//",',

@@ -460,7 +460,7 @@ impl Nand {
         Ok(outcome)
     }
 
-    /// Keeps what order and energy depend on. That low pages come first is known of the first two only with the third.
+    /// Keeps what order and energy depend on. Only the third program shows whether the first two were low pages first.
     fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
         let (part, state) = (&self.part, &mut self.blocks[block as usize]);
         state.reached.note(page, part.is_high(page));

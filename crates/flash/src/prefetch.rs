@@ -1,4 +1,4 @@
-//! Prefetches of memory that is read soon. Maps of a drive exceed the caches, and requests are known a little before they are
+//! Prefetches of memory that is read soon. Maps of a drive exceed the caches, and requests arrive a little before they are
 //! served. Never changes a result; no effect where the processor has no such instruction.
 
 /// Prefetches the cache line that holds `slice[index]`, if there is such an element.

@@ -264,7 +264,7 @@ impl<M: Map> Log<M> {
         (ppn, first_subpages(self.shape.unit_subpages) << (index * self.shape.unit_subpages))
     }
 
-    /// When the oldest unit in any open page came that somebody waits for.
+    /// When the oldest unit in any open page came that the host or an erase waits for.
     #[inline]
     pub fn oldest_open(&self) -> Option<u64> {
         self.open.oldest

@@ -15,7 +15,7 @@ Usage: palimpsest-server [--ssd NAME|FILE] [--ftl NAME] [--set key=value]... [--
   --ssd NAME|FILE       drive: a preset (palimpsest list ssds) or a file [default]
   --ftl NAME            translation layer instead of the drive's own
   --set key=value       any configuration key (palimpsest show)
-  --listen PLACE        HOST:PORT, or unix:PATH [127.0.0.1:10809]; port 0 takes any free one and tells which
+  --listen PLACE        HOST:PORT, or unix:PATH [127.0.0.1:10809]; port 0 takes any free one and prints which
   --once                end when the last client that used the drive has gone
   --precondition SPEC   as of palimpsest run; the drive then holds noise [none]
   --fidelity F          count, or timed: the result also has latencies, of requests served one by one [count]

@@ -8,7 +8,7 @@
 //! 2. A write is acknowledged when what it stored is as safe as the layer declares ([`Durability`]): programmed, or arrived and
 //!    held in a protected buffer. A flush of a file system, when all that was written before is programmed.
 //! 3. A read completes when what it delivers has arrived at the host.
-//! 4. An erase starts when nothing is lost by it: of each logical subpage that the block holds and that nobody has trimmed, a
+//! 4. An erase starts when nothing is lost by it: of each logical subpage that the block holds and the host has not trimmed, a
 //!    newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
 //!
 //! Ignored: when the layer's own records in memory are up to date.
@@ -194,7 +194,7 @@ impl Causality {
             Fact::Program { sources, .. } => {
                 let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded))?;
                 Some(match *early {
-                    Source::Read(read) => format!("before its data is there: {}", self.standing(read)),
+                    Source::Read(read) => format!("before its data is there: {}", self.progress(read)),
                     Source::Link(at) => {
                         format!("and has its data by {loaded} ns, before the host link brings it at {at} ns")
                     }
@@ -207,7 +207,7 @@ impl Causality {
                     let newer = self.planned[lsn as usize].program;
                     let newer = self.operations.iter().position(|other| other.noted.number == newer);
                     let newer =
-                        newer.map_or("no other copy is planned".into(), |at| self.standing(self.base + at as u64));
+                        newer.map_or("no other copy is planned".into(), |at| self.progress(self.base + at as u64));
                     format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
                 })
             }
@@ -222,8 +222,8 @@ impl Causality {
         }
     }
 
-    /// Where operation `order` stands, in words.
-    fn standing(&self, order: u64) -> String {
+    /// How far operation `order` has come, in words.
+    fn progress(&self, order: u64) -> String {
         let Some(Tracked { noted, state, at }) = self.tracked(order) else { return "an operation that ended".into() };
         let state = match state {
             State::Waits => "was planned",
@@ -311,7 +311,7 @@ impl Causality {
 
     fn source(&self, source: Source) -> String {
         match source {
-            Source::Read(order) => self.standing(order),
+            Source::Read(order) => self.progress(order),
             Source::Link(at) => format!("the host link brings it at {at} ns"),
         }
     }
@@ -320,8 +320,8 @@ impl Causality {
     fn newest_program(&self, lsn: u32) -> String {
         let newest = self.planned[lsn as usize].program;
         let at = self.operations.iter().position(|other| other.noted.number == newest);
-        let standing = at.map_or("no program of it is under way".into(), |at| self.standing(self.base + at as u64));
-        format!("of logical subpage {lsn}, {standing}")
+        let progress = at.map_or("no program of it is under way".into(), |at| self.progress(self.base + at as u64));
+        format!("of logical subpage {lsn}, {progress}")
     }
 
     #[cold]

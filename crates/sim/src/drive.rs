@@ -136,7 +136,7 @@ impl Drive {
         }
     }
 
-    /// The times of this drive will be verified against what its layer guarantees, where contents are known. For tests of the
+    /// The times of this drive will be verified against what its layer guarantees, where cells store contents. For tests of the
     /// check, plans are mutated.
     pub fn verify_times(&mut self, mutation: Option<Mutation>) {
         if self.io.has_contents() {
@@ -219,7 +219,7 @@ impl Drive {
         }
     }
 
-    /// The check hears of request `id`, which was planned, and when it may complete.
+    /// Gives the check request `id`, which was planned, with what it must wait for.
     #[cold]
     fn pledge(&mut self, id: u32, kind: RequestKind) {
         let promise = std::mem::take(&mut self.promise);

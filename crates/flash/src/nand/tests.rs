@@ -1,4 +1,4 @@
-//! Cells go from 1 to 0 only, bit by bit, refusals tell their history, and bytes of a layer's own are kept.
+//! Cells go from 1 to 0 only, bit by bit, refusals state their history, and bytes of a layer's own are kept.
 
 use super::part::samples::slc;
 use super::*;

@@ -447,7 +447,7 @@ impl Ledger {
         sources
     }
 
-    /// The call is over at `now`: everything of it. `delivered` is what a read handed to the host; `buffered`: the layer must
+    /// The call is over at `now`: everything of it. `delivered` is what a read delivered to the host; `buffered`: the layer must
     /// hold what the host wrote.
     pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool) -> Call {
         // Joins of this call become flat, so that later ones need not look behind them.

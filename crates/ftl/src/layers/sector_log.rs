@@ -8,9 +8,9 @@
 //! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
 //! paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
-//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an open
-//! block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page map.
-//! Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
+//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an
+//! open block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page
+//! map. Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
 
 mod log;
 mod recover;

@@ -42,7 +42,7 @@ impl<M: Map> Log<M> {
         let mut plane = 0;
         if self.open.filled(stream) + 1 == self.shape.units_per_page {
             plane = self.plane_with_space(io, stream, what.unit)?;
-            // Cleaning may have moved the older copy into an open page, or programmed the open page.
+            // Cleaning may have moved the previous copy into an open page, or programmed the open page.
             if self.replace_open(io, what) {
                 return Ok(());
             }
@@ -117,7 +117,7 @@ impl<M: Map> Log<M> {
         true
     }
 
-    /// Pads and programs every open page that somebody waits for; `signal` waits for their programs.
+    /// Pads and programs every open page that the host or an erase waits for; `signal` waits for their programs.
     ///
     /// # Errors
     /// As [`Self::append`].

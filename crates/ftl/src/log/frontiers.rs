@@ -176,7 +176,7 @@ impl Frontiers {
         self.free_pages[plane as usize] += self.pages_per_block;
     }
 
-    /// The power is back: nothing is known of any block.
+    /// The power is back: no block has a state yet.
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
         self.free_pages.fill(0);

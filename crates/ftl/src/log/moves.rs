@@ -115,7 +115,7 @@ impl<M: Map> Log<M> {
     }
 
     /// A moved unit joins the open page of moved data, unless an open page holds newer content of the host's: with protected
-    /// open pages the older copy is not needed any more; without, the newer content moves in its place.
+    /// open pages the stale copy is not needed any more; without, the newer content moves in its place.
     fn move_into_open_page(&mut self, io: &mut Io, plane: u32, what: Append, physical: u32) -> Flash<()> {
         let (block, unit) = self.shape.per_block.split(physical);
         if !self.frontiers.blocks.is_valid(block, unit) {

@@ -1,8 +1,8 @@
 //! Open pages: units that wait in the controller's memory until they fill a page.
 //!
 //! There is one a stream of the host, and one a plane for what cleaning moves there: if moved units left their plane, the
-//! fuller planes, which are cleaned more often, would grow fuller still. A unit of an open page remembers where its older copy
-//! is, and that copy stays valid until the page is programmed: so what was acknowledged after programming survives a power cut.
+//! fuller planes, which are cleaned more often, would grow fuller still. A unit of an open page has the place of its previous
+//! copy, which stays valid until the page is programmed: so what was acknowledged after programming survives a power cut.
 
 use super::Append;
 use crate::log::map::{IN_OPEN_PAGE, UNMAPPED};
@@ -18,7 +18,7 @@ pub(super) struct Slot {
     pub data: Data,
     /// Closes when the content has arrived.
     pub arrived: Gate,
-    /// Physical unit of the older copy, or [`UNMAPPED`].
+    /// Physical unit of the previous copy, or [`UNMAPPED`].
     pub previous: u32,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct OpenPage {
     pub done: Gate,
     /// Subpages of the host's write buffer that it holds.
     pub held: u32,
-    /// When the oldest unit came that somebody waits for: the host, or, where open pages are not protected, an erase.
+    /// When the oldest unit came that the host or, where open pages are not protected, an erase waits for.
     pub since: Option<u64>,
     pub cause: Cause,
     /// Whether it holds what the host wrote.
@@ -62,7 +62,7 @@ impl OpenPage {
 pub(super) struct OpenPages {
     /// First those of the host's streams, then those of moved units.
     pages: Vec<OpenPage>,
-    /// When the oldest unit in any of them came that somebody waits for.
+    /// The earliest [`OpenPage::since`] of them.
     pub oldest: Option<u64>,
     /// Open pages of moved units: one a plane, as long as map entries can name them all.
     moved: u32,
@@ -176,7 +176,7 @@ impl OpenPages {
         self.attach(io, page, what);
     }
 
-    /// Adds the unit of `what` to open page `page`; `previous` is where its older copy is.
+    /// Adds the unit of `what` to open page `page`; `previous` is where its previous copy is.
     #[inline]
     pub fn push(&mut self, io: &mut Io, page: u32, what: Append, previous: u32) {
         self.attach(io, page, what);
@@ -189,7 +189,7 @@ impl OpenPages {
         io.pin(what.data);
     }
 
-    /// Empties the slot that `entry` names. Returns where the older copy of its unit is.
+    /// Empties the slot that `entry` names. Returns where the previous copy of its unit is.
     pub fn forget(&mut self, io: &mut Io, entry: u32) -> u32 {
         let slot = std::mem::replace(self.slot_mut(entry), EMPTY);
         io.unpin(slot.data);
@@ -214,7 +214,7 @@ impl OpenPages {
         page.signal(io, what.signal);
     }
 
-    /// Moves the content of the slot that `entry` names into open page `page` of moved data; `previous` is the older copy. Who
+    /// Moves the content of the slot that `entry` names into open page `page` of moved data; `previous` is the previous copy. Who
     /// waits for its page waits for both.
     pub fn move_newer(&mut self, io: &mut Io, page: u32, entry: u32, what: Append, previous: u32) {
         let (from, slot) = self.slot_of(entry);

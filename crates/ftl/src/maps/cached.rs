@@ -6,7 +6,7 @@
 //! room: where the entry that goes is newer than flash, its translation page is read, and programmed with all its entries
 //! that are (batch update). Pages that cleaning moves change entries, too: those that the CMT lacks join it beyond its size,
 //! go first, and so are written in batches when the collection is over (lazy copying). What a translation page holds is in
-//! flash, in every payload; the simulator also knows the whole map, and compares at each read.
+//! flash, in every payload; the simulator also keeps the whole map, and compares at each read.
 //!
 //! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected segment
 //! is half. The update of a victim ends before the read of the entry that is wanted begins. After a power cut the

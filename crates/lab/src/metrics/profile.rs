@@ -24,7 +24,7 @@ pub const PAGE_BYTES: u64 = 4 * KIB;
 const MILLISECOND: Nanos = 1_000_000;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// From this size on a request counts as large: the limit of hot writes where only the size is known.
+/// From this size on a request counts as large: the limit of hot writes of a classifier by size.
 pub const LARGE_BYTES: u64 = 64 * KIB;
 
 /// A request is sequential when it starts where one of this many before it ended.

@@ -1,7 +1,7 @@
 //! The drive when the power fails in a timed run.
 //!
 //! What has not been programmed is lost, unless it is in a protected buffer; the layer recovers, and the host repeats the requests
-//! that it has no answer to. The host and its link know of no cut. Ignored: the time that recovery takes.
+//! that it has no answer to. The host and its link are not cut. Ignored: the time that recovery takes.
 
 use super::{Drive, explain};
 use crate::drive::{Command, Verifier};

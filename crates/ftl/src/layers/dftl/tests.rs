@@ -186,7 +186,7 @@ fn a_check_reads_translation_pages() {
     let translation =
         (0..100 * PAGES_PER_BLOCK).find(|&page| !rig.io.own(page).is_empty()).expect("a translation page");
     assert_eq!(rig.io.own(translation).len(), 128 * 4);
-    rig.io.nand.erase(translation / PAGES_PER_BLOCK).map(drop).expect("an erase that the layer does not know of");
+    rig.io.nand.erase(translation / PAGES_PER_BLOCK).map(drop).expect("an erase without the layer");
     let found = rig.layer.check(&rig.io).expect_err("the entries are gone");
     assert!(found.contains("translation page"), "{found}");
 }

@@ -2,8 +2,8 @@
 //!
 //! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first writes
 //! are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first writes are coded,
-//! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, by which it is known
-//! later. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin of
+//! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, which
+//! mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin of
 //! `ftl.wom_failure` (LLH paper, Sec. 5.2).
 
 use super::Llh;

@@ -205,7 +205,7 @@ impl Llh {
         Ok(())
     }
 
-    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the older copy is not
+    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the stale copy is not
     /// needed any more if buffers are protected; else it moves as a shadow.
     fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
         let (block, index) = self.per_block.split(psn);

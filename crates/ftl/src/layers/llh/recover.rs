@@ -287,7 +287,7 @@ impl Llh {
         }
         let moved = &self.buffers[Self::buffer_of(0, MOVED)];
         if self.protected && moved.slots.iter().any(|slot| slot.shadow) {
-            return Err("a protected buffer holds an older copy".into());
+            return Err("a protected buffer holds a stale copy".into());
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Bench {
         self.ftl.check(&self.io).unwrap();
     }
 
-    /// Where the subpages of `lpn` stand: page and subpage.
+    /// The places of the subpages of `lpn`: page and subpage.
     fn places(&self, lpn: u32) -> Vec<(u32, u32)> {
         let n = self.ftl.subpages;
         (0..n).map(|index| self.ftl.map.place(lpn, index)).map(|psn| (psn / n, psn % n)).collect()
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// Fig. 6 (a): subpages 0 and 1 of logical page 0 stand in page A, 2 and 3 in page B. Returns A and B.
+/// Fig. 6 (a): subpages 0 and 1 of logical page 0 are in page A, 2 and 3 in page B. Returns A and B.
 fn figure_6(reads: u32) -> (Bench, u32, u32) {
     // Under exclusive allocation a logical page fills one page only; here other data fills the rest of its page between.
     let mut bench = Bench::new(&[ALWAYS_SHARED]);

@@ -18,7 +18,7 @@ impl SectorLog {
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
         let survivors = self.data.recover_map(io);
         self.log.find_newest(io);
-        self.log.drop_older(io, &self.data);
+        self.log.drop_stale(io, &self.data);
         for page in 0..self.log.index.len() as u32 {
             let held = self.log.held(page);
             self.data.map.set_outside(page, held);
@@ -77,23 +77,23 @@ impl SubpageLog {
         }
     }
 
-    /// Forgets what the data region holds in a newer version.
-    fn drop_older(&mut self, io: &Io, data: &Log<SharedMap>) {
+    /// Unmaps the stale copies: those of which the data region holds a newer one.
+    fn drop_stale(&mut self, io: &Io, data: &Log<SharedMap>) {
         for page in 0..self.index.len() as u32 {
             let Location::Flash(ppn) = data.locate(page) else { continue };
-            let older = bits(self.held(page)).filter(|&subpage| {
+            let stale = bits(self.held(page)).filter(|&subpage| {
                 let psn = ppn * self.subpages + subpage;
                 let newer = io.nand().sequence(psn) > io.nand().sequence(self.place(page, subpage));
                 io.nand().logical(psn) < TORN && newer
             });
-            let older = older.fold(0, |mask, subpage| mask | 1 << subpage);
-            if older != 0 {
-                self.unmap(page, older);
+            let stale = stale.fold(0, |mask, subpage| mask | 1 << subpage);
+            if stale != 0 {
+                self.unmap(page, stale);
             }
         }
     }
 
-    /// Rebuilds what is known of the blocks. Returns those that have failed, as victims.
+    /// Rebuilds the states of the blocks. Returns those that have failed, as victims.
     fn adopt_blocks(&mut self, io: &mut Io) -> Flash<Vec<u32>> {
         let geometry = *io.geometry();
         self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| !self.owned[block as usize]);
