@@ -74,9 +74,9 @@ impl<'a> Served<'a> {
     pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Result<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
         assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
-        self.session.device.io.host.bring(Some((sector, bytes)));
+        self.session.drive.io.host.bring(Some((sector, bytes)));
         let done = self.serve(RequestKind::Write, Extent { sector, sectors: sectors as u32 });
-        self.session.device.io.host.bring(None);
+        self.session.drive.io.host.bring(None);
         done
     }
 
@@ -113,12 +113,12 @@ impl<'a> Served<'a> {
         session.tally(kind, extent);
         let command = Command { kind, extent };
         if self.options.fidelity == Fidelity::Count {
-            session.device.count(command, &mut session.verifier)?;
+            session.drive.count(command, &mut session.verifier)?;
         } else {
-            let now = session.device.engine.now();
-            session.device.submit(command, now, &mut session.verifier)?;
-            session.device.harvest(&mut session.recorder, &mut session.verifier)?;
-            while session.device.outstanding() > 0 {
+            let now = session.drive.engine.now();
+            session.drive.submit(command, now, &mut session.verifier)?;
+            session.drive.harvest(&mut session.recorder, &mut session.verifier)?;
+            while session.drive.outstanding() > 0 {
                 session.advance()?;
             }
         }

@@ -1,6 +1,7 @@
-//! A drive under a workload: the loop between host and drive, and the laws that hold at its end.
+//! A drive under a workload: the loop between host and drive.
 
 mod jobs;
+mod laws;
 mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
@@ -84,10 +85,10 @@ impl Verifier for ShadowVerifier {
 
 /// A drive under a workload.
 pub struct Session<'a> {
-    drive: &'a DriveConfig,
+    config: &'a DriveConfig,
     options: &'a Options,
     watcher: Watcher<'a>,
-    pub(super) device: Drive,
+    pub(super) drive: Drive,
     pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
     pub(super) baseline: Baseline,
@@ -121,45 +122,45 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`Error::Input`] for options that contradict each other.
-    pub fn new(drive: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
-        check_options(drive, options)?;
-        let entry = registered(drive);
-        let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), options.seed));
-        let nand = Nand::new(drive.geometry, drive.part.clone(), options.payload, faults);
+    pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        check_options(config, options)?;
+        let entry = registered(config);
+        let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), options.seed));
+        let nand = Nand::new(config.geometry, config.part.clone(), options.payload, faults);
         let io = Io::new(nand, false);
         let blueprint = Blueprint {
-            settings: drive.ftl.clone(),
-            logical_pages: drive.logical_pages() as u32,
-            acknowledge_programs: drive.host.acknowledge == Acknowledge::Program,
-            buffer_timeout: drive.host.buffer_timeout,
+            settings: config.ftl.clone(),
+            logical_pages: config.logical_pages() as u32,
+            acknowledge_programs: config.host.acknowledge == Acknowledge::Program,
+            buffer_timeout: config.host.buffer_timeout,
             seed: options.seed,
         };
         let layer = (entry.build)(&io, &blueprint);
-        let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
-        let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-        let mut shadow = Shadow::new(options.payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
-        if drive.faults.power_cut_at.is_some() {
+        let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
+        let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
+        let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
+        if config.faults.power_cut_at.is_some() {
             let durable = !entry.buffered || !blueprint.acknowledge_programs;
             shadow.expect_power_cut(durable && !entry.is_file_system());
         }
-        let mut device = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+        let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
         if options.fidelity == Fidelity::Timed {
-            device.verify_times(None);
+            drive.verify_times(None);
         }
         Ok(Session {
-            drive,
+            config,
             options,
             watcher,
-            device,
+            drive,
             verifier: ShadowVerifier { shadow, returned: None },
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
             requests: Requests::default(),
             host: Host::default(),
             folded: 0,
-            logical_sectors: drive.logical_bytes() / SECTOR_BYTES,
+            logical_sectors: config.logical_bytes() / SECTOR_BYTES,
             file_system: entry.is_file_system(),
-            background_after: background_after(&drive.ftl),
+            background_after: background_after(&config.ftl),
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
@@ -186,18 +187,18 @@ impl<'a> Session<'a> {
 
     /// Logical units of the layer's map.
     pub fn units(&self) -> u64 {
-        self.drive.logical_bytes() / self.unit_bytes()
+        self.config.logical_bytes() / self.unit_bytes()
     }
 
     /// Bytes of a unit.
     #[inline]
     pub fn unit_bytes(&self) -> u64 {
-        u64::from(self.device.ftl.unit_subpages()) * u64::from(self.drive.geometry.subpage_bytes)
+        u64::from(self.drive.ftl.unit_subpages()) * u64::from(self.config.geometry.subpage_bytes)
     }
 
     /// Bytes the host wrote, and bytes of data programmed, so far.
     pub(super) fn written(&self) -> (u64, u64) {
-        (self.precondition_bytes, self.device.io.counters.data_bytes)
+        (self.precondition_bytes, self.drive.io.counters.data_bytes)
     }
 
     pub(super) fn host_bytes_written(&self) -> u64 {
@@ -213,7 +214,7 @@ impl<'a> Session<'a> {
     #[inline]
     pub(super) fn count(&mut self, command: Command) -> Result<()> {
         self.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
-        self.device.count(command, &mut self.verifier)?;
+        self.drive.count(command, &mut self.verifier)?;
         self.watch()
     }
 
@@ -223,9 +224,9 @@ impl<'a> Session<'a> {
         if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        self.device.set_stream(request.owner());
+        self.drive.set_stream(request.owner());
         let counted = self.count(Command { kind: request.kind, extent });
-        self.device.set_stream(0);
+        self.drive.set_stream(0);
         counted
     }
 
@@ -233,7 +234,7 @@ impl<'a> Session<'a> {
     pub(super) fn start_timing(&mut self) -> Result<()> {
         if self.options.fidelity == Fidelity::Timed {
             self.verifier.shadow.start_timing();
-            self.device.start_timing()?;
+            self.drive.start_timing()?;
         }
         Ok(())
     }
@@ -264,9 +265,9 @@ impl<'a> Session<'a> {
         }
         if warmup > 0 {
             self.expect(Phase::Warmup, warmup)?;
-            self.device.warming_up = true;
+            self.drive.warming_up = true;
             self.drive_some(source, warmup)?;
-            self.device.warming_up = false;
+            self.drive.warming_up = false;
             if self.submitted < warmup && !self.interrupted {
                 let what = format!("the workload ends after {} requests, in the warm-up of {warmup}", self.submitted);
                 return Err(Error::input("--warmup", format!("{what}; expected fewer")));
@@ -278,24 +279,24 @@ impl<'a> Session<'a> {
 
     /// Starts the measurement: resets the counters.
     pub(super) fn start_measuring(&mut self) {
-        let device = &self.device;
+        let drive = &self.drive;
         self.baseline = Baseline {
-            nand: device.io.nand.counters().clone(),
-            io: device.io.counters.clone(),
-            ftl: device.ftl.figures(),
-            time: device.engine.now(),
-            bus_busy: device.engine.bus_busy(),
-            die_busy: device.engine.die_busy(),
+            nand: drive.io.nand.counters().clone(),
+            io: drive.io.counters.clone(),
+            ftl: drive.ftl.figures(),
+            time: drive.engine.now(),
+            bus_busy: drive.engine.bus_busy(),
+            die_busy: drive.engine.die_busy(),
         };
         self.requests = Requests::default();
         self.host = Host::default();
-        self.recorder = Recorder::new(self.device.engine.now(), self.totals(), self.options.series);
-        self.options.operations.into_iter().for_each(|window| self.device.engine.record(window));
-        self.snapshots = self.options.series.then(|| Snapshots::new(&self.drive.geometry));
+        self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
+        self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
+        self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
 
     fn totals(&self) -> FlashTotals {
-        let io = &self.device.io.counters;
+        let io = &self.drive.io.counters;
         let by = |counts: &[u64]| counts.iter().sum::<u64>();
         FlashTotals {
             reads: by(&io.reads),
@@ -315,8 +316,8 @@ impl<'a> Session<'a> {
         let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
         self.expect(Phase::Run, expected)?;
         self.drive_some(source, rest)?;
-        if self.device.io.plan.timed {
-            let (now, totals) = (self.device.engine.now(), self.totals());
+        if self.drive.io.plan.timed {
+            let (now, totals) = (self.drive.engine.now(), self.totals());
             self.recorder.sample(now, totals);
         }
         self.take_snapshot();
@@ -325,13 +326,13 @@ impl<'a> Session<'a> {
 
     /// Runs at most `most` requests, until all of them have completed.
     fn drive_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
-        if !self.device.io.plan.timed {
+        if !self.drive.io.plan.timed {
             return self.count_some(source, most);
         }
-        if self.drive.host.iodepth == 0 && source.jobs().is_some() {
+        if self.config.host.iodepth == 0 && source.jobs().is_some() {
             return self.jobs_loop(source, most);
         }
-        let depth = match (self.drive.host.iodepth, source.arrivals()) {
+        let depth = match (self.config.host.iodepth, source.arrivals()) {
             (0, Arrivals::Open) => return self.open_loop(source, most),
             (0, Arrivals::Closed { depth }) => depth,
             (depth, _) => depth,
@@ -342,8 +343,8 @@ impl<'a> Session<'a> {
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
             let Some(Upcoming { command, stream, .. }) = self.next(source)? else { return Ok(()) };
-            self.device.set_stream(stream);
-            self.device.count(command, &mut self.verifier)?;
+            self.drive.set_stream(stream);
+            self.drive.count(command, &mut self.verifier)?;
             self.watch()?;
         }
         Ok(())
@@ -352,22 +353,22 @@ impl<'a> Session<'a> {
     fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
         let mut left = most;
         loop {
-            while left > 0 && self.device.outstanding() < depth {
+            while left > 0 && self.drive.outstanding() < depth {
                 let Some(Upcoming { command, stream, .. }) = self.next(source)? else {
                     left = 0;
                     break;
                 };
                 left -= 1;
-                let now = self.device.engine.now();
-                self.device.set_stream(stream);
-                self.device.submit(command, now, &mut self.verifier)?;
-                self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                let now = self.drive.engine.now();
+                self.drive.set_stream(stream);
+                self.drive.submit(command, now, &mut self.verifier)?;
+                self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
             }
-            if left == 0 && self.device.warming_up {
+            if left == 0 && self.drive.warming_up {
                 return Ok(());
             }
-            if self.device.outstanding() == 0 && left == 0 {
+            if self.drive.outstanding() == 0 && left == 0 {
                 return self.drain();
             }
             self.advance()?;
@@ -378,21 +379,21 @@ impl<'a> Session<'a> {
         let mut left = most;
         let mut next = self.next_arrival(source, &mut left)?;
         loop {
-            match (next, self.device.next_time()) {
+            match (next, self.drive.next_time()) {
                 (Some(Upcoming { arrival, command, stream }), event) if event.is_none_or(|event| arrival <= event) => {
                     self.idle_until(arrival)?;
-                    if self.device.next_time().is_some_and(|event| event < arrival) {
+                    if self.drive.next_time().is_some_and(|event| event < arrival) {
                         continue;
                     }
-                    self.device.engine.advance_to(arrival.max(self.device.engine.now()));
-                    self.device.set_stream(stream);
-                    self.device.submit(command, arrival, &mut self.verifier)?;
-                    self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                    self.drive.engine.advance_to(arrival.max(self.drive.engine.now()));
+                    self.drive.set_stream(stream);
+                    self.drive.submit(command, arrival, &mut self.verifier)?;
+                    self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
                     next = self.next_arrival(source, &mut left)?;
                 }
-                (None, _) if self.device.warming_up => return Ok(()),
-                (None, _) if self.device.outstanding() == 0 => return self.drain(),
+                (None, _) if self.drive.warming_up => return Ok(()),
+                (None, _) if self.drive.outstanding() == 0 => return self.drain(),
                 _ => self.advance()?,
             }
         }
@@ -416,11 +417,11 @@ impl<'a> Session<'a> {
         while self.ahead.len() < AHEAD && self.taken < limit {
             let Some(request) = source.next_request()? else { break };
             let upcoming = self.prepare(source, request)?;
-            self.device.ftl.expect(upcoming.command.extent, false);
+            self.drive.ftl.expect(upcoming.command.extent, false);
             self.ahead.push_back(upcoming);
         }
         if let Some(soon) = self.ahead.get(AHEAD / 2) {
-            self.device.ftl.expect(soon.command.extent, true);
+            self.drive.ftl.expect(soon.command.extent, true);
         }
         let next = self.ahead.pop_front();
         if let Some(Upcoming { command, .. }) = next {
@@ -438,7 +439,7 @@ impl<'a> Session<'a> {
         }
         self.taken += 1;
         let since = request.arrival.saturating_sub(self.clock_zero);
-        let speedup = self.drive.host.speedup;
+        let speedup = self.config.host.speedup;
         let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
         self.check_arrival(source, arrival)?;
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
@@ -454,7 +455,7 @@ impl<'a> Session<'a> {
     /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
     #[inline]
     fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
-        let groups = &mut self.device.io.file_groups;
+        let groups = &mut self.drive.io.file_groups;
         let known = (groups.len() as u32).max(1);
         if request.file != NO_FILE
             && request.owner() >= known
@@ -473,7 +474,7 @@ impl<'a> Session<'a> {
             "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
             arrival as f64 / NANOS_PER_DAY,
             LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
-            self.drive.host.speedup,
+            self.config.host.speedup,
         );
         Err(Error::input(source.place(), what))
     }
@@ -481,19 +482,19 @@ impl<'a> Session<'a> {
     /// Background collection while the host is idle.
     fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
         let Some(idle) = self.background_after else { return Ok(()) };
-        if self.device.outstanding() > 0 || self.device.next_time().is_some() {
+        if self.drive.outstanding() > 0 || self.drive.next_time().is_some() {
             return Ok(());
         }
-        let from = self.device.engine.now() + idle;
+        let from = self.drive.engine.now() + idle;
         if from >= arrival {
             return Ok(());
         }
-        self.device.engine.advance_to(from);
-        while self.device.next_time().is_none() && self.device.engine.now() < arrival {
-            if !self.device.background()? {
+        self.drive.engine.advance_to(from);
+        while self.drive.next_time().is_none() && self.drive.engine.now() < arrival {
+            if !self.drive.background()? {
                 return Ok(());
             }
-            while self.device.next_time().is_some_and(|event| event <= arrival) {
+            while self.drive.next_time().is_some_and(|event| event <= arrival) {
                 self.advance()?;
             }
         }
@@ -502,13 +503,13 @@ impl<'a> Session<'a> {
 
     /// Runs the next event; without one, flushes the write buffer.
     pub(super) fn advance(&mut self) -> Result<()> {
-        if self.device.next_time().is_some() {
-            self.device.step(&mut self.recorder, &mut self.verifier)?;
+        if self.drive.next_time().is_some() {
+            self.drive.step(&mut self.recorder, &mut self.verifier)?;
         } else {
-            self.device.push_out()?;
-            self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+            self.drive.push_out()?;
+            self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
         }
-        let now = self.device.engine.now();
+        let now = self.drive.engine.now();
         if now >= self.recorder.next_sample() {
             let totals = self.totals();
             self.recorder.sample(now, totals);
@@ -518,7 +519,7 @@ impl<'a> Session<'a> {
 
     /// Waits for all running operations of flash.
     pub(super) fn drain(&mut self) -> Result<()> {
-        while self.device.engine.outstanding() > 0 {
+        while self.drive.engine.outstanding() > 0 {
             self.advance()?;
         }
         Ok(())
@@ -528,17 +529,18 @@ impl<'a> Session<'a> {
         let size = self.logical_sectors * SECTOR_BYTES;
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         if bytes > size {
-            let what = format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.drive.name);
+            let what =
+                format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.config.name);
             return Err(Error::input(source.place(), format!("{what}; expected a larger drive")));
         }
-        if !self.drive.host.fold {
+        if !self.config.host.fold {
             return Err(Error::input(
                 source.place(),
                 format!(
                     "the request at byte {} of {bytes} bytes is beyond the drive {:?} of {size} bytes; expected a larger drive \
                      (more ssd.blocks_per_plane, say), or --set host.fold=true to fold addresses into this one",
                     u128::from(extent.sector) * u128::from(SECTOR_BYTES),
-                    self.drive.name,
+                    self.config.name,
                 ),
             ));
         }
@@ -554,8 +556,8 @@ impl<'a> Session<'a> {
             let sectors = unit / SECTOR_BYTES;
             if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
         };
-        let subpage = u64::from(self.drive.geometry.subpage_bytes);
-        let (host, unit) = (&mut self.host, u64::from(self.device.ftl.transfer_subpages()) * subpage);
+        let subpage = u64::from(self.config.geometry.subpage_bytes);
+        let (host, unit) = (&mut self.host, u64::from(self.drive.ftl.transfer_subpages()) * subpage);
         match kind {
             RequestKind::Read => {
                 self.requests.read += 1;
@@ -574,29 +576,6 @@ impl<'a> Session<'a> {
             host.subpages_transferred += covered(unit) * (unit / subpage);
             host.bytes_transferred += covered(unit) * unit;
         }
-    }
-
-    /// Checks the laws that hold at the end of every run.
-    ///
-    /// # Errors
-    /// [`Error::Rule`] with the law that does not hold: a bug of the simulator.
-    pub fn check(&mut self) -> Result<()> {
-        let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
-        self.device.ftl.check(&self.device.io).map_err(broken)?;
-        let (nand, io) = (self.device.io.nand.counters(), &self.device.io.counters);
-        let same = |what: &str, one: u64, two: u64| {
-            if one == two { Ok(()) } else { Err(broken(format!("{what}: {one} against {two}"))) }
-        };
-        same("programs by cause and programs of flash", io.programs.iter().sum(), nand.programs)?;
-        same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
-        same("erases of all blocks and erases of flash", self.device.io.nand.sum_of_erases(), nand.erases)?;
-        if self.options.fidelity == Fidelity::Timed {
-            let requests = &self.requests;
-            let submitted = requests.read + requests.write + requests.trim + requests.flush;
-            same("requests submitted and completed", submitted, self.recorder.all.count())?;
-            same("requests still outstanding", u64::from(self.device.outstanding()), 0)?;
-        }
-        Ok(())
     }
 
     /// Whether contents were verified.

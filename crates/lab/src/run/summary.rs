@@ -25,26 +25,26 @@ pub(super) fn outcome(
     skipped_lines: u64,
     precondition: Precondition,
 ) -> Outcome {
-    let drive = &resolved.drive;
+    let config = &resolved.drive;
     let timed = options.fidelity == Fidelity::Timed;
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
-    let figures = session.device.ftl.figures();
+    let figures = session.drive.ftl.figures();
     let before = &session.baseline.ftl;
     let flash = flash(session);
-    let (io, io_before) = (&session.device.io.counters, &session.baseline.io);
+    let (io, io_before) = (&session.drive.io.counters, &session.baseline.io);
     let data_bytes = io.data_bytes - io_before.data_bytes;
     let written = session.host.bytes_written;
     let recorder = &session.recorder;
     let measured = Measured {
         host_bytes: written,
         erases: flash.erases,
-        reused_erases: session.device.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
+        reused_erases: session.drive.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
-        ftl: drive.ftl.name.clone(),
-        ssd: drive.name.clone(),
+        ftl: config.ftl.name.clone(),
+        ssd: config.name.clone(),
         workload: options.workload.clone(),
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
@@ -85,7 +85,7 @@ pub(super) fn outcome(
         energy_uj: energy(session),
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
         ftl_stats: own_figures(&figures, before),
-        notes: notes(session, skipped_lines, &precondition, unsafe_after(&drive.part, figures.safe_life, &measured)),
+        notes: notes(session, skipped_lines, &precondition, unsafe_after(&config.part, figures.safe_life, &measured)),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -106,8 +106,8 @@ fn throughput(session: &Session<'_>, timed: bool, simulated: u64) -> Throughput 
 }
 
 fn flash(session: &Session<'_>) -> Flash {
-    let (nand, before) = (session.device.io.nand.counters(), &session.baseline.nand);
-    let (io, io_before) = (&session.device.io.counters, &session.baseline.io);
+    let (nand, before) = (session.drive.io.nand.counters(), &session.baseline.nand);
+    let (io, io_before) = (&session.drive.io.counters, &session.baseline.io);
     let by_cause = CAUSE_NAMES.iter().enumerate().map(|(cause, &name)| {
         let reads = io.reads[cause] - io_before.reads[cause];
         (name, ByCause { reads, programs: io.programs[cause] - io_before.programs[cause] })
@@ -138,7 +138,7 @@ fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification
 }
 
 fn energy(session: &Session<'_>) -> Energy {
-    let (nand, before) = (session.device.io.nand.counters(), &session.baseline.nand);
+    let (nand, before) = (session.drive.io.nand.counters(), &session.baseline.nand);
     let microjoules = |now: Picojoules, before: Picojoules| (now - before) as f64 / 1e6;
     let all = |counters: &palimpsest_flash::nand::NandCounters| {
         counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy
@@ -153,7 +153,7 @@ fn energy(session: &Session<'_>) -> Energy {
 }
 
 fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measured: &Measured) -> Lifetime {
-    let nand = &session.device.io.nand;
+    let nand = &session.drive.io.nand;
     let blocks = nand.geometry().blocks();
     Lifetime {
         mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
@@ -204,7 +204,7 @@ fn notes(
     if skipped_lines > 0 {
         notes.push(format!("{skipped_lines} malformed lines of the trace were skipped"));
     }
-    let unwritten = session.device.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
+    let unwritten = session.drive.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.host.subpages_read > 0 {
         notes.push(format!(
             "{unwritten} of {} subpages read had never been written, and needed no flash read (see --precondition)",
@@ -215,19 +215,19 @@ fn notes(
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }
     if let Some(cycles) = unsafe_after {
-        let part = session.device.io.nand.part();
+        let part = session.drive.io.nand.part();
         notes.push(format!(
             "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are reused: \
              less of ftl.safe_life is safe",
             part.name, part.endurance
         ));
     }
-    if session.device.recording().is_some_and(|found| found.truncated) {
+    if session.drive.recording().is_some_and(|found| found.truncated) {
         notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }
     if session.verified() {
         notes.push("every read was verified against what the host had written".into());
-        if session.device.io.plan.timed {
+        if session.drive.io.plan.timed {
             let what =
                 "every program, erase, read and acknowledgement was verified to come after the data that it needs";
             notes.push(what.into());
@@ -246,9 +246,9 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
         let busy = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
         busy.map(|busy| (busy / simulated.max(1) as f64).min(1.0)).collect()
     };
-    let nand = &session.device.io.nand;
+    let nand = &session.drive.io.nand;
     let blocks = 0..nand.geometry().blocks();
-    let (operations, requests) = session.device.recording().map(|found| columns(&found)).unzip();
+    let (operations, requests) = session.drive.recording().map(|found| columns(&found)).unzip();
     Detail {
         time: timed.then(|| recorder.series()),
         latency: timed.then(|| Histograms {
@@ -261,8 +261,8 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             plane: blocks.map(|block| nand.geometry().plane_of_block(block)).collect(),
         },
         utilization: timed.then(|| Utilization {
-            channels: shares(session.device.engine.bus_busy(), &session.baseline.bus_busy),
-            dies: shares(session.device.engine.die_busy(), &session.baseline.die_busy),
+            channels: shares(session.drive.engine.bus_busy(), &session.baseline.bus_busy),
+            dies: shares(session.drive.engine.die_busy(), &session.baseline.die_busy),
         }),
         blocks: session.snapshots.as_ref().map(Snapshots::series),
         operations,

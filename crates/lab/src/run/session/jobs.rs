@@ -11,50 +11,50 @@ impl Session<'_> {
     pub(super) fn jobs_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         let mut left = most;
         loop {
-            let now = self.device.engine.now();
+            let now = self.drive.engine.now();
             let due = if left == 0 || self.interrupted {
                 Due::Nothing
             } else {
-                jobs_of(source).due(self.scaled(now, self.drive.host.speedup))?
+                jobs_of(source).due(self.scaled(now, self.config.host.speedup))?
             };
             match due {
                 Due::Request(request, job) => {
                     left -= 1;
                     let Upcoming { command, stream, .. } = self.prepare(source, request)?;
-                    let arrival = self.scaled(request.arrival, 1.0 / self.drive.host.speedup).min(now);
+                    let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
                     self.submitted += 1;
                     self.tally(command.kind, command.extent);
-                    self.device.set_stream(stream);
-                    self.device.job = Some(job);
-                    self.device.submit(command, arrival, &mut self.verifier)?;
-                    self.device.harvest(&mut self.recorder, &mut self.verifier)?;
+                    self.drive.set_stream(stream);
+                    self.drive.job = Some(job);
+                    self.drive.submit(command, arrival, &mut self.verifier)?;
+                    self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
                 }
                 Due::At(time) => {
                     // Rounding must not stop the clock.
-                    let time = self.scaled(time, 1.0 / self.drive.host.speedup).max(now + 1);
+                    let time = self.scaled(time, 1.0 / self.config.host.speedup).max(now + 1);
                     self.check_arrival(source, time)?;
-                    if self.device.next_time().is_none_or(|event| time < event) {
+                    if self.drive.next_time().is_none_or(|event| time < event) {
                         self.idle_until(time)?;
                     }
-                    if self.device.next_time().is_some_and(|event| event <= time) {
+                    if self.drive.next_time().is_some_and(|event| event <= time) {
                         self.advance()?;
                     } else {
-                        self.device.engine.advance_to(time.max(self.device.engine.now()));
+                        self.drive.engine.advance_to(time.max(self.drive.engine.now()));
                     }
                 }
-                Due::Nothing if left == 0 && self.device.warming_up => return Ok(()),
-                Due::Nothing if self.device.outstanding() == 0 => return self.drain(),
+                Due::Nothing if left == 0 && self.drive.warming_up => return Ok(()),
+                Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
                 Due::Nothing | Due::Completion => self.advance()?,
             }
-            while let Some(job) = self.device.finished.pop() {
+            while let Some(job) = self.drive.finished.pop() {
                 jobs_of(source).completed(job);
             }
         }
     }
 
     fn scaled(&self, time: Nanos, factor: f64) -> Nanos {
-        if self.drive.host.speedup == 1.0 { time } else { (time as f64 * factor) as Nanos }
+        if self.config.host.speedup == 1.0 { time } else { (time as f64 * factor) as Nanos }
     }
 }
 

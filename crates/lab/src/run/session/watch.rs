@@ -52,13 +52,13 @@ impl Session<'_> {
     pub(super) fn take_snapshot(&mut self) {
         let totals = self.totals();
         if let Some(snapshots) = &mut self.snapshots {
-            let time = self.device.engine.now() - self.baseline.time;
-            snapshots.take(self.done, time, totals, &self.device.io.nand, &*self.device.ftl);
+            let time = self.drive.engine.now() - self.baseline.time;
+            snapshots.take(self.done, time, totals, &self.drive.io.nand, &*self.drive.ftl);
         }
     }
 
     fn report_progress(&mut self) -> Result<()> {
-        let simulated = self.device.engine.now();
+        let simulated = self.drive.engine.now();
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),

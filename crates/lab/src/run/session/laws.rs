@@ -1,0 +1,30 @@
+//! The conservation laws that hold at the end of every run: each operation is counted twice, in different places.
+
+use super::super::Fidelity;
+use super::Session;
+use palimpsest_flash::error::{Error, Result};
+
+impl Session<'_> {
+    /// Checks the laws that hold at the end of every run.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the law that does not hold: a bug of the simulator.
+    pub fn check(&mut self) -> Result<()> {
+        let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
+        self.drive.ftl.check(&self.drive.io).map_err(broken)?;
+        let (nand, io) = (self.drive.io.nand.counters(), &self.drive.io.counters);
+        let same = |what: &str, one: u64, two: u64| {
+            if one == two { Ok(()) } else { Err(broken(format!("{what}: {one} against {two}"))) }
+        };
+        same("programs by cause and programs of flash", io.programs.iter().sum(), nand.programs)?;
+        same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
+        same("erases of all blocks and erases of flash", self.drive.io.nand.sum_of_erases(), nand.erases)?;
+        if self.options.fidelity == Fidelity::Timed {
+            let requests = &self.requests;
+            let submitted = requests.read + requests.write + requests.trim + requests.flush;
+            same("requests submitted and completed", submitted, self.recorder.all.count())?;
+            same("requests still outstanding", u64::from(self.drive.outstanding()), 0)?;
+        }
+        Ok(())
+    }
+}
