@@ -105,21 +105,21 @@ pub const PROGRAM: Nanos = 200_000;
 pub const ERASE: Nanos = 2_000_000;
 pub const TRANSFER: Nanos = 10_240;
 
-pub fn drive(changes: &[&str]) -> DriveConfig {
+pub fn config(changes: &[&str]) -> DriveConfig {
     let base = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "sim.multi_plane=false"]);
     build("page", &with(&base, changes)).expect("a possible drive").drive
 }
 
 /// `layer` on a drive whose blocks 0 to `written` of every plane are full, so that they can be read.
-pub fn device(drive: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
-    let mut nand = Nand::new(drive.geometry, drive.part.clone(), Payload::None, None);
-    let (per_plane, pages) = (drive.geometry.blocks_per_plane, drive.geometry.pages_per_block);
-    for block in (0..drive.geometry.blocks()).filter(|block| block % per_plane < written) {
+pub fn drive(config: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
+    let mut nand = Nand::new(config.geometry, config.part.clone(), Payload::None, None);
+    let (per_plane, pages) = (config.geometry.blocks_per_plane, config.geometry.pages_per_block);
+    for block in (0..config.geometry.blocks()).filter(|block| block % per_plane < written) {
         for ppn in block * pages..(block + 1) * pages {
             assert!(nand.program(ppn, 1, &[0], &[Data::ZERO]).is_ok());
         }
     }
-    let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
+    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
     // Scripts order what they erase.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
     Drive::new(Io::new(nand, true), layer, engine, None, guarantee)
@@ -127,39 +127,39 @@ pub fn device(drive: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
 
 /// Such a drive under a script.
 pub struct Bench {
-    pub device: Drive,
+    pub drive: Drive,
     script: Arc<Mutex<Vec<(Op, Cause)>>>,
     times: Times,
     submitted: usize,
 }
 
 impl Bench {
-    pub fn new(drive: &DriveConfig, written: u32) -> Self {
+    pub fn new(config: &DriveConfig, written: u32) -> Self {
         let script = Arc::new(Mutex::new(Vec::new()));
-        let device = device(drive, written, Box::new(Scripted { script: Arc::clone(&script) }));
-        Bench { device, script, times: Times::default(), submitted: 0 }
+        let drive = drive(config, written, Box::new(Scripted { script: Arc::clone(&script) }));
+        Bench { drive, script, times: Times::default(), submitted: 0 }
     }
 
     /// Lets time pass until `time`, then submits `op`. Returns its number.
     pub fn at(&mut self, time: Nanos, op: Op, cause: Cause) -> usize {
-        while self.device.next_time().is_some_and(|next| next <= time) {
-            self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
+        while self.drive.next_time().is_some_and(|next| next <= time) {
+            self.drive.step(&mut self.times, &mut Unverified).expect("a legal plan");
         }
-        self.device.engine.advance_to(time);
+        self.drive.engine.advance_to(time);
         self.script.lock().expect("one thread").push((op, cause));
         let number = self.submitted;
         self.submitted += 1;
         let kind = if matches!(op, Read(_)) { RequestKind::Read } else { RequestKind::Write };
         let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
-        self.device.submit(Command { kind, extent }, time, &mut Unverified).expect("a legal plan");
-        self.device.harvest(&mut self.times, &mut Unverified).expect("a legal plan");
+        self.drive.submit(Command { kind, extent }, time, &mut Unverified).expect("a legal plan");
+        self.drive.harvest(&mut self.times, &mut Unverified).expect("a legal plan");
         number
     }
 
     /// Runs to the end; returns when each request completed.
     pub fn run(&mut self) -> Vec<Nanos> {
-        while self.device.next_time().is_some() {
-            self.device.step(&mut self.times, &mut Unverified).expect("a legal plan");
+        while self.drive.next_time().is_some() {
+            self.drive.step(&mut self.times, &mut Unverified).expect("a legal plan");
         }
         let mut done = vec![0; self.submitted];
         assert_eq!(self.times.0.len(), self.submitted, "each completes once");
@@ -167,14 +167,14 @@ impl Bench {
             assert_eq!(done[number], 0, "each completes once");
             done[number] = time;
         }
-        assert_eq!(self.device.engine.outstanding(), 0);
+        assert_eq!(self.drive.engine.outstanding(), 0);
         done
     }
 }
 
 /// When each of `ops` completes, submitted at the times given.
 fn times(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<Nanos> {
-    let mut bench = Bench::new(&drive(changes), written);
+    let mut bench = Bench::new(&config(changes), written);
     for &(time, op) in ops {
         bench.at(time, op, Cause::Host);
     }
@@ -299,7 +299,7 @@ fn a_read_suspends_what_is_being_resumed() {
 #[test]
 fn suspended_operations_are_not_starved() {
     for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
-        let mut bench = Bench::new(&drive(&[&SUSPENDS[..], &["sim.starvation_bound=1ms", cache]].concat()), 1);
+        let mut bench = Bench::new(&config(&[&SUSPENDS[..], &["sim.starvation_bound=1ms", cache]].concat()), 1);
         bench.at(0, Erase(1), Cause::Gc);
         // More reads than the die can serve.
         for number in 0..400 {
@@ -314,7 +314,7 @@ fn suspended_operations_are_not_starved() {
 fn reads_first_until_the_bound() {
     for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
         let settings = ["sim.scheduler=read-first", "sim.starvation_bound=1ms", cache];
-        let mut bench = Bench::new(&drive(&settings), 1);
+        let mut bench = Bench::new(&config(&settings), 1);
         bench.at(0, Read(0), Cause::Host);
         bench.at(1, Program(first(1)), Cause::Host);
         for number in 0..200 {
@@ -334,7 +334,7 @@ fn reads_first_until_the_bound() {
 #[test]
 fn the_host_first() {
     let run = |scheduler: &str| {
-        let mut bench = Bench::new(&drive(&[scheduler]), 3);
+        let mut bench = Bench::new(&config(&[scheduler]), 3);
         bench.at(0, Read(0), Cause::Host);
         bench.at(1, Read(first(1)), Cause::Gc);
         bench.at(2, Program(first(3)), Cause::Gc);
@@ -391,9 +391,9 @@ fn the_order_within_a_block_never_changes() {
             format!("part.t_suspend={}", pick(&mut rng, &["0ns", "20us"])),
             format!("part.t_resume={}", pick(&mut rng, &["0ns", "10us"])),
         ];
-        let drive = drive(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut bench = Bench::new(&drive, 2);
-        let blocks = drive.geometry.blocks();
+        let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut bench = Bench::new(&config, 2);
+        let blocks = config.geometry.blocks();
         // The next page of each block; reads need one that is written.
         let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
         let (mut now, mut log) = (0, Vec::new());
@@ -439,18 +439,18 @@ fn the_order_within_a_block_never_changes() {
 fn a_full_write_buffer_holds_writes_back() {
     let entry = ftl::find("subpage").expect("a registered layer");
     let settings = with(&plain(1, 8, 16, 1), &["ssd.over_provisioning=100%", "buffer.size=4KiB"]);
-    let drive = build("subpage", &settings).expect("a possible drive").drive;
-    let mut device = crate::harness::device(&drive, entry, Payload::None, 1);
-    device.start_timing().expect("nothing to program");
+    let config = build("subpage", &settings).expect("a possible drive").drive;
+    let mut drive = crate::harness::drive(&config, entry, Payload::None, 1);
+    drive.start_timing().expect("nothing to program");
     let mut times = Times::default();
     for number in 0..4u64 {
         // Sizes distinguish requests; each is one subpage at its own place.
         let extent = Extent { sector: number * 8, sectors: number as u32 + 1 };
-        device.submit(Command { kind: RequestKind::Write, extent }, 0, &mut Unverified).expect("room");
-        device.harvest(&mut times, &mut Unverified).expect("room");
+        drive.submit(Command { kind: RequestKind::Write, extent }, 0, &mut Unverified).expect("room");
+        drive.harvest(&mut times, &mut Unverified).expect("room");
     }
-    while device.next_time().is_some() {
-        device.step(&mut times, &mut Unverified).expect("room");
+    while drive.next_time().is_some() {
+        drive.step(&mut times, &mut Unverified).expect("room");
     }
     let program = COMMAND + TRANSFER + PROGRAM;
     assert_eq!(times.0, [(0, 0), (1, program), (2, 2 * program), (3, 3 * program)]);

@@ -50,7 +50,7 @@ fn timed(entry: &'static Entry, seed: u64) -> bool {
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     let mut mix = Mix::new(&shape.drive, seed);
-    model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+    model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     let commands: Vec<_> = (0..2500).map(|_| mix.next()).collect();
     match model.run_timed(commands.into_iter(), if seed.is_multiple_of(2) { 1 } else { 16 }) {
         Ok(()) => model.check(),

@@ -82,7 +82,7 @@ fn timed(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = draw(entry, &mut rng, 200) else { return false };
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-    model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+    model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     let depth = pick(&mut rng, &[1, 16]);
     let commands = requests(&shape, seed);
     model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));

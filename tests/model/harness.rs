@@ -36,29 +36,29 @@ impl Observer for Completions {
     }
 }
 
-/// A new device as a run makes it.
-pub fn device(drive: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
-    let faults = drive.faults.any().then(|| Faults::new(drive.faults.clone(), seed));
-    let io = Io::new(Nand::new(drive.geometry, drive.part.clone(), payload, faults), false);
+/// A new drive as a run makes it.
+pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
+    let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), seed));
+    let io = Io::new(Nand::new(config.geometry, config.part.clone(), payload, faults), false);
     let blueprint = Blueprint {
-        settings: drive.ftl.clone(),
-        logical_pages: drive.logical_pages() as u32,
-        acknowledge_programs: drive.host.acknowledge == Acknowledge::Program,
-        buffer_timeout: drive.host.buffer_timeout,
+        settings: config.ftl.clone(),
+        logical_pages: config.logical_pages() as u32,
+        acknowledge_programs: config.host.acknowledge == Acknowledge::Program,
+        buffer_timeout: config.host.buffer_timeout,
         seed,
     };
     let layer = (entry.build)(&io, &blueprint);
-    let engine = Engine::new(&drive.sim, &drive.geometry, &drive.part, drive.host.link_rate);
-    let buffer = entry.buffered.then(|| drive.host.buffer_bytes / u64::from(drive.geometry.subpage_bytes));
-    let mut device = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
-    device.verify_times(None);
-    device
+    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
+    let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
+    let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+    drive.verify_times(None);
+    drive
 }
 
 /// A drive under test.
 pub struct Model {
-    pub drive: DriveConfig,
-    pub device: Drive,
+    pub config: DriveConfig,
+    pub drive: Drive,
     pub shadow: Shadow,
     pub completions: Completions,
     submitted: BTreeMap<(u8, u64), i64>,
@@ -68,35 +68,35 @@ pub struct Model {
 
 impl Model {
     pub fn new(shape: &Shape, entry: &Entry, payload: Payload, seed: u64) -> Self {
-        let drive = shape.drive.clone();
-        let shadow = Shadow::new(payload, drive.logical_subpages(), drive.geometry.subpage_bytes);
+        let config = shape.drive.clone();
+        let shadow = Shadow::new(payload, config.logical_subpages(), config.geometry.subpage_bytes);
         Model {
-            device: device(&drive, entry, payload, seed),
+            drive: drive(&config, entry, payload, seed),
             shadow,
             completions: Completions::default(),
             submitted: BTreeMap::new(),
             served: 0,
-            drive,
+            config,
         }
     }
 
     /// Serves `command` without time.
     pub fn count(&mut self, command: Command) -> Result<()> {
         self.name_file();
-        self.device.count(command, &mut self.shadow)
+        self.drive.count(command, &mut self.shadow)
     }
 
     fn name_file(&mut self) {
         self.served += 1;
-        self.device.set_stream(self.served / 3 % 5);
+        self.drive.set_stream(self.served / 3 % 5);
     }
 
     /// The tables of the layer agree with flash.
     pub fn check(&mut self) {
-        if let Err(what) = self.device.ftl.check(&self.device.io) {
+        if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
-        let (counters, nand) = (self.device.io.counters(), self.device.io.nand());
+        let (counters, nand) = (self.drive.io.counters(), self.drive.io.nand());
         assert_eq!(counters.programs.iter().sum::<u64>(), nand.counters().programs, "programs by cause and of flash");
         assert_eq!(counters.reads.iter().sum::<u64>(), nand.counters().reads, "reads by cause and of flash");
         assert_eq!(nand.sum_of_erases(), nand.counters().erases, "erases of blocks and of flash");
@@ -104,8 +104,8 @@ impl Model {
 
     /// Reads the whole drive back.
     pub fn read_back(&mut self) -> Result<()> {
-        let step = u64::from(self.drive.geometry.page_bytes()) / 512 * 3;
-        for command in crate::workload::sweep(&self.drive, RequestKind::Read, step) {
+        let step = u64::from(self.config.geometry.page_bytes()) / 512 * 3;
+        for command in crate::workload::sweep(&self.config, RequestKind::Read, step) {
             self.count(command)?;
         }
         Ok(())
@@ -115,23 +115,23 @@ impl Model {
     pub fn run_timed(&mut self, commands: impl Iterator<Item = Command>, depth: u32) -> Result<()> {
         let mut commands = commands.peekable();
         let mut budget = 0u64;
-        while commands.peek().is_some() || self.device.outstanding() > 0 {
-            while self.device.outstanding() < depth {
+        while commands.peek().is_some() || self.drive.outstanding() > 0 {
+            while self.drive.outstanding() < depth {
                 let Some(command) = commands.next() else { break };
                 *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
                 self.name_file();
-                let now = self.device.engine.now();
-                self.device.submit(command, now, &mut self.shadow)?;
-                self.device.harvest(&mut self.completions, &mut self.shadow)?;
+                let now = self.drive.engine.now();
+                self.drive.submit(command, now, &mut self.shadow)?;
+                self.drive.harvest(&mut self.completions, &mut self.shadow)?;
                 budget += 100_000;
             }
-            if self.device.outstanding() > 0 {
+            if self.drive.outstanding() > 0 {
                 self.advance()?;
             }
             assert!(budget > 0, "nothing completes any more");
             budget -= 1;
         }
-        while self.device.engine.outstanding() > 0 {
+        while self.drive.engine.outstanding() > 0 {
             self.advance()?;
         }
         assert_eq!(self.completions.seen, self.submitted, "every request completes exactly once");
@@ -139,11 +139,11 @@ impl Model {
     }
 
     fn advance(&mut self) -> Result<()> {
-        if self.device.next_time().is_some() {
-            self.device.step(&mut self.completions, &mut self.shadow)
+        if self.drive.next_time().is_some() {
+            self.drive.step(&mut self.completions, &mut self.shadow)
         } else {
-            self.device.push_out()?;
-            self.device.harvest(&mut self.completions, &mut self.shadow)
+            self.drive.push_out()?;
+            self.drive.harvest(&mut self.completions, &mut self.shadow)
         }
     }
 }

@@ -41,8 +41,8 @@ fn run(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<(
     let shape = build(entry.name, &with(&shape.settings, &["buffer.ack=program"])).ok()?;
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-    model.device.verify_times(mutation);
-    model.device.start_timing().expect("nothing to program");
+    model.drive.verify_times(mutation);
+    model.drive.start_timing().expect("nothing to program");
     let depth = pick(&mut rng, &[2, 16]);
     let commands = requests(&shape, seed);
     let result = catch_unwind(AssertUnwindSafe(|| model.run_timed(commands.into_iter(), depth)));
@@ -51,7 +51,7 @@ fn run(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<(
         let result = result.unwrap_or_else(|_| panic!("{} with seed {seed} panics", entry.name));
         result.unwrap_or_else(|error| panic!("{} with seed {seed}: {error}", entry.name));
     }
-    let plantable = model.device.io.ledger.as_ref().map(|ledger| ledger.plantable().clone());
+    let plantable = model.drive.io.ledger.as_ref().map(|ledger| ledger.plantable().clone());
     Some((plantable.unwrap_or_default(), found))
 }
 

@@ -2,7 +2,7 @@
 //! die does one operation, or one of each of its planes with one command; what became ready together goes together.
 
 use crate::drives::pick;
-use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, device, drive, first};
+use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, config, drive, first};
 use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::ftl::{Ftl, LayerFigures};
 use palimpsest_lab::geometry::{Extent, RequestKind};
@@ -73,20 +73,20 @@ impl Ftl for Graph {
 }
 
 /// When each of `steps` has ended, submitted at the times given to a drive whose first two blocks of each plane are full.
-fn ends(drive: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
+fn ends(config: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
     let graph = Graph { steps: steps.to_vec(), ended: Vec::new() };
-    let (mut device, mut times) = (device(drive, 2, Box::new(graph)), Times::default());
+    let (mut drive, mut times) = (drive(config, 2, Box::new(graph)), Times::default());
     for (number, &at) in at.iter().enumerate() {
-        while device.next_time().is_some_and(|next| next <= at) {
-            device.step(&mut times, &mut Unverified).expect("a legal plan");
+        while drive.next_time().is_some_and(|next| next <= at) {
+            drive.step(&mut times, &mut Unverified).expect("a legal plan");
         }
-        device.engine.advance_to(at);
+        drive.engine.advance_to(at);
         let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
-        device.submit(Command { kind: RequestKind::Write, extent }, at, &mut Unverified).expect("a legal plan");
-        device.harvest(&mut times, &mut Unverified).expect("a legal plan");
+        drive.submit(Command { kind: RequestKind::Write, extent }, at, &mut Unverified).expect("a legal plan");
+        drive.harvest(&mut times, &mut Unverified).expect("a legal plan");
     }
-    while device.next_time().is_some() {
-        device.step(&mut times, &mut Unverified).expect("a legal plan");
+    while drive.next_time().is_some() {
+        drive.step(&mut times, &mut Unverified).expect("a legal plan");
     }
     let mut ends = vec![0; steps.len()];
     times.0.iter().for_each(|&(number, time)| ends[number] = time);
@@ -112,8 +112,8 @@ fn place(op: Op) -> (u32, Option<u32>) {
 }
 
 /// Random operations of one step each, after up to two steps before them.
-fn draw(drive: &DriveConfig, rng: &mut Rng, count: usize) -> Vec<Step> {
-    let blocks = drive.geometry.blocks();
+fn draw(config: &DriveConfig, rng: &mut Rng, count: usize) -> Vec<Step> {
+    let blocks = config.geometry.blocks();
     let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
     let mut steps: Vec<Step> = Vec::new();
     for number in 0..count {
@@ -152,8 +152,8 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
             format!("ssd.chips_per_channel={}", pick(&mut rng, &[1, 2])),
             format!("ssd.planes_per_die={}", pick(&mut rng, &[1, 2, 4])),
         ];
-        let drive = drive(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-        let steps = draw(&drive, &mut rng, 200);
+        let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+        let steps = draw(&config, &mut rng, 200);
         let mut now = 0;
         let at: Vec<Nanos> = (0..steps.len())
             .map(|_| {
@@ -161,7 +161,7 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
                 now
             })
             .collect();
-        let ends = ends(&drive, &steps, &at);
+        let ends = ends(&config, &steps, &at);
         let latest_start = |number: usize| ends[number] - shortest(steps[number].ops[0]);
         for (number, step) in steps.iter().enumerate() {
             for &before in &step.after {
@@ -170,11 +170,11 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
             }
             assert!(latest_start(number) >= at[number], "seed {seed} {settings:?}: {step:?} came before its request");
             let (block, page) = place(step.ops[0]);
-            let plane = drive.geometry.plane_of_block(block);
+            let plane = config.geometry.plane_of_block(block);
             for other in 0..number {
                 let (other_block, other_page) = place(steps[other].ops[0]);
-                let other_plane = drive.geometry.plane_of_block(other_block);
-                let one_die = drive.geometry.die_of_plane(plane) == drive.geometry.die_of_plane(other_plane);
+                let other_plane = config.geometry.plane_of_block(other_block);
+                let one_die = config.geometry.die_of_plane(plane) == config.geometry.die_of_plane(other_plane);
                 if !one_die || latest_start(number) >= ends[other] || latest_start(other) >= ends[number] {
                     continue;
                 }
@@ -198,16 +198,16 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
 #[test]
 fn what_is_ready_together_goes_together() {
     let planes = ["ssd.planes_per_die=4", "ssd.chips_per_channel=2", "sim.multi_plane=true"];
-    let drive = drive(&planes);
+    let config = config(&planes);
     // Dies take planes in turn: the even planes are those of die 0.
     let plane = |plane: u32| plane * 8 + 2;
     let four: Vec<Op> = [0, 2, 4, 6].map(|index| Program(first(plane(index)))).into();
     let loaded = 4 * (COMMAND + TRANSFER);
     let one_plan = [Step { ops: four.clone(), after: vec![] }];
-    assert_eq!(ends(&drive, &one_plan, &[0]), [loaded + PROGRAM], "one plan");
+    assert_eq!(ends(&config, &one_plan, &[0]), [loaded + PROGRAM], "one plan");
     let gate = Step { ops: vec![Erase(plane(1))], after: vec![] };
     let behind = four.iter().map(|&op| Step { ops: vec![op], after: vec![0] });
     let steps: Vec<Step> = [gate].into_iter().chain(behind).collect();
     let end = COMMAND + ERASE;
-    assert_eq!(ends(&drive, &steps, &[0; 5])[1..], [end + loaded + PROGRAM; 4], "one gate");
+    assert_eq!(ends(&config, &steps, &[0; 5])[1..], [end + loaded + PROGRAM; 4], "one gate");
 }

@@ -4,7 +4,7 @@
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, plain, with};
-use crate::harness::{device, for_each_seed, note};
+use crate::harness::{drive, for_each_seed, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
@@ -50,7 +50,7 @@ impl Known {
 }
 
 struct Powered {
-    device: Drive,
+    drive: Drive,
     known: Vec<Known>,
     scratch: Buffers,
     per_subpage: u32,
@@ -69,22 +69,22 @@ pub struct Cuts {
 
 impl Powered {
     fn new(shape: &Shape, entry: &Entry, seed: u64) -> Self {
-        let drive = &shape.drive;
+        let config = &shape.drive;
         Powered {
-            device: device(drive, entry, Payload::Tag, seed),
-            known: vec![Known::default(); drive.logical_subpages() as usize],
-            scratch: Buffers::new(drive.geometry.subpage_bytes as usize),
-            per_subpage: drive.geometry.subpage_bytes / 512,
-            durable: (!entry.buffered || drive.host.acknowledge == Acknowledge::Buffer) && !entry.is_file_system(),
+            drive: drive(config, entry, Payload::Tag, seed),
+            known: vec![Known::default(); config.logical_subpages() as usize],
+            scratch: Buffers::new(config.geometry.subpage_bytes as usize),
+            per_subpage: config.geometry.subpage_bytes / 512,
+            durable: (!entry.buffered || config.host.acknowledge == Acknowledge::Buffer) && !entry.is_file_system(),
         }
     }
 
     fn operations(&self) -> u64 {
-        self.device.io.nand().operations()
+        self.drive.io.nand().operations()
     }
 
     fn serve(&mut self, command: Command) -> Flash<()> {
-        let Drive { io, ftl, .. } = &mut self.device;
+        let Drive { io, ftl, .. } = &mut self.drive;
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
@@ -102,7 +102,7 @@ impl Powered {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.device.io.host();
+                    let port = self.drive.io.host();
                     let tag = port.written(&mut self.scratch, piece, Data::new(known.current)).value;
                     known.write(tag, self.durable);
                 }
@@ -128,7 +128,7 @@ impl Powered {
 
     /// Checks what was delivered; `after_cut` accepts and adopts what a cut may have left.
     fn verify(&mut self, extent: Extent, after_cut: bool) {
-        let mut delivered = self.device.io.host_mut().take_delivered();
+        let mut delivered = self.drive.io.host_mut().take_delivered();
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
         let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
         assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
@@ -162,12 +162,12 @@ impl Powered {
 
     /// The cut came during `command`: it may be done, or not, each subpage for itself.
     fn interrupted(&mut self, command: Command) {
-        let _ = self.device.io.host_mut().take_delivered();
+        let _ = self.drive.io.host_mut().take_delivered();
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.device.io.host();
+                    let port = self.drive.io.host();
                     known.also.push(port.written(&mut self.scratch, piece, Data::new(known.current)).value);
                 }
                 RequestKind::Trim => {
@@ -180,7 +180,7 @@ impl Powered {
     }
 
     fn check(&mut self) {
-        if let Err(what) = self.device.ftl.check(&self.device.io) {
+        if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
     }
@@ -189,21 +189,21 @@ impl Powered {
     fn recover(&mut self, again: &[u64]) -> Flash<()> {
         for &after in again {
             let cut = self.operations() + after;
-            self.device.io.set_power_cut_at(Some(cut));
-            match self.device.ftl.recover(&mut self.device.io) {
+            self.drive.io.set_power_cut_at(Some(cut));
+            match self.drive.ftl.recover(&mut self.drive.io) {
                 Err(Halt::PowerCut) => {}
                 other => {
-                    self.device.io.set_power_cut_at(None);
+                    self.drive.io.set_power_cut_at(None);
                     return other;
                 }
             }
         }
-        self.device.io.set_power_cut_at(None);
-        self.device.ftl.recover(&mut self.device.io)
+        self.drive.io.set_power_cut_at(None);
+        self.drive.ftl.recover(&mut self.drive.io)
     }
 
-    fn read_all(&mut self, drive: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
-        for command in sweep(drive, RequestKind::Read, u64::from(self.per_subpage) * 8) {
+    fn read_all(&mut self, config: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
+        for command in sweep(config, RequestKind::Read, u64::from(self.per_subpage) * 8) {
             self.serve(command)?;
             self.verify(command.extent, after_cut);
         }
@@ -212,13 +212,13 @@ impl Powered {
 
     /// Runs `commands` through `cuts`. False where the drive came to the end of its life.
     fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
-        self.device.io.set_power_cut_at(Some(cuts.first));
+        self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {
             let mut command = command;
-            self.device.set_stream(index as u32 / 3 % 5);
+            self.drive.set_stream(index as u32 / 3 % 5);
             if command.kind == RequestKind::Trim {
-                let Some(units) = self.device.whole_units(command.extent) else { continue };
+                let Some(units) = self.drive.whole_units(command.extent) else { continue };
                 command.extent = units;
             }
             loop {
@@ -240,14 +240,14 @@ impl Powered {
                 self.check();
                 if let Some(after) = second.take() {
                     let cut = self.operations() + after;
-                    self.device.io.set_power_cut_at(Some(cut));
+                    self.drive.io.set_power_cut_at(Some(cut));
                 }
             }
             if index % 8 == 0 {
                 self.check();
             }
         }
-        self.device.io.set_power_cut_at(None);
+        self.drive.io.set_power_cut_at(None);
         self.check();
         self.read_all(&shape.drive, false).expect("reads need no space");
         true

@@ -53,16 +53,16 @@ impl Case {
         for &command in &self.commands[..self.counted] {
             model.count(command).unwrap_or_else(failed);
         }
-        model.device.read_back_after_cut = cut.map(|_| self.shape.drive.logical_subpages());
-        model.device.io.set_power_cut_at(cut);
+        model.drive.read_back_after_cut = cut.map(|_| self.shape.drive.logical_subpages());
+        model.drive.io.set_power_cut_at(cut);
         model.shadow.start_timing();
-        model.device.start_timing().unwrap_or_else(failed);
-        let start = model.device.io.nand().operations();
+        model.drive.start_timing().unwrap_or_else(failed);
+        let start = model.drive.io.nand().operations();
         model.run_timed(self.commands[self.counted..].iter().copied(), self.depth).unwrap_or_else(failed);
-        assert_eq!(model.device.power_cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
+        assert_eq!(model.drive.power_cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
         model.check();
-        let end = model.device.io.nand().operations();
-        model.device.io.plan.timed = false;
+        let end = model.drive.io.nand().operations();
+        model.drive.io.plan.timed = false;
         model.read_back().unwrap_or_else(failed);
         model.check();
         (start, end)

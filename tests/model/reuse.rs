@@ -31,7 +31,7 @@ fn write(model: &mut Model, unit: u64) {
 }
 
 fn figure(model: &Model, name: &str) -> (u64, u64) {
-    match model.device.ftl.figures().own.iter().find(|(own, _)| *own == name) {
+    match model.drive.ftl.figures().own.iter().find(|(own, _)| *own == name) {
         Some((_, Figure::Count(count) | Figure::Level(count))) => (*count, 1),
         Some((_, Figure::ShareOfCount(part, whole) | Figure::ShareOfLevel(part, whole))) => (*part, *whole),
         None => panic!("{name} is not reported"),
@@ -97,7 +97,7 @@ fn outside_the_safe_share_of_life_nothing_is_reused() {
     let changes = ["ssd.over_provisioning=100%", "part.endurance=10", "ftl.threshold_pu=1 block", "ftl.wom_failure=0%"];
     let mut model = model("llh", (1, 12, 8, 2), Payload::None, &changes);
     let round = |model: &mut Model| (0..2000).for_each(|index| write(model, index % 4));
-    while model.device.io.nand().sum_of_erases() < 12 * 6 {
+    while model.drive.io.nand().sum_of_erases() < 12 * 6 {
         round(&mut model);
     }
     let before = count(&model, "reused_low_pages");
@@ -125,7 +125,7 @@ fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
             ];
             let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
             let mut model = model("llh", (2, 18, 8, subpages), Payload::Bytes, &changes);
-            let units = model.drive.logical_subpages();
+            let units = model.config.logical_subpages();
             let mut rng = Rng::new(7, u64::from(subpages));
             for index in 0..11 * units {
                 // Two of three writes are hot.
@@ -157,7 +157,7 @@ fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
     // Blocks of 64 subpages; eight that wait hold 256 hot ones, which are all there are.
     let mut model = model(ftl, (1, 64, 32, 2), Payload::None, &changes);
-    let (hot_units, units) = (256, model.drive.logical_subpages());
+    let (hot_units, units) = (256, model.config.logical_subpages());
     let (mut next, mut sum) = ([0u64; 2], 0.0);
     let mut one = |model: &mut Model| {
         sum += hot;
@@ -171,10 +171,10 @@ fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
         }
     };
     (0..4 * units).for_each(|_| one(&mut model));
-    let before = model.device.io.nand().counters().erases;
+    let before = model.drive.io.nand().counters().erases;
     (0..writes).for_each(|_| one(&mut model));
     model.check();
-    let erases = (model.device.io.nand().counters().erases - before) as f64;
+    let erases = (model.drive.io.nand().counters().erases - before) as f64;
     let reuse = ftl == "llh";
     let reusable = if reuse { share(&model, "reusable_share") } else { 0.0 };
     (erases, reusable, if reuse { share(&model, "wom_failure_share") } else { 0.0 })

@@ -63,10 +63,10 @@ fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     for command in commands.drain(..counted) {
         model.count(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
     }
-    model.device.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+    model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
     model.run_timed(commands.into_iter(), depth).unwrap_or_else(|error| panic!("depth {depth}: {error}"));
     model.check();
-    let sweep = crate::workload::sweep(&model.drive.clone(), palimpsest_lab::geometry::RequestKind::Read, 24);
+    let sweep = crate::workload::sweep(&model.config.clone(), palimpsest_lab::geometry::RequestKind::Read, 24);
     model.run_timed(sweep, depth).unwrap_or_else(|error| panic!("read back: {error}"));
     model.check();
     true

@@ -2,7 +2,7 @@
 //! nothing changes where one is kept.
 
 use crate::drives::{Limits, Shape, draw};
-use crate::engine::{Bench, COMMAND, ERASE, Op, PROGRAM, SENSE, SUSPENDS, TRANSFER, drive, first};
+use crate::engine::{Bench, COMMAND, ERASE, Op, PROGRAM, SENSE, SUSPENDS, TRANSFER, config, first};
 use crate::harness::{Model, for_each_seed, note};
 use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
@@ -22,13 +22,13 @@ fn span(from: Nanos, until: Nanos) -> Span {
 
 /// The timeline of these operations, each a request of its own, submitted at the times given.
 fn recorded(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<TimedOperation> {
-    let mut bench = Bench::new(&drive(changes), written);
-    bench.device.engine.record(ALL);
+    let mut bench = Bench::new(&config(changes), written);
+    bench.drive.engine.record(ALL);
     for &(time, op) in ops {
         bench.at(time, op, Cause::Host);
     }
     bench.run();
-    bench.device.recording().expect("a timeline was asked for").operations
+    bench.drive.recording().expect("a timeline was asked for").operations
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn run(entry: &'static Entry, seed: u64, window: Option<Window>) -> Option<Model
     let Shape { drive, settings } = draw(entry.name, &mut rng, Limits { subpages: 1200, planes: 4 })?;
     note(&settings);
     let mut model = Model::new(&Shape { drive, settings }, entry, Payload::Tag, seed);
-    let page = u64::from(model.drive.geometry.page_bytes()) / 512;
-    for command in fill(&model.drive, 2 * page) {
+    let page = u64::from(model.config.geometry.page_bytes()) / 512;
+    for command in fill(&model.config, 2 * page) {
         model.count(command).unwrap_or_else(|error| panic!("{error}"));
     }
-    model.device.start_timing().unwrap_or_else(|error| panic!("{error}"));
-    window.into_iter().for_each(|window| model.device.engine.record(window));
-    let mut mix = Mix::new(&model.drive, seed);
+    model.drive.start_timing().unwrap_or_else(|error| panic!("{error}"));
+    window.into_iter().for_each(|window| model.drive.engine.record(window));
+    let mut mix = Mix::new(&model.config, seed);
     let commands: Vec<_> = (0..120).map(|_| mix.next()).collect();
     model.run_timed(commands.into_iter(), 1 + seed as u32 % 9).unwrap_or_else(|error| panic!("{error}"));
     Some(model)
@@ -169,7 +169,7 @@ fn check_laws(recording: &Recording) {
 fn every_row_keeps_the_laws_of_time() {
     for_each_seed("timeline::every_row_keeps_the_laws_of_time", 6, |entry, seed| {
         let Some(model) = run(entry, seed, Some(ALL)) else { return false };
-        let recording = model.device.recording().expect("a timeline was asked for");
+        let recording = model.drive.recording().expect("a timeline was asked for");
         let numbers: Vec<i64> = recording.operations.iter().map(|each| each.number).collect();
         assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>(), "none is left out");
         assert_eq!(recording.requests.len(), 120);
@@ -183,10 +183,10 @@ fn a_timeline_changes_nothing() {
     for_each_seed("timeline::a_timeline_changes_nothing", 4, |entry, seed| {
         let Some(with) = run(entry, seed, Some(ALL)) else { return false };
         let without = run(entry, seed, None).expect("as before");
-        assert!(without.device.recording().is_none());
+        assert!(without.drive.recording().is_none());
         assert_eq!(with.completions.seen, without.completions.seen);
-        assert_eq!(with.device.engine.now(), without.device.engine.now());
-        assert_eq!(with.device.engine.die_busy(), without.device.engine.die_busy());
+        assert_eq!(with.drive.engine.now(), without.drive.engine.now());
+        assert_eq!(with.drive.engine.die_busy(), without.drive.engine.die_busy());
         true
     });
 }
@@ -195,9 +195,9 @@ fn a_timeline_changes_nothing() {
 fn a_window_shows_its_part_of_the_whole() {
     for_each_seed("timeline::a_window_shows_its_part_of_the_whole", 4, |entry, seed| {
         let Some(model) = run(entry, seed, Some(ALL)) else { return false };
-        let all = model.device.recording().expect("a timeline was asked for");
+        let all = model.drive.recording().expect("a timeline was asked for");
         let part =
-            |window: Window| run(entry, seed, Some(window)).expect("as before").device.recording().expect("asked");
+            |window: Window| run(entry, seed, Some(window)).expect("as before").drive.recording().expect("asked");
         let rows = |recording: &Recording| -> Vec<String> {
             recording.operations.iter().map(|each| format!("{each:?}")).collect()
         };
