@@ -1,4 +1,4 @@
-//! The conservation laws that hold at the end of every run: each operation is counted twice, in different places.
+//! The conservation laws that hold at the end of every run: counts of operations and requests from two places must agree.
 
 use super::super::Fidelity;
 use super::Session;
