@@ -106,19 +106,19 @@ fn cut(entry: &'static Entry, seed: u64, stride: u64, blocks: u64) -> bool {
 
 #[test]
 fn counted_sequences() {
-    for_each_seed_of(ENTRIES, "filesystem::counted_sequences", 24, |entry, seed| {
+    for_each_seed_of(ENTRIES, "filesystem::counted_sequences", 12, |entry, seed| {
         counted(entry, seed, if seed % 6 == 0 { Payload::Bytes } else { Payload::Tag })
     });
 }
 
 #[test]
 fn timed_sequences() {
-    for_each_seed_of(ENTRIES, "filesystem::timed_sequences", 24, timed);
+    for_each_seed_of(ENTRIES, "filesystem::timed_sequences", 12, timed);
 }
 
 #[test]
 fn power_cuts() {
-    for_each_seed_of(ENTRIES, "filesystem::power_cuts", 10, |entry, seed| cut(entry, seed, 61, 150));
+    for_each_seed_of(ENTRIES, "filesystem::power_cuts", 7, |entry, seed| cut(entry, seed, 61, 150));
 }
 
 #[test]

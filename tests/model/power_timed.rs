@@ -83,12 +83,12 @@ fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
 
 #[test]
 fn cuts_in_timed_runs() {
-    for_each_seed_of(REGISTRY, "power_timed::cuts_in_timed_runs", 20, |entry, seed| cut(entry, seed, 5));
+    for_each_seed_of(REGISTRY, "power_timed::cuts_in_timed_runs", 12, |entry, seed| cut(entry, seed, 5));
 }
 
 #[test]
 fn cuts_in_timed_runs_of_file_systems() {
-    for_each_seed_of(ENTRIES, "power_timed::cuts_in_timed_runs_of_file_systems", 12, |entry, seed| cut(entry, seed, 5));
+    for_each_seed_of(ENTRIES, "power_timed::cuts_in_timed_runs_of_file_systems", 6, |entry, seed| cut(entry, seed, 5));
 }
 
 #[test]

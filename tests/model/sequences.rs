@@ -93,7 +93,7 @@ fn counted_sequences_of_bytes() {
 
 #[test]
 fn timed_sequences() {
-    for_each_seed("sequences::timed_sequences", 40, |entry, seed| timed(entry, seed, Payload::Tag));
+    for_each_seed("sequences::timed_sequences", 30, |entry, seed| timed(entry, seed, Payload::Tag));
 }
 
 #[test]
