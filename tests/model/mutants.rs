@@ -95,7 +95,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
     ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", ".c", ".x"]),
-    ("dftl", ["xe.m", "xx.m", "xx.x.m", "m..m.m", "..", "x."]),
+    ("dftl", ["xe.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
     ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),

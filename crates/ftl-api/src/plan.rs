@@ -255,6 +255,15 @@ impl Io {
         self.nand.own(psn).unwrap_or_default()
     }
 
+    /// The layer found the place of logical subpages `first` to `end` in its own bytes in physical subpage `psn`: reads of them for the host
+    /// follow the read of that.
+    #[inline]
+    pub fn found(&mut self, first: u32, end: u32, psn: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            (first..end).for_each(|lsn| ledger.found(lsn, psn));
+        }
+    }
+
     /// Keeps `data` in memory beyond the present request.
     #[inline]
     pub fn pin(&mut self, data: Data) {

@@ -4,7 +4,8 @@
 //! starts, brings its data, and ends. Four laws follow, for any layer:
 //!
 //! 1. A program starts when its data is there: what was read has arrived in the controller (for a second write the old cells,
-//!    too), and its transfer does not end before the host link has brought what the host wrote.
+//!    too), and its transfer does not end before the host link has brought what the host wrote. A read starts when the part of the map
+//!    that locates it has arrived, where that is in flash.
 //! 2. A write is acknowledged when what it stored is as safe as the layer declares ([`Durability`]): programmed, or arrived and
 //!    held in a protected buffer. A flush of a file system, when all that was written before is programmed.
 //! 3. A read completes when what it delivers has arrived at the host.
@@ -190,7 +191,10 @@ impl Causality {
     fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
         let tracked = self.tracked(order)?;
         match &tracked.noted.fact {
-            Fact::Read => None,
+            Fact::Read { located } => {
+                let early = located.filter(|&source| !self.has_come(source, State::Arrived, loaded))?;
+                Some(format!("before it is known where its data is: {}", self.source(early)))
+            }
             Fact::Program { sources, .. } => {
                 let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded))?;
                 Some(match *early {

@@ -3,11 +3,12 @@
 //!
 //! Data carries an *origin*. That of a load is the read of that subpage in the same call: the latest before it, else the first
 //! after it. That of a piece of a host write is its arrival over the host link, and that of what it is merged with. Content
-//! has a *number*, larger the later the host or the layer made it; copies keep it. Ignored: data that waits in memory while a
+//! has a *number*, larger the later the host or the layer made it; copies keep it. Bytes of the layer's own carry no origin: a layer that
+//! finds places in them says so ([`Io::found`](super::Io::found)), and one that programs them anew must have read them. Ignored: data that waits in memory while a
 //! quarter of a million other origins come (it counts as arrived).
 
 use super::operations::{OperationKind, Plan};
-use super::{Gate, Operation, Program};
+use super::{Cause, Gate, Operation, Program};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
@@ -38,7 +39,10 @@ pub struct Stored {
 #[derive(Debug, Clone)]
 pub enum Fact {
     /// A read, which brings data.
-    Read,
+    Read {
+        /// The read that says where its data is, in a map that is kept in flash.
+        located: Option<Source>,
+    },
     /// A program.
     Program {
         /// What its data waits for.
@@ -154,6 +158,10 @@ pub struct Ledger {
     unresolved: Vec<(usize, Vec<u32>)>,
     /// Reads of this call.
     reads: BTreeMap<u32, u64>,
+    /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as.
+    own_reads: BTreeMap<u32, u64>,
+    /// The read that brought the place of a logical subpage, where it has not ended.
+    places: BTreeMap<u32, u64>,
     /// Loads of this call that are not read yet.
     unread: BTreeMap<u32, u32>,
     /// Pieces that the host wrote in this call, with their origins.
@@ -186,6 +194,8 @@ impl Ledger {
             noted: Vec::new(),
             unresolved: Vec::new(),
             reads: BTreeMap::new(),
+            own_reads: BTreeMap::new(),
+            places: BTreeMap::new(),
             unread: BTreeMap::new(),
             pieces: Vec::new(),
             kept: BTreeSet::new(),
@@ -343,6 +353,20 @@ impl Ledger {
         mutant
     }
 
+    /// The layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, which it has read in this call.
+    pub(super) fn found(&mut self, lsn: u32, psn: u32) {
+        if let Some(&order) = self.reads.get(&psn) {
+            self.places.insert(lsn, order);
+        }
+    }
+
+    /// What says where one of `logical` is, if that has not arrived.
+    fn place_of(&mut self, logical: &[u32]) -> Option<Source> {
+        let ended = self.ended_before;
+        self.places.retain(|_, order| *order >= ended);
+        logical.iter().filter_map(|lsn| self.places.get(lsn)).max().map(|&order| Source::Read(order))
+    }
+
     pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
         if subpages == first_subpages(width) && nand.part().nop > 1 {
@@ -350,11 +374,18 @@ impl Ledger {
         }
         for psn in (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
             self.reads.insert(psn, order);
+            if nand.own(psn).is_some() {
+                self.own_reads.insert(nand.logical(psn), order);
+            }
             if let Some(origin) = self.unread.remove(&psn) {
                 self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
             }
         }
-        self.note(operation, nand.operations(), Fact::Read)
+        let located = match operation.cause {
+            Cause::Host | Cause::Rmw => self.place_of(nand.logical_of(ppn)),
+            _ => None,
+        };
+        self.note(operation, nand.operations(), Fact::Read { located })
     }
 
     pub(super) fn program(
@@ -389,6 +420,11 @@ impl Ledger {
                 self.accuse(format!("page {} is programmed again and was not read before", program.ppn))
             }
             _ => {}
+        }
+        if !program.own.is_empty() {
+            // What is left of the entries before was read.
+            let before = program.logical.iter().filter_map(|lsn| self.own_reads.get(lsn));
+            sources.extend(before.max().map(|&order| Source::Read(order)));
         }
         self.unresolved.push((self.noted.len(), origins));
         let barrier = if records { barrier } else { Gate::NONE };
@@ -478,6 +514,7 @@ impl Ledger {
             self.accuse(format!("logical subpage {lsn} is written, but neither kept in memory nor programmed"));
         }
         self.reads.clear();
+        self.own_reads.clear();
         self.unread.clear();
         self.kept.clear();
         let stored = pieces.into_iter().map(|(piece, _)| piece).collect();
@@ -499,10 +536,12 @@ impl Ledger {
         self.noted.clear();
         self.unresolved.clear();
         self.reads.clear();
+        self.own_reads.clear();
         self.unread.clear();
         self.pieces.clear();
         self.kept.clear();
         self.whole_reads.clear();
+        self.places.clear();
         self.content_at.fill(0);
         self.violation = None;
         (self.next, self.ended_before, self.active) = (next, next, true);

@@ -232,6 +232,10 @@ impl Map for CachedMap {
         let ready = log.read_entries(io, page, 1 << subpage, after)?;
         let (found, known) = (log.map.in_flash(io.nand(), unit), log.map.locate(unit));
         assert_eq!(found, known, "translation page {page} holds the entry of page {unit}");
+        let (entries, width) = (log.map.locate(page), log.map.subpages);
+        if entries != UNMAPPED {
+            io.found(unit * width, (unit + 1) * width, entries * width + subpage);
+        }
         log.map.cache.insert(unit, ready);
         log.map.note_peak();
         Ok(ready)
