@@ -77,7 +77,7 @@ fn mutations() -> Vec<Mutation> {
 /// wrong:
 /// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
 /// - `d`: what waits is in the same die, behind the read;
-/// - `m`: only the layer's own map waits, in memory, whose times the check does not track;
+/// - `m`: an update of the map goes before the read of the entry that is wanted, an order that no data needs;
 /// - `c`: later programs wait for an erase so that recovery finds one merge half done; power cuts in timed runs find the mutant;
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
 #[rustfmt::skip]
