@@ -43,6 +43,7 @@ class Reproduced:
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.shrink(monkeypatch)
 
+    @pytest.mark.long
     def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
         paper = self.module.__name__.rpartition(".")[2]
         made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(tmp_path)))

@@ -1,10 +1,7 @@
 """The reproduction of the LLH paper end to end, on the native module: contract, agreement rule, same bytes."""
 
-from pathlib import Path
-
 import pytest
 
-from conftest import Command
 from palimpsest import InputError, wear
 from palimpsest.reproduce import llh, llh_figures, llh_runs
 from palimpsest.reproduce.figures import Figure
@@ -27,10 +24,6 @@ class TestLlh(Reproduced):
         "moved", "life", "sweep", "beyond",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
-
-    @pytest.mark.long
-    def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
-        super().test_quick_gives_claims_and_figures(palimpsest, tmp_path)
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
         few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}

@@ -5,7 +5,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import Command
 from palimpsest.reproduce import spread, spread_beyond, spread_runs
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
@@ -29,10 +28,6 @@ class TestSpread(Reproduced):
         "sensing_slope", "bus", "word_size", "read_modes", "read_gap",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
-
-    @pytest.mark.long
-    def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
-        super().test_quick_gives_claims_and_figures(palimpsest, tmp_path)
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(spread, "QUICK", SMALL)

@@ -190,6 +190,8 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
         return False
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        # What ran before may keep the workers busy while the command still starts.
+        wait_for(lambda: process.poll() is not None or (tmp_path / "far").is_dir())
         wait_for(lambda: process.poll() is not None or (len(cluster.workers()) == 2 and busy()))
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
