@@ -173,7 +173,13 @@ fn gates_order_what_must_be_ordered() {
                 OperationKind::Read => {}
                 OperationKind::Program => {
                     let read = &operations[index - 1];
-                    assert!(read.kind == OperationKind::Read && waits == [index - 1], "a program follows its read");
+                    let erased = (0..index).filter(|&at| operations[at].kind == OperationKind::Erase);
+                    let mut expected: Vec<usize> = erased.chain([index - 1]).collect();
+                    expected.sort_unstable();
+                    let mut waits = waits;
+                    waits.sort_unstable();
+                    assert!(read.kind == OperationKind::Read, "what is programmed is read");
+                    assert_eq!(waits, expected, "a program follows its read, and the erases of merges before");
                     assert_eq!(read.cause == Cause::Rmw, operation.cause == Cause::Host);
                 }
                 OperationKind::Erase => {
