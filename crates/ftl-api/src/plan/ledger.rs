@@ -158,8 +158,8 @@ pub struct Ledger {
     unresolved: Vec<(usize, Vec<u32>)>,
     /// Reads of this call.
     reads: BTreeMap<u32, u64>,
-    /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as.
-    own_reads: BTreeMap<u32, u64>,
+    /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as and why they are read.
+    own_reads: BTreeMap<(u32, Cause), u64>,
     /// The read that brought the place of a logical subpage, where it has not ended.
     places: BTreeMap<u32, u64>,
     /// Loads of this call that are not read yet.
@@ -375,7 +375,7 @@ impl Ledger {
         for psn in (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
             self.reads.insert(psn, order);
             if nand.own(psn).is_some() {
-                self.own_reads.insert(nand.logical(psn), order);
+                self.own_reads.insert((nand.logical(psn), operation.cause), order);
             }
             if let Some(origin) = self.unread.remove(&psn) {
                 self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
@@ -423,7 +423,7 @@ impl Ledger {
         }
         if !program.own.is_empty() {
             // What is left of the entries before was read.
-            let before = program.logical.iter().filter_map(|lsn| self.own_reads.get(lsn));
+            let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));
             sources.extend(before.max().map(|&order| Source::Read(order)));
         }
         self.unresolved.push((self.noted.len(), origins));
