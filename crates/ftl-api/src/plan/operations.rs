@@ -97,11 +97,13 @@ impl Plan {
         if stored.is_empty() {
             return;
         }
+        stored.sort_by_key(|&(lsn, _)| lsn);
         let erase = self.operations.len() as u32;
         for ppn in block * pages..(block + 1) * pages {
             for &lsn in nand.logical_of(ppn) {
                 if filter[(lsn % FILTER / 64) as usize] >> (lsn % 64) & 1 == 1 {
-                    for &(_, program) in stored.iter().filter(|(other, _)| *other == lsn) {
+                    let first = stored.partition_point(|&(other, _)| other < lsn);
+                    for &(_, program) in stored[first..].iter().take_while(|(other, _)| *other == lsn) {
                         if self.follows.last() != Some(&(erase, program)) {
                             self.follows.push((erase, program));
                         }
