@@ -22,7 +22,7 @@ use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
-use palimpsest_ftl_api::plan::operations::Program;
+use palimpsest_ftl_api::plan::operations::{Program, Running};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -348,7 +348,7 @@ impl Engine {
         if operation.kind == OperationKind::Program {
             let ppn = operation.block * self.geometry.pages_per_block + u32::from(operation.page);
             self.pending[index as usize].running = io.plan.running.len() as u32;
-            io.plan.running.push((ppn, index));
+            io.plan.running.push(Running::new(&io.nand, ppn, index));
         }
         if io.plan.follows.is_empty() {
             return 0;
@@ -380,8 +380,8 @@ impl Engine {
             return;
         }
         io.plan.running.swap_remove(running as usize);
-        if let Some(&(_, moved)) = io.plan.running.get(running as usize) {
-            self.pending[moved as usize].running = running;
+        if let Some(moved) = io.plan.running.get(running as usize) {
+            self.pending[moved.number as usize].running = running;
         }
         let mut next = followers;
         while next != NONE {

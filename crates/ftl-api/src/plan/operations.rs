@@ -52,6 +52,28 @@ pub enum Program {
     Planned(u32),
 }
 
+/// A program that the engine has.
+#[derive(Debug, Clone, Copy)]
+pub struct Running {
+    /// Physical page.
+    ppn: u32,
+    /// The engine's number.
+    pub number: u32,
+    /// What the first subpage stores, where the others store what follows it; else [`TORN`].
+    first: u32,
+}
+
+impl Running {
+    /// The program of `ppn`, the engine's `number`.
+    #[inline]
+    pub fn new(nand: &Nand, ppn: u32, number: u32) -> Self {
+        let logical = nand.logical_of(ppn);
+        let first = logical.first().copied().unwrap_or(TORN);
+        let follow = first < TORN && logical.iter().zip(first..).all(|(&lsn, expected)| lsn == expected);
+        Running { ppn, number, first: if follow { first } else { TORN } }
+    }
+}
+
 /// The plan of the present call.
 #[derive(Default)]
 pub struct Plan {
@@ -63,8 +85,8 @@ pub struct Plan {
     pub delays: Vec<(Gate, Nanos)>,
     /// Erases follow this gate.
     pub barrier: Gate,
-    /// Programs that the engine has: page, and the engine's number.
-    pub running: Vec<(u32, u32)>,
+    /// Programs that the engine has.
+    pub running: Vec<Running>,
     /// Pairs (erase, program): operations of the plan that are erases also follow these programs.
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.
@@ -74,24 +96,35 @@ pub struct Plan {
 }
 
 /// Bits of a filter of logical subpages.
-const FILTER: u32 = 1 << 12;
+const FILTER: u32 = 1 << 15;
 
 impl Plan {
     /// The next operation is an erase of `block`: it follows the programs under way that store what the block holds, be it a
     /// copy or what the host has written over it. Until they have ended the block has the only version that is safe.
     pub(super) fn follow_replacing(&mut self, nand: &Nand, block: u32) {
-        let planned = (0..).zip(&self.operations).filter(|(_, operation)| operation.kind == OperationKind::Program);
-        let pages = nand.geometry().pages_per_block;
-        let planned = planned
-            .map(|(index, operation)| (operation.block * pages + u32::from(operation.page), Program::Planned(index)));
-        let running = self.running.iter().map(|&(ppn, pending)| (ppn, Program::Running(pending)));
-        let elsewhere = |&(ppn, _): &(u32, Program)| nand.split(ppn).0 != block;
+        let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
+        let held = (block * pages..(block + 1) * pages).flat_map(|ppn| nand.logical_of(ppn));
         let mut filter = [0u64; FILTER as usize / 64];
+        for lsn in held.copied().filter(|&lsn| lsn < TORN) {
+            filter[(lsn % FILTER / 64) as usize] |= 1 << (lsn % 64);
+        }
+        let is_held = |lsn: u32| lsn < TORN && filter[(lsn % FILTER / 64) as usize] >> (lsn % 64) & 1 == 1;
         let mut stored = Vec::new();
-        for (ppn, program) in running.chain(planned).filter(elsewhere) {
-            for lsn in nand.logical_of(ppn).iter().copied().filter(|&lsn| lsn < TORN) {
-                filter[(lsn % FILTER / 64) as usize] |= 1 << (lsn % 64);
-                stored.push((lsn, program));
+        let mut note = |ppn: u32, program: Program| {
+            if nand.split(ppn).0 != block {
+                let held = nand.logical_of(ppn).iter().copied().filter(|&lsn| is_held(lsn));
+                stored.extend(held.map(|lsn| (lsn, program)));
+            }
+        };
+        for &Running { ppn, number, first } in &self.running {
+            // Mostly what a page stores follows its first subpage, and need not be fetched.
+            if first == TORN || (first..first + width).any(is_held) {
+                note(ppn, Program::Running(number));
+            }
+        }
+        for (index, operation) in (0..).zip(&self.operations) {
+            if operation.kind == OperationKind::Program {
+                note(operation.block * pages + u32::from(operation.page), Program::Planned(index));
             }
         }
         if stored.is_empty() {
@@ -100,13 +133,11 @@ impl Plan {
         stored.sort_by_key(|&(lsn, _)| lsn);
         let erase = self.operations.len() as u32;
         for ppn in block * pages..(block + 1) * pages {
-            for &lsn in nand.logical_of(ppn) {
-                if filter[(lsn % FILTER / 64) as usize] >> (lsn % 64) & 1 == 1 {
-                    let first = stored.partition_point(|&(other, _)| other < lsn);
-                    for &(_, program) in stored[first..].iter().take_while(|(other, _)| *other == lsn) {
-                        if self.follows.last() != Some(&(erase, program)) {
-                            self.follows.push((erase, program));
-                        }
+            for &lsn in nand.logical_of(ppn).iter().filter(|&&lsn| is_held(lsn)) {
+                let first = stored.partition_point(|&(other, _)| other < lsn);
+                for &(_, program) in stored[first..].iter().take_while(|(other, _)| *other == lsn) {
+                    if self.follows.last() != Some(&(erase, program)) {
+                        self.follows.push((erase, program));
                     }
                 }
             }
