@@ -178,7 +178,7 @@ impl Io {
             ledger.before_erase(&self.nand, block);
         }
         if self.plan.timed && !self.plan.protected {
-            self.plan.follow_replacing(&self.nand, block);
+            self.plan.follow_replacing(&self.nand, block, after);
         }
         let outcome = self.nand.erase(block)?;
         self.counters.erases += 1;

@@ -101,7 +101,8 @@ const FILTER: u32 = 1 << 15;
 impl Plan {
     /// The next operation is an erase of `block`: it follows the programs under way that store what the block holds, be it a
     /// copy or what the host has written over it. Until they have ended the block has the only version that is safe.
-    pub(super) fn follow_replacing(&mut self, nand: &Nand, block: u32) {
+    /// What signals `after` is left out, as the erase follows that gate.
+    pub(super) fn follow_replacing(&mut self, nand: &Nand, block: u32, after: Gate) {
         let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
         let held = (block * pages..(block + 1) * pages).flat_map(|ppn| nand.logical_of(ppn));
         let mut filter = [0u64; FILTER as usize / 64];
@@ -123,7 +124,8 @@ impl Plan {
             }
         }
         for (index, operation) in (0..).zip(&self.operations) {
-            if operation.kind == OperationKind::Program {
+            let waits = !after.is_none() && operation.signal == after;
+            if operation.kind == OperationKind::Program && !waits {
                 note(operation.block * pages + u32::from(operation.page), Program::Planned(index));
             }
         }
