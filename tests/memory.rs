@@ -29,10 +29,10 @@ fn tables_take_sixteen_bytes_a_unit() {
         let ssd = resolve("default", Some(ftl), &sets, &|_| unreachable!("presets need no files")).unwrap();
         let bytes = ssd.drive.logical_bytes();
         assert!((16 * GIB..17 * GIB).contains(&bytes), "{bytes}");
-        let spec: FioSpec = "rw=randrw,bs=4k,n=10k,iodepth=64".parse().unwrap();
+        let spec: FioSpec = "rw=randrw,bs=4k,n=100k,iodepth=64".parse().unwrap();
         let options = Options {
             workload: "memory".into(),
-            precondition: Precondition::parse("fill:100%,random:0.002x").unwrap(),
+            precondition: Precondition::parse("fill:100%,random:0.1x").unwrap(),
             requests: None,
             warmup: Warmup::Requests(0),
             fidelity: Fidelity::Timed,

@@ -3,9 +3,9 @@
 //!
 //! Data carries an *origin*. That of a load is the read of that subpage in the same call: the latest before it, else the first
 //! after it. That of a piece of a host write is its arrival over the host link, and that of what it is merged with. Content
-//! has a *number*, larger the later the host or the layer made it; copies keep it. Bytes of the layer's own carry no origin: a layer that
-//! finds places in them says so ([`Io::found`](super::Io::found)), and one that programs them anew must have read them. Ignored: data that waits in memory while a
-//! quarter of a million other origins come (it counts as arrived).
+//! has a *number*, larger the later the host or the layer made it; copies keep it. Bytes of the layer's own carry no origin: a
+//! layer that finds places in them says so ([`Io::found`](super::Io::found)), and one that programs them anew must have read
+//! them. Ignored: data that waits in memory while a quarter of a million other origins come (it counts as arrived).
 
 use super::operations::{OperationKind, Plan};
 use super::{Cause, Gate, Operation, Program};
