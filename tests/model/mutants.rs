@@ -82,7 +82,7 @@ fn mutations() -> Vec<Mutation> {
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
-    ("page", ["xe..", "xx..", "xx.x..", "......", "..", "x."]),
+    ("page", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("block", ["x.e.", "x.x.", "x.xx..", "......", ".c", ".x"]),
     ("subpage", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("page-fgm", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
@@ -90,16 +90,16 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("spftl", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("bast", ["x.e.", "x.x.", "x.xx..", "......", ".c", ".x"]),
     ("fast", ["x.e.", "x.x.", "x.xx..", "......", ".c", ".x"]),
-    ("sector-log", ["xee.", "xxx.", "xxxx..", "......", "..", "xx"]),
-    ("mga", ["xex.", "xxx.", "xxxx..", "......", "..", "x."]),
+    ("sector-log", ["xxe.", "xxx.", "xxxx..", "......", "..", "xx"]),
+    ("mga", ["xxx.", "xxx.", "xxxx..", "......", "..", "x."]),
     ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
     ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", ".c", ".x"]),
-    ("dftl", ["xe.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
+    ("dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
     ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
-    ("fs-mga", ["xexx", "xxxx", "xxxx..", "tt.t..", "..", "x."]),
+    ("fs-mga", ["xxxx", "xxxx", "xxxx..", "tt.t..", "..", "x."]),
     ("fs-llh", ["xx.x", "xx.x", "xx.xd.", "tt.t..", "..", "x."]),
     ("fs-hotcold", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
 ];

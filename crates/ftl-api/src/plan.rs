@@ -13,6 +13,7 @@ pub mod inner;
 pub mod ledger;
 pub mod operations;
 pub mod port;
+pub mod replacing;
 mod reuse;
 pub mod select;
 mod undo;

@@ -22,7 +22,8 @@ use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
-use palimpsest_ftl_api::plan::operations::{Program, Running};
+use palimpsest_ftl_api::plan::operations::Program;
+use palimpsest_ftl_api::plan::replacing;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,8 +46,6 @@ struct Pending {
     next_on_block: u32,
     die: u32,
     plane: u32,
-    /// Place of a program in the plan's list of those that run.
-    running: u32,
     /// Head of the list of erases that follow it.
     followers: u32,
 }
@@ -260,18 +259,15 @@ impl Engine {
             let (earlier, later) = io.plan.links[index];
             self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
         }
-        io.plan.links.clear();
         for index in 0..io.plan.delays.len() {
             let (gate, at) = io.plan.delays[index];
             self.planned(io, gate, at);
         }
-        io.plan.delays.clear();
         for index in 0..io.plan.operations.len() {
             let operation = io.plan.operations[index];
             self.enqueue(io, operation, index as u32);
         }
-        io.plan.operations.clear();
-        io.plan.follows.clear();
+        io.plan.clear();
         self.accepted.clear();
         self.followed = 0;
         self.kick_woken();
@@ -306,7 +302,6 @@ impl Engine {
             next_on_block: NONE,
             die,
             plane,
-            running: 0,
             followers: NONE,
         };
         let tail = self.block_tail[operation.block as usize];
@@ -345,11 +340,7 @@ impl Engine {
             return 0;
         }
         let operation = &self.pending[index as usize].operation;
-        if operation.kind == OperationKind::Program {
-            let ppn = operation.block * self.geometry.pages_per_block + u32::from(operation.page);
-            self.pending[index as usize].running = io.plan.running.len() as u32;
-            io.plan.running.push(Running::new(&io.nand, ppn, index));
-        }
+        io.plan.replacing.run(operation.stored, index);
         if io.plan.follows.is_empty() {
             return 0;
         }
@@ -375,14 +366,8 @@ impl Engine {
     /// A program has ended: what follows it may go on.
     #[inline]
     fn unfollow(&mut self, io: &mut Io, index: u32) {
-        let Pending { running, followers, .. } = self.pending[index as usize];
-        if io.plan.protected {
-            return;
-        }
-        io.plan.running.swap_remove(running as usize);
-        if let Some(moved) = io.plan.running.get(running as usize) {
-            self.pending[moved.number as usize].running = running;
-        }
+        let Pending { operation, followers, .. } = self.pending[index as usize];
+        io.plan.replacing.remove(operation.stored);
         let mut next = followers;
         while next != NONE {
             next = self.pass_edge(next);
@@ -518,7 +503,7 @@ impl Engine {
             self.collections.push(self.now - enqueued);
         }
         self.free.push(index);
-        if operation.kind == OperationKind::Program {
+        if operation.stored != replacing::NONE {
             self.unfollow(io, index);
         }
         let gates = &io.plan.gates;

@@ -1,10 +1,11 @@
 //! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
 
 use super::ledger::Programmed;
+use super::replacing;
 use super::select;
-use super::{Erase, Io, Operation, OperationKind, Program, Read};
+use super::{Cause, Erase, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
-use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, WordMask};
+use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask};
 use palimpsest_flash::units::SECTOR_BYTES;
 
 /// Bytes of one read command.
@@ -92,6 +93,7 @@ impl Io {
                 signal,
                 frees: 0,
                 from_host: false,
+                stored: replacing::NONE,
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
@@ -156,14 +158,21 @@ impl Io {
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host: program.from_host || self.is_from_host(program.cause),
+                stored: replacing::NONE,
             };
-            let planned = match &mut self.ledger {
+            let mut planned = match &mut self.ledger {
                 Some(ledger) => {
                     let (done, barrier) = (outcome == Outcome::Done, self.plan.barrier);
                     ledger.program(operation, &self.nand, program, Programmed { again, done, barrier })
                 }
                 None => operation,
             };
+            if outcome == Outcome::Done && !self.plan.protected && program.cause != Cause::Gc {
+                let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
+                let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
+                let number = self.plan.operations.len() as u32;
+                planned.stored = self.plan.replacing.add(block, super::operations::Program::Planned(number), logical);
+            }
             self.push(operation, planned);
         }
     }
@@ -195,6 +204,7 @@ impl Io {
                 signal,
                 frees: 0,
                 from_host: false,
+                stored: replacing::NONE,
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),

@@ -50,11 +50,8 @@ impl Io {
         }
         self.plan.gates.close_all();
         self.plan.barrier = Gate::NONE;
-        self.plan.running.clear();
-        self.plan.operations.clear();
-        self.plan.links.clear();
-        self.plan.delays.clear();
-        self.plan.follows.clear();
+        self.plan.replacing.clear();
+        self.plan.clear();
         self.dies.iter_mut().for_each(|die| *die = Default::default());
         (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);
     }
