@@ -21,6 +21,7 @@ mod free_pages;
 mod map;
 mod merge;
 mod pages;
+mod read_counts;
 mod recover;
 mod rounds;
 pub mod settings;
@@ -127,7 +128,7 @@ impl Mga {
             all: first_subpages(geometry.subpages_per_page),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
-            map: Map::new(blueprint.logical_pages, geometry.subpages_per_page),
+            map: Map::new(blueprint.logical_pages, geometry.subpages_per_page, settings.counts_reads_of_pages),
             space: FreePages::new(&geometry, part, &settings, &pages.blocks),
             pages,
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
@@ -164,7 +165,7 @@ impl Mga {
         if every > 0 {
             self.requests += 1;
             if self.requests.is_multiple_of(every) {
-                self.map.age();
+                self.map.read_counts.age();
             }
         }
     }
@@ -172,14 +173,15 @@ impl Mga {
     /// Lists the wanted subpages of a host read of `lpn`.
     fn want(&mut self, io: &Io, lpn: u32, first: u32, sectors: u32) {
         let (begin, end) = self.touched(first, sectors);
-        match self.map.look_up(lpn) {
+        let target = self.map.look_up(lpn);
+        self.map.read_counts.add(lpn, if let Target::Partial(entry) = target { entry } else { UNMAPPED });
+        match target {
             Target::Unmapped => {}
             Target::Full(ppn) => {
                 let words = io.words_of(first, sectors);
                 self.reads.add(ppn, first_subpages(end - begin) << begin, words);
             }
             Target::Partial(entry) => {
-                self.map.count_read(entry);
                 for index in begin..end {
                     let psn = self.map.places(entry)[index as usize];
                     if psn == UNMAPPED {

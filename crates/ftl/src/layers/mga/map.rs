@@ -1,20 +1,20 @@
 //! The two-level map: a page map of all logical pages, and a subpage map of those that are written in part.
 //!
 //! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index of
-//! an SPMT entry (PP). An SPMT entry has the place of each subpage, the PPN count and the read count. It comes
+//! an SPMT entry (PP). An SPMT entry has the place of each subpage and the PPN count. It comes
 //! with the first write smaller than a page and goes as soon as one physical page holds all subpages at their own positions,
-//! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3.
+//! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3. Read counts are in [`super::read_counts`].
 //!
-//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry; an SPMT entry has an address a subpage and
-//! three bytes: PPN count, read count, and which of its subpages is in the page that the logical page owns.
+//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry, in which there is room for the 4 bits of a read
+//! count; an SPMT entry has an address a subpage and three bytes: PPN count, read count where it is kept there, and which of its
+//! subpages is in the page that the logical page owns.
 
+use super::read_counts::ReadCounts;
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::Mapping;
 
 /// Nowhere: never written, or trimmed. Also no page.
 pub(super) const UNMAPPED: u32 = u32::MAX;
-/// Read counts stop here.
-pub(super) const MOST_READS: u8 = 15;
 const ADDRESS_BYTES: u64 = 8;
 /// PPN count, read count and owned page of an SPMT entry.
 const EXTRA_BYTES: u64 = 3;
@@ -37,12 +37,8 @@ pub(super) struct SpmtEntry {
     pub lpn: u32,
     /// The physical page that it owns under exclusive allocation, if its owner still is this logical page.
     pub own: u32,
-    /// Number of the aging period in which `reads` was last brought up to date.
-    period: u32,
     /// PPN count: physical pages that hold some of its subpages.
     pub pages: u8,
-    /// Read count.
-    reads: u8,
 }
 
 /// The two tables.
@@ -56,12 +52,14 @@ pub(super) struct Map {
     places: Vec<u32>,
     free: Vec<u32>,
     most_entries: u32,
-    period: u32,
+    /// Reads of the logical pages.
+    pub read_counts: ReadCounts,
 }
 
 impl Map {
-    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped.
-    pub fn new(logical_pages: u32, subpages: u32) -> Self {
+    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted of all logical pages, or of those
+    /// with an SPMT entry.
+    pub fn new(logical_pages: u32, subpages: u32, counts_reads_of_pages: bool) -> Self {
         Map {
             subpages,
             partial: if subpages == 1 { 0 } else { 1 << 31 },
@@ -70,13 +68,17 @@ impl Map {
             places: Vec::new(),
             free: Vec::new(),
             most_entries: 0,
-            period: 0,
+            read_counts: ReadCounts::new(logical_pages, counts_reads_of_pages),
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        *self = Map { most_entries: self.most_entries, ..Map::new(self.pmt.len() as u32, self.subpages) };
+        self.pmt.fill(UNMAPPED);
+        self.entries.clear();
+        self.places.clear();
+        self.free.clear();
+        self.read_counts.clear();
     }
 
     /// Logical pages.
@@ -152,7 +154,7 @@ impl Map {
             return entry;
         }
         debug_assert!(self.subpages > 1);
-        let fresh = SpmtEntry { lpn, own: UNMAPPED, period: self.period, pages: 0, reads: 0 };
+        let fresh = SpmtEntry { lpn, own: UNMAPPED, pages: 0 };
         let entry = match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = fresh;
@@ -164,6 +166,7 @@ impl Map {
                 self.entries.len() as u32 - 1
             }
         };
+        self.read_counts.begin_entry(entry);
         self.most_entries = self.most_entries.max(self.entries_used());
         let first = (entry * self.subpages) as usize;
         for index in 0..self.subpages {
@@ -208,26 +211,6 @@ impl Map {
                     .any(|&other| other != UNMAPPED && other / self.subpages == psn / self.subpages)
         };
         places.iter().enumerate().filter(first_in_its_page).count() as u8
-    }
-
-    /// The read count of an entry.
-    #[inline]
-    pub fn reads(&self, entry: u32) -> u8 {
-        let SpmtEntry { reads, period, .. } = self.entries[entry as usize];
-        reads.checked_shr(self.period.wrapping_sub(period)).unwrap_or(0)
-    }
-
-    /// The host has read `lpn`.
-    #[inline]
-    pub fn count_read(&mut self, entry: u32) {
-        let reads = (self.reads(entry) + 1).min(MOST_READS);
-        let state = &mut self.entries[entry as usize];
-        (state.reads, state.period) = (reads, self.period);
-    }
-
-    /// Halves all read counts.
-    pub fn age(&mut self) {
-        self.period = self.period.wrapping_add(1);
     }
 
     /// Asks for the PMT entry of `lpn`.
@@ -312,7 +295,7 @@ mod tests {
 
     #[test]
     fn figure_3_two_levels_for_parts_and_one_for_whole_pages() {
-        let mut map = Map::new(5, 4);
+        let mut map = Map::new(5, 4, true);
         for (lpn, ppn) in [(0, 0), (2, 4), (3, 6)] {
             map.set_full(lpn, ppn);
         }
@@ -335,7 +318,7 @@ mod tests {
 
     #[test]
     fn an_entry_goes_when_the_page_is_whole_again_or_overwritten_or_forgotten() {
-        let mut map = Map::new(2, 4);
+        let mut map = Map::new(2, 4, true);
         map.set_full(0, 9);
         let entry = map.make_partial(0);
         assert_eq!(map.place(0, 2), 38, "from the page that held it");
@@ -355,27 +338,8 @@ mod tests {
     }
 
     #[test]
-    fn read_counts_stop_at_fifteen_age_and_are_zeroed_with_their_entry() {
-        let mut map = Map::new(1, 2);
-        let entry = map.make_partial(0);
-        (0..20).for_each(|_| map.count_read(entry));
-        assert_eq!(map.reads(entry), 15);
-        map.age();
-        map.age();
-        assert_eq!(map.reads(entry), 3);
-        map.count_read(entry);
-        assert_eq!(map.reads(entry), 4);
-        (0..40).for_each(|_| map.age());
-        assert_eq!(map.reads(entry), 0);
-        map.count_read(entry);
-        map.set_full(0, 1);
-        assert_eq!(map.make_partial(0), entry);
-        assert_eq!(map.reads(entry), 0);
-    }
-
-    #[test]
     fn pages_of_one_subpage_need_no_second_level() {
-        let mut map = Map::new(1, 1);
+        let mut map = Map::new(1, 1, true);
         map.set_full(0, 1 << 31);
         assert_eq!((map.look_up(0), map.place(0, 0)), (Target::Full(1 << 31), 1 << 31));
     }

@@ -8,14 +8,14 @@
 //! Decided here: a program that takes subpages along, and the reads that fetch them, count as merging; the host waits for
 //! both. A page of which all subpages but those written remain is never torn apart: its valid subpages move together.
 
-use super::map::Target;
+use super::map::{Target, UNMAPPED};
 use super::write::Place;
 use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
 /// Pages that a logical page of `subpages` subpages may be in after `reads` reads.
-pub(super) fn limit(reads: u8, subpages: u32) -> u32 {
+pub(super) fn limit(reads: u32, subpages: u32) -> u32 {
     let pages: u32 = match reads {
         0 => 4,
         1..=2 => 3,
@@ -38,12 +38,16 @@ impl Mga {
     pub(super) fn choose_page(&mut self, lpn: u32, fresh: u64, plane: u32, exclusive: bool) -> (Option<u32>, u64) {
         let count = fresh.count_ones();
         let page = self.page_with_room(lpn, count, plane, exclusive);
-        let Target::Partial(entry) = self.map.look_up(lpn) else { return (page, 0) };
-        let limit = limit(self.map.reads(entry), self.subpages);
-        if u32::from(self.map.entry(entry).pages) < limit {
+        let (entry, pages) = match self.map.look_up(lpn) {
+            Target::Unmapped => return (page, 0),
+            Target::Full(_) => (UNMAPPED, 1),
+            Target::Partial(entry) => (entry, self.map.entry(entry).pages),
+        };
+        let limit = limit(self.map.read_counts.of(lpn, entry), self.subpages);
+        if u32::from(pages) < limit {
             return (page, 0);
         }
-        self.list_rest(entry, fresh);
+        self.list_rest(lpn, fresh);
         let moved = to_move(&self.groups, page, limit);
         let Some(ppn) = page else { return (page, moved) };
         if self.pages.free(ppn).count_ones() >= count + moved.count_ones() {
@@ -57,12 +61,13 @@ impl Mga {
         }
     }
 
-    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of an entry that are not `fresh`. Bit i of
+    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of `lpn` that are not `fresh`. Bit i of
     /// a group is subpage i of the logical page.
-    fn list_rest(&mut self, entry: u32, fresh: u64) {
+    fn list_rest(&mut self, lpn: u32, fresh: u64) {
         self.groups.clear();
-        for (index, &psn) in self.map.places(entry).iter().enumerate() {
-            if psn != super::map::UNMAPPED && fresh >> index & 1 == 0 {
+        for index in 0..self.subpages {
+            let psn = self.map.place(lpn, index);
+            if psn != UNMAPPED && fresh >> index & 1 == 0 {
                 add_to_groups(&mut self.groups, Group { ppn: psn / self.subpages, subpages: 1 << index });
             }
         }
@@ -89,7 +94,7 @@ impl Mga {
     /// Merges `lpn` if it is in more pages than its read count allows and that needs no cleaning; without a waiting request.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
-        if u32::from(self.map.entry(entry).pages) <= limit(self.map.reads(entry), self.subpages) {
+        if u32::from(self.map.entry(entry).pages) <= limit(self.map.read_counts.of(lpn, entry), self.subpages) {
             return Ok(());
         }
         let (plane, exclusive) = (self.rotation.first(io, lpn), self.exclusive());

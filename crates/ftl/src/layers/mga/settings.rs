@@ -21,6 +21,12 @@ pub const KEYS: &[Key] = &[
         "whether a read also merges a logical page that is spread over more pages than its read count allows",
     ),
     Key::new(
+        "ftl.read_count",
+        ValueType::Choice(&["page", "entry"]),
+        "page",
+        "whose reads are counted: those of every logical page, or of one with a subpage map, as long as it has it",
+    ),
+    Key::new(
         "ftl.read_count_aging",
         ValueType::Count { min: 0, max: u32::MAX as u64 },
         "0",
@@ -49,6 +55,8 @@ pub struct MgaSettings {
     pub allocation_threshold: f64,
     /// Whether a read, too, merges a logical page that is in more pages than its read count allows.
     pub merge_on_read: bool,
+    /// Whether reads are counted of every logical page, not of one with a subpage map only.
+    pub counts_reads_of_pages: bool,
     /// Read counts halve after this many requests; 0: never.
     pub read_count_aging: u64,
     /// Whether small writes fill the low pages of a block before its high pages are programmed.
@@ -64,6 +72,7 @@ impl MgaSettings {
             log: LogSettings::new(settings),
             allocation_threshold: settings.ratio("ftl.allocation_threshold"),
             merge_on_read: settings.flag("ftl.merge_on_read"),
+            counts_reads_of_pages: settings.choice("ftl.read_count", &[("page", true), ("entry", false)]),
             read_count_aging: settings.count("ftl.read_count_aging"),
             low_pages_first: settings.flag("ftl.low_pages_first"),
             victim_free: settings.flag("ftl.victim_free"),
@@ -90,6 +99,7 @@ fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     vec![
         one_of("allocation_threshold", &["0%", "10%", "30%", "30%", "50%", "100%"]),
         one_of("merge_on_read", &["false", "false", "true"]),
+        one_of("read_count", &["page", "page", "entry"]),
         one_of("read_count_aging", &["0", "0", "7", "100"]),
         one_of("victim_free", &["false", "true"]),
         one_of("low_pages_first", if pairs { &["false", "true"] } else { &["false"] }),

@@ -366,13 +366,27 @@ fn a_read_merges_if_it_is_told_to() {
 
 #[test]
 fn read_counts_age_if_they_are_told_to() {
-    let mut bench = Bench::new(&[ALWAYS_SHARED, "ftl.read_count_aging=10"]);
-    bench.write(0, 0, 1);
-    (0..8).for_each(|_| bench.read(0, 0, 1));
-    let Target::Partial(entry) = bench.ftl.map.look_up(0) else { panic!("mapped by subpages") };
-    assert_eq!(bench.ftl.map.reads(entry), 8);
-    bench.write(1, 0, 1);
-    assert_eq!(bench.ftl.map.reads(entry), 4);
+    for whose in ["ftl.read_count=page", "ftl.read_count=entry"] {
+        let mut bench = Bench::new(&[ALWAYS_SHARED, whose, "ftl.read_count_aging=10"]);
+        bench.write(0, 0, 1);
+        (0..8).for_each(|_| bench.read(0, 0, 1));
+        let Target::Partial(entry) = bench.ftl.map.look_up(0) else { panic!("mapped by subpages") };
+        assert_eq!(bench.ftl.map.read_counts.of(0, entry), 8);
+        bench.write(1, 0, 1);
+        assert_eq!(bench.ftl.map.read_counts.of(0, entry), 4);
+    }
+}
+
+#[test]
+fn reads_of_a_page_that_is_mapped_whole_count_too_or_only_those_of_one_with_a_subpage_map() {
+    // After six reads a logical page is to be in one page: the small write takes the other three subpages along.
+    for (whose, pages) in [("ftl.read_count=page", 1), ("ftl.read_count=entry", 2)] {
+        let mut bench = Bench::new(&[ALWAYS_SHARED, whose]);
+        bench.write(0, 0, 4);
+        (0..6).for_each(|_| bench.read(0, 0, 4));
+        bench.write(0, 1, 1);
+        assert_eq!(bench.pages_of(0).iter().collect::<std::collections::BTreeSet<_>>().len(), pages, "{whose}");
+    }
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! How often the host has read each logical page, up to 15 times (MGA paper, Sec. III-E, "Read Count").
+//!
+//! The paper counts for logical pages: `ftl.read_count=page` keeps a count for each, which lasts. With `entry` only pages with an
+//! SPMT entry are counted, and a count ends with its entry. Aging, beyond the paper, halves all counts at once: each remembers
+//! the period in which it was last brought up to date.
+
+use super::map::UNMAPPED;
+
+/// Read counts stop here: 4 bits.
+pub(super) const MOST_READS: u32 = 15;
+/// Bits of a count; the period takes the others.
+const COUNT_BITS: u32 = 4;
+
+/// The read counts of all logical pages, or of those with an SPMT entry.
+pub(super) struct ReadCounts {
+    /// The count of each logical page, or SPMT entry, and its period.
+    counts: Vec<u32>,
+    for_pages: bool,
+    period: u32,
+}
+
+impl ReadCounts {
+    /// No reads of `logical_pages` pages; counts of SPMT entries instead, unless `for_pages`.
+    pub fn new(logical_pages: u32, for_pages: bool) -> Self {
+        let counts = if for_pages { vec![0; logical_pages as usize] } else { Vec::new() };
+        ReadCounts { counts, for_pages, period: 0 }
+    }
+
+    /// The power failed: nothing was read.
+    pub fn clear(&mut self) {
+        if self.for_pages {
+            self.counts.fill(0);
+        } else {
+            self.counts.clear();
+        }
+        self.period = 0;
+    }
+
+    /// SPMT entry `entry` is new.
+    #[inline]
+    pub fn begin_entry(&mut self, entry: u32) {
+        if !self.for_pages {
+            self.counts.resize(self.counts.len().max(entry as usize + 1), 0);
+            self.counts[entry as usize] = 0;
+        }
+    }
+
+    /// The place of the count of `lpn`, whose SPMT entry is `entry`, or [`UNMAPPED`].
+    #[inline]
+    fn place(&self, lpn: u32, entry: u32) -> Option<usize> {
+        match (self.for_pages, entry) {
+            (true, _) => Some(lpn as usize),
+            (false, UNMAPPED) => None,
+            (false, entry) => Some(entry as usize),
+        }
+    }
+
+    /// Reads of `lpn`, whose SPMT entry is `entry`.
+    #[inline]
+    pub fn of(&self, lpn: u32, entry: u32) -> u32 {
+        self.place(lpn, entry).map_or(0, |place| {
+            let (count, period) = (self.counts[place] & MOST_READS, self.counts[place] >> COUNT_BITS);
+            count.checked_shr(self.period.wrapping_sub(period)).unwrap_or(0)
+        })
+    }
+
+    /// The host has read `lpn`, whose SPMT entry is `entry`, or [`UNMAPPED`].
+    #[inline]
+    pub fn add(&mut self, lpn: u32, entry: u32) {
+        let count = (self.of(lpn, entry) + 1).min(MOST_READS);
+        if let Some(place) = self.place(lpn, entry) {
+            self.counts[place] = self.period << COUNT_BITS | count;
+        }
+    }
+
+    /// Halves all counts.
+    pub fn age(&mut self) {
+        self.period += 1;
+        if self.period >> (u32::BITS - COUNT_BITS) > 0 {
+            // After so many periods none is left.
+            self.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_stop_at_fifteen_and_age() {
+        for (for_pages, entry) in [(true, UNMAPPED), (false, 0)] {
+            let mut reads = ReadCounts::new(1, for_pages);
+            reads.begin_entry(0);
+            (0..20).for_each(|_| reads.add(0, entry));
+            assert_eq!(reads.of(0, entry), 15);
+            reads.age();
+            reads.age();
+            assert_eq!(reads.of(0, entry), 3);
+            reads.add(0, entry);
+            assert_eq!(reads.of(0, entry), 4);
+            (0..40).for_each(|_| reads.age());
+            assert_eq!(reads.of(0, entry), 0);
+        }
+    }
+
+    #[test]
+    fn a_count_ends_with_its_entry_or_lasts_as_long_as_its_page() {
+        let (mut entries, mut pages) = (ReadCounts::new(2, false), ReadCounts::new(2, true));
+        for reads in [&mut entries, &mut pages] {
+            reads.begin_entry(0);
+            reads.add(1, 0);
+            reads.begin_entry(0);
+            reads.add(1, UNMAPPED);
+        }
+        assert_eq!((entries.of(1, 0), entries.of(1, UNMAPPED)), (0, 0));
+        assert_eq!((pages.of(1, 0), pages.of(1, UNMAPPED), pages.of(0, 0)), (2, 2, 0));
+    }
+
+    #[test]
+    fn periods_that_overflow_leave_no_count() {
+        let mut reads = ReadCounts::new(1, true);
+        reads.period = (1 << (u32::BITS - COUNT_BITS)) - 1;
+        reads.add(0, UNMAPPED);
+        reads.age();
+        assert_eq!((reads.of(0, UNMAPPED), reads.period), (0, 0));
+    }
+}
