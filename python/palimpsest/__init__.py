@@ -10,14 +10,21 @@ Times are integers in nanoseconds and amounts of data are integers in bytes, eve
 workload and seed give the same figures on every machine.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import native as _native  # noqa: F401  # chooses the native module before anything imports it
 from . import views as _views
-from ._core import version as _version
-from .api import Ssd, compare, fio, load, run
-from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 from .result import Comparison, Result
 from .result import show_with as _show_with
-from .sweeps import Sweep, sweep
+
+if TYPE_CHECKING:
+    from ._core import version as _version
+    from .api import Ssd, compare, fio, load, run
+    from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
+    from .sweeps import Sweep, sweep
+
+    __version__: str = _version()
 
 __all__ = [
     "Comparison",
@@ -38,6 +45,27 @@ __all__ = [
     "sweep",
 ]
 
-__version__ = _version()
+_MODULES = {
+    "api": ("Ssd", "compare", "fio", "load", "run"),
+    "errors": ("DeviceError", "Error", "InputError", "Interrupted", "RuleError", "WorkloadIoError"),
+    "sweeps": ("Sweep", "sweep"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 _show_with(_views)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has a type of its own
+    """Imports a name when it is first used: the command must begin to handle an interrupt before it loads the rest."""
+    if name == "__version__":
+        value = importlib.import_module("._core", __name__).version()
+    elif name in _MODULE_OF:
+        value = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,24 @@ from palimpsest.reproduce import outputs
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
 
+AMOUNTS = ("gc_bandwidth", "map", "uneven_", "above_1_")
+"""Claims in percent that are no change from one figure to another, or how their names begin."""
+
+
+def is_change(claim: dict[str, Any]) -> bool:
+    """Whether a claim is of a change in percent."""
+    return claim["unit"] == "%" and not claim["id"].startswith(AMOUNTS)
+
+
+def agrees(ours: float | None, paper: float, change: bool) -> bool:
+    """Changes agree within a quarter of the logarithm of the paper's ratio, amounts within a factor of 1.25."""
+    if ours is None or (ours <= -100 if change else ours * paper <= 0):
+        return False
+    if change:
+        own, other = math.log1p(ours / 100), math.log1p(paper / 100)
+        return abs(own - other) <= abs(other) / 4
+    return paper / 1.25 <= ours <= paper * 1.25
+
 
 class Reproduced:
     """The tests of a reproduction; a paper is a subclass with what is its own.
@@ -58,8 +76,7 @@ class Reproduced:
         for claim in made["claims"]:
             assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
             if isinstance(claim["paper"], float | int):
-                off = math.inf if claim["ours"] is None else abs(claim["ours"] - claim["paper"])
-                assert claim["agrees"] is (off <= abs(claim["paper"]) / 4), claim
+                assert claim["agrees"] is agrees(claim["ours"], claim["paper"], is_change(claim)), claim
             # The smallest runs are too small to measure some things, and say nothing of them.
             assert claim["agrees"] or claim["note"] or claim["ours"] is None, claim
         assert [figure["id"] for figure in made["figures"]] == pictures

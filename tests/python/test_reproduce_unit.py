@@ -33,18 +33,35 @@ pytestmark = pytest.mark.unit
     ("paper", "ours", "agrees"),
     [
         (-40.0, -40.0, True),
-        (-40.0, -30.0, True),
-        (-40.0, -29.9, False),
-        (-40.0, -50.0, True),
-        (-40.0, -50.1, False),
+        # 0.6 to the power of 0.75 and of 1.25.
+        (-40.0, -31.9, True),
+        (-40.0, -31.8, False),
+        (-40.0, -47.1, True),
+        (-40.0, -47.2, False),
         (-40.0, 40.0, False),
-        (16.0, 20.0, True),
-        (16.0, 20.1, False),
+        (-40.0, -100.0, False),
+        (16.0, 20.3, True),
+        (16.0, 20.4, False),
         (-40.0, None, False),
     ],
 )
-def test_an_effect_agrees_within_a_quarter(paper: float, ours: float | None, agrees: bool) -> None:
+def test_an_effect_agrees_within_a_quarter_of_the_logarithm(paper: float, ours: float | None, agrees: bool) -> None:
     assert claims.effect("x", "x", paper, ours).agrees is agrees
+
+
+@pytest.mark.parametrize("fall", [10.0, 56.0, 66.8])
+def test_a_fact_agrees_as_a_time_or_as_a_rate(fall: float) -> None:
+    def as_rate(change: float) -> float:
+        return 100 * (1 / (1 + change / 100) - 1)
+
+    assert claims.distance(-fall, -56.0) == pytest.approx(claims.distance(as_rate(-fall), as_rate(-56.0)))
+
+
+def test_an_amount_agrees_within_a_quarter() -> None:
+    def agrees(ours: float | None) -> bool:
+        return claims.amount("x", "x", 20, ours, "uJ").agrees
+
+    assert [agrees(ours) for ours in (15.9, 16, 25, 25.1, -20, None)] == [False, True, True, False, False, False]
 
 
 def test_ranges_and_bounds() -> None:

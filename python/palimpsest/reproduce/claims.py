@@ -1,12 +1,13 @@
 """Claims of a paper beside measured numbers, and the rule by which they agree."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["TOLERANCE", "Claim", "at_most", "effect", "within"]
+__all__ = ["TOLERANCE", "Claim", "amount", "at_most", "distance", "effect", "within"]
 
 TOLERANCE = 0.25
-"""A measured effect agrees when it lies within this share of the paper's."""
+"""A measured effect agrees when the logarithm of its ratio lies within this share of that of the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,24 @@ def _rounded(ours: float | None) -> float | None:
     return None if ours is None else round(ours, 4)
 
 
-def effect(name: str, claim: str, paper: float, ours: float | None, unit: str = "%") -> Claim:
-    """A claim of an effect such as -53 %: agrees if the measured one is within a quarter of it."""
-    agrees = ours is not None and abs(ours - paper) <= TOLERANCE * abs(paper) + 1e-9
+def distance(ours: float, paper: float) -> float:
+    """How far a change in percent is from the paper's, as a share of the paper's: both as logarithms of the ratio.
+
+    So one fact has one distance: a latency of -56 % is IOPS of +127 %, and -66.8 % and +201 % are as far from them.
+    """
+    ours, paper = 1 + ours / 100, 1 + paper / 100
+    return math.inf if ours <= 0 else abs(math.log(ours) - math.log(paper)) / abs(math.log(paper))
+
+
+def effect(name: str, claim: str, paper: float, ours: float | None) -> Claim:
+    """A claim of a change in percent, such as -53 %: see `distance`."""
+    agrees = ours is not None and distance(ours, paper) <= TOLERANCE + 1e-9
+    return Claim(name, claim, paper, _rounded(ours), "%", agrees)
+
+
+def amount(name: str, claim: str, paper: float, ours: float | None, unit: str) -> Claim:
+    """A claim of an amount that is no change: agrees if ours is at most a quarter larger, or the paper's than ours."""
+    agrees = ours is not None and ours * paper > 0 and abs(math.log(ours / paper)) <= math.log(1 + TOLERANCE) + 1e-9
     return Claim(name, claim, paper, _rounded(ours), unit, agrees)
 
 

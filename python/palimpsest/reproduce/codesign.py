@@ -13,7 +13,7 @@ import polars as pl
 from ..options import RunOptions
 from . import codesign_beyond, figures, outputs, sweeps
 from .batch import Batch
-from .claims import Claim, at_most, effect, within
+from .claims import Claim, amount, at_most, effect, within
 from .codesign_runs import (
     BY_CHANNEL,
     DEFAULT,
@@ -366,7 +366,7 @@ def _imbalance_claims(measured: pl.DataFrame) -> Iterator[Claim]:
         for which, text, paper, ours in zip(
             ("uneven", "above_1"), ("distributed unevenly", "with a rate above 1"), (uneven, above), own, strict=True
         ):
-            claim = effect(f"{which}_{workload}", f"files {text} under rr, {workload}", paper, ours)
+            claim = amount(f"{which}_{workload}", f"files {text} under rr, {workload}", paper, ours, "%")
             yield claim.with_note(note)
 
 
@@ -380,7 +380,7 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
         "built. Drive against drive the file system's space holds the spare blocks too, which a page map need not map."
     )
     ratio = 100 * bytes_of["rr"] / bytes_of["page"]
-    yield effect("map", "bytes of the drive's map over those of a page map", 100 / 256, ratio).with_note(note)
+    yield amount("map", "bytes of the drive's map over those of a page map", 100 / 256, ratio, "%").with_note(note)
     ratios = {
         name: _value(measured, "rr", name, "response_us") / _value(measured, "page", name, "response_us")
         for name in WORKLOADS

@@ -15,7 +15,7 @@ from ..options import RunOptions
 from . import figures, outputs
 from . import llh_figures as drawn
 from .batch import Batch
-from .claims import Claim, at_most, effect, within
+from .claims import Claim, amount, at_most, effect, within
 from .figures import Figure
 from .llh_runs import (
     BEYOND,
@@ -270,7 +270,7 @@ def _reduction_claims(measured: pl.DataFrame) -> list[Claim]:
         )
         own = _less(large, small)
         claim = f"normalized erases, 32 KiB pages less 8 KiB, OP {percent} %, mean"
-        made.append(effect(f"pages_{percent}", claim, paper, None if own is None else 100 * own, "points"))
+        made.append(amount(f"pages_{percent}", claim, paper, None if own is None else 100 * own, "points"))
     return made
 
 
@@ -294,7 +294,7 @@ def _other_claims(measured: pl.DataFrame, response: pl.DataFrame) -> list[Claim]
     made.append(at_most("energy", claim, 0, None if saved is None else 100 - 100 * saved))
     averages = drawn.a16_averages()
     for name, what in (("energy_write", "average logical write"), ("energy_read", "average logical read")):
-        made.append(effect(name, f"energy of an {what}, LLH, A16", drawn.AVERAGES[what][1], averages[what][1], "uJ"))
+        made.append(amount(name, f"energy of an {what}, LLH, A16", drawn.AVERAGES[what][1], averages[what][1], "uJ"))
     for chip in ("a16", "a27", "b29"):
         life = wear.life(chip, "reprogram", 0.4)
         gain = 100 * (0.4 * 1.25 + (life.cycles / life.endurance - 0.4) - 1)

@@ -13,7 +13,7 @@ from ..options import RunOptions
 from ..result import Result
 from . import figures, outputs, spread_beyond, sweeps
 from .batch import Batch
-from .claims import Claim, at_most, effect, within
+from .claims import Claim, amount, at_most, effect, within
 from .figures import Figure
 from .measures import change, iops
 from .spread_runs import (
@@ -374,7 +374,7 @@ def _claims(
     used = None if raf is None else 100 / raf
     note = "It sets how full the drive is here: the paper's only number about that."
     text = "read bandwidth of collection, usr, page-fgm, share that is used"
-    made.append(effect("gc_bandwidth", text, 50.0, used).with_note(note))
+    made.append(amount("gc_bandwidth", text, 50.0, used, "%").with_note(note))
     return made
 
 
