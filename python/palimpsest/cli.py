@@ -260,6 +260,16 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
 @click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
 @click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
 @click.option(
+    "--both",
+    "settings",
+    flag_value=reproduction.BOTH,
+    default=reproduction.BOTH,
+    help="What the paper does not say: as assumed here, and beside it as its own numbers imply, where that is known.  "
+    "[default]",
+)
+@click.option("--assumed", "settings", flag_value=reproduction.ASSUMED, help="As assumed here, chosen blind.")
+@click.option("--implied", "settings", flag_value=reproduction.IMPLIED, help="As the paper's own numbers imply.")
+@click.option(
     "--traces",
     type=Folder(exists=True),
     metavar="DIR",
@@ -271,7 +281,14 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
 )
 @click.option("--json", "as_json", is_flag=True, help="Print claims and figures as one JSON object.")
 def reproduce(
-    paper: str, *, quick: bool, traces: Path | None, jobs: int | None, out: Path | None, as_json: bool
+    paper: str,
+    *,
+    quick: bool,
+    settings: str,
+    traces: Path | None,
+    jobs: int | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Repeat the experiments of a paper: its figures, and its claims beside what is measured here.
 
@@ -281,14 +298,16 @@ def reproduce(
     Examples:
       palimpsest reproduce mga
       palimpsest reproduce mga --full --out results/mga
+      palimpsest reproduce mga --implied
       palimpsest reproduce mga --json | jq '.claims[] | select(.agrees | not)'
     """
     papers = reproduction.chosen(paper)
+    reproduction.check_settings(papers, settings)
     if out is not None:
         make_folder(out)
     with ProgressBoard() as board:
         batch = reproduction.Batch(jobs or os.cpu_count() or 1, board.callback, None if traces is None else str(traces))
-        made = [reproduction.reproduce(name, batch, full=not quick) for name in papers]
+        made = [reproduction.reproduce(name, batch, full=not quick, settings=settings) for name in papers]
     from .reproduce import outputs
 
     together = paper == "all"

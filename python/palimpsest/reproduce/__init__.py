@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from .batch import Batch
+from .claims import ASSUMED, BOTH, IMPLIED
 
 if TYPE_CHECKING:
     from .outputs import Reproduction
 
-__all__ = ["NAMES", "PAPERS", "Batch", "chosen", "reproduce"]
+__all__ = [
+    "ASSUMED",
+    "BOTH",
+    "HAVE_IMPLIED",
+    "IMPLIED",
+    "NAMES",
+    "PAPERS",
+    "Batch",
+    "check_settings",
+    "chosen",
+    "reproduce",
+]
 
 PAPERS = {"mga": "mga", "llh": "llh", "spread": "spread", "codesign": "codesign"}
 """Papers whose reproduction exists, and the module of each."""
@@ -37,14 +49,38 @@ def chosen(name: str) -> list[str]:
     return [name]
 
 
-def reproduce(paper: str, batch: Batch, *, full: bool = False) -> "Reproduction":
+HAVE_IMPLIED = ("mga",)
+"""Papers whose implied setting is known."""
+
+
+def check_settings(papers: list[str], settings: str) -> None:
+    """Refuses an implied setting that is not known.
+
+    Raises:
+        InputError: it is not.
+    """
+    for paper in papers:
+        if settings == IMPLIED and paper not in HAVE_IMPLIED:
+            known = ", ".join(HAVE_IMPLIED)
+            raise InputError(
+                f"reproduce {paper} --implied: no implied setting is known; expected --assumed, or one of {known}"
+            )
+
+
+def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = BOTH) -> "Reproduction":
     """Runs what a paper needs.
 
     Args:
         paper: one of `PAPERS`.
         batch: runs the simulations.
         full: the drive and the number of requests of the paper instead of small ones.
+        settings: of what the paper does not say: assumed, implied, or both where an implied one is known.
+
+    Raises:
+        InputError: there is no implied setting.
     """
+    check_settings([paper], settings)
     module = importlib.import_module(f".{PAPERS[paper]}", __package__)
-    made: Reproduction = module.reproduce(batch, full=full)
+    chosen_ones = {"settings": settings} if paper in HAVE_IMPLIED else {}
+    made: Reproduction = module.reproduce(batch, full=full, **chosen_ones)
     return made

@@ -4,7 +4,21 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["TOLERANCE", "Claim", "amount", "at_most", "distance", "effect", "within"]
+__all__ = [
+    "ASSUMED",
+    "BOTH",
+    "IMPLIED",
+    "TOLERANCE",
+    "Claim",
+    "amount",
+    "at_most",
+    "distance",
+    "effect",
+    "within",
+]
+
+ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
+"""What a paper does not say: as assumed here, chosen blind; as the paper's own numbers imply; both."""
 
 TOLERANCE = 0.25
 """A measured effect agrees when the logarithm of its ratio lies within this share of that of the paper's."""
@@ -22,6 +36,8 @@ class Claim:
         unit: of both.
         agrees: by the rule of the function that made the claim.
         note: where they differ, the measured reason; else remarks.
+        implied: the number under the setting that the paper's own numbers imply; None where none is known or was run.
+        implied_agrees: as `agrees`, of `implied`.
     """
 
     id: str
@@ -31,10 +47,17 @@ class Claim:
     unit: str
     agrees: bool
     note: str = ""
+    implied: float | None = None
+    implied_agrees: bool | None = None
 
     def with_note(self, note: str) -> "Claim":
         """The same claim with a note."""
         return replace(self, note=note)
+
+    def beside(self, implied: "Claim") -> "Claim":
+        """The same claim with the number of the implied setting beside its own."""
+        note = f"{self.note} {implied.note}".strip()
+        return replace(self, note=note, implied=implied.ours, implied_agrees=implied.agrees)
 
     def to_dict(self) -> dict[str, Any]:
         """As the contract has it."""

@@ -11,9 +11,9 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, outputs, sweeps
+from . import figures, mga_implied, outputs, sweeps
 from .batch import Batch
-from .claims import Claim, at_most, effect, within
+from .claims import ASSUMED, BOTH, IMPLIED, Claim, at_most, effect, within
 from .figures import Figure
 from .measures import change, response_ns
 from .mga_runs import (
@@ -31,7 +31,7 @@ from .mga_runs import (
     effects_runs,
 )
 
-__all__ = ["PAPER", "judged", "reason", "reproduce", "statistics_run", "table_ii"]
+__all__ = ["PAPER", "judged", "judged_all", "reason", "reproduce", "statistics_run", "table_ii"]
 
 LAYERS = ("page", "sector-log", "mga")
 THRESHOLDS = ("25%", "30%", "35%")
@@ -233,6 +233,8 @@ def _sweep_figure(sweep: pl.DataFrame, note: str) -> Figure:
 
 def judged(name: str, ours: float | None) -> Claim:
     """The claim of this name, with the paper's number, the measured one, and the rule for both."""
+    if name == "merges":
+        return at_most(name, "subpages merged, trade, most of the three AT, mga against sector-log", 0, ours)
     if name == "map_growth":
         return at_most(name, "map bytes, mga against page, largest of all workloads", 16.5, ours)
     if name == "map_ratio":
@@ -248,10 +250,29 @@ def reason(sweep: pl.DataFrame, name: str, number: str = ".1f") -> str:
 
 def _claims(main: dict[str, float | None], sweep: pl.DataFrame, measured: pl.DataFrame, fig_10: Figure) -> list[Claim]:
     merges = fig_10.data.filter(pl.col("workload") == "trade")["moved_subpages"].to_list()
-    fewer = change(max(merges[1:]), merges[0])
-    claims = [judged(name, main[name]) for name in PAPER]
-    claims.append(at_most("merges", "subpages merged, trade, most of the three AT, mga against sector-log", 0, fewer))
+    claims = judged_all(main | {"merges": change(max(merges[1:]), merges[0])})
     return [_explained(claim, sweep, measured) for claim in claims]
+
+
+def judged_all(effects: dict[str, float | None]) -> list[Claim]:
+    """All claims, from the effects of `mga_runs.EFFECTS` and `merges`."""
+    return [judged(name, effects[name]) for name in (*PAPER, "merges")]
+
+
+def _implied(batch: Batch, scale: Scale, swept: Scale) -> tuple[list[Claim], Figure]:
+    """The claims at the implied setting, and the figure of what is next to it."""
+    batch.run(run for setting in mga_implied.SEEDS for run in mga_implied.runs(scale, setting))
+    batch.run(run for setting in mga_implied.NEIGHBOURS for run in mga_implied.runs(swept, setting))
+    points = {setting: judged_all(mga_implied.effects(batch, swept, setting)) for setting in mga_implied.NEIGHBOURS}
+    note = f"{SYNTHETIC} {swept.blocks} blocks a plane with 16 KiB pages, {swept.requests:,} requests each."
+    found = [mga_implied.effects(batch, scale, setting) for setting in mga_implied.SEEDS]
+    values = {name: [value for effects in found if (value := effects[name]) is not None] for name in found[0]}
+    claims = [
+        claim.with_note(f"Implied, {len(each)} seeds: {min(each):.4g} to {max(each):.4g}." if each else "")
+        for claim in judged_all({name: sum(each) / len(each) if each else None for name, each in values.items()})
+        for each in [values[claim.id]]
+    ]
+    return claims, mga_implied.figure(points, note)
 
 
 def _main_effects(scale: Scale, batch: Batch, measured: pl.DataFrame) -> dict[str, float | None]:
@@ -328,10 +349,36 @@ def _traces_figure(batch: Batch, scale: Scale) -> Figure | None:
     return Figure("traces", "Extra: real traces", note, data, svg)
 
 
-def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
-    """Runs everything and draws it."""
-    scale = FULL if full else QUICK
-    swept = FULL_SWEEP if full else QUICK
+def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outputs.Reproduction:
+    """Runs everything and draws it: under the assumed setting, the implied one, or both."""
+    scale, swept = (FULL, FULL_SWEEP) if full else (QUICK, QUICK)
+    if settings == ASSUMED:
+        return _assumed(batch, scale, swept)
+    implied, figure = _implied(batch, scale, swept)
+    if settings == IMPLIED:
+        return _reproduction((*_about(scale, ()), mga_implied.ABOUT), implied, [figure])
+    made = _assumed(batch, scale, swept)
+    by_name = {claim.id: claim for claim in implied}
+    figures = sorted((*made.figures, figure), key=lambda each: each.id == "traces")
+    return replace(
+        made,
+        about=(*made.about, mga_implied.ABOUT),
+        claims=tuple(claim.beside(by_name[claim.id]) for claim in made.claims),
+        figures=tuple(figures),
+    )
+
+
+def _reproduction(about: tuple[str, ...], claims: Sequence[Claim], made: Sequence[Figure]) -> outputs.Reproduction:
+    return outputs.Reproduction(
+        paper="mga",
+        title="MGA-FTL: mapping granularity adaptive FTL based on flash page re-programming (Feng et al.)",
+        about=about,
+        claims=tuple(claims),
+        figures=tuple(made),
+    )
+
+
+def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
     main = effects_runs(scale, DEFAULT)
     batch.run([*_all_runs(batch, scale), *main, *(run for unknown in UNKNOWNS for run in effects_runs(swept, unknown))])
     results = {key: batch[options] for key, options in _main_runs(scale).items()}
@@ -353,10 +400,5 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
     if traces is not None:
         made.append(traces)
     names = [] if traces is None else traces.data["trace"].unique(maintain_order=True).to_list()
-    return outputs.Reproduction(
-        paper="mga",
-        title="MGA-FTL: mapping granularity adaptive FTL based on flash page re-programming (Feng et al.)",
-        about=_about(scale, names),
-        claims=tuple(_claims(_main_effects(scale, batch, measured), sweep, measured, fig_10)),
-        figures=tuple(made),
-    )
+    claims = _claims(_main_effects(scale, batch, measured), sweep, measured, fig_10)
+    return _reproduction(_about(scale, names), claims, made)

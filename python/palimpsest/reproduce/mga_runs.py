@@ -5,7 +5,7 @@ not public; the workload presets have the statistics of its Table II and are syn
 is silent about is an `Unknown` here: a default, and other values to run in its place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..options import RunOptions
@@ -27,6 +27,7 @@ __all__ = [
     "Scale",
     "Unknown",
     "effects",
+    "effects_of",
     "effects_runs",
 ]
 
@@ -157,17 +158,23 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
 
 
 def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:
-    """The effects at one point. Response times: the larger reduction of the two page sizes ("up to" in the paper)."""
+    """The effects at one point."""
+    return effects_of(lambda *run: batch[_options(scale, unknown, *run)])
+
+
+def effects_of(result: Callable[[str, str, int], Result]) -> dict[str, float | None]:
+    """The effects, from the result of a layer, workload and page size in KiB.
+
+    Response times: the larger reduction of the two page sizes ("up to" in the paper).
+    """
 
     def pair(workload: str, page: int) -> tuple[Result, Result]:
-        own, base = (batch[_options(scale, unknown, ftl, workload, page)] for ftl in ("mga", "page"))
-        return own, base
+        return result("mga", workload, page), result("page", workload, page)
 
     def response(workload: str) -> float | None:
         found = [change(response_ns(own), response_ns(base)) for own, base in (pair(workload, page) for page in PAGES)]
         return min(each for each in found if each is not None)
 
-    fine = _options(scale, unknown, "subpage", "trade", 16)
     (own_8, base_8), (own_16, base_16) = pair("trade", 8), pair("trade", 16)
     return {
         "response_trade": response("trade"),
@@ -176,5 +183,5 @@ def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | N
         "wa_trade_8k": change(own_8["write_amplification"], base_8["write_amplification"]),
         "wa_trade_16k": change(own_16["write_amplification"], base_16["write_amplification"]),
         "map_growth": change(own_16["mapping"]["bytes_peak"], base_16["mapping"]["bytes_peak"]),
-        "map_ratio": batch[fine]["mapping"]["bytes_peak"] / own_16["mapping"]["bytes_peak"],
+        "map_ratio": result("subpage", "trade", 16)["mapping"]["bytes_peak"] / own_16["mapping"]["bytes_peak"],
     }

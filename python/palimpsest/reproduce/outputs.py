@@ -35,6 +35,11 @@ class Reproduction:
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
 
+    @property
+    def has_both(self) -> bool:
+        """Whether claims have a number of the implied setting beside that of the assumed one."""
+        return any(claim.implied_agrees is not None for claim in self.claims)
+
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """As the contract has it.
 
@@ -64,6 +69,10 @@ def _number(value: float | str | None) -> str:
     return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
+def _yes(agrees: bool | None) -> str:
+    return "-" if agrees is None else "yes" if agrees else "no"
+
+
 def render(made: Reproduction) -> "Group":
     """The claims as a table for a terminal, and below it why those that do not agree do not."""
     from rich.console import Group
@@ -72,11 +81,13 @@ def render(made: Reproduction) -> "Group":
     from rich.text import Text
 
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for head in ("claim", "paper", "ours", "agrees"):
+    both = made.has_both
+    for head in ("claim", "paper", *(("assumed", "agrees", "implied", "agrees") if both else ("ours", "agrees"))):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
-        values = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours))
-        table.add_row(claim.claim, *values, "yes" if claim.agrees else "no")
+        paper, ours, implied = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours, claim.implied))
+        second = (implied, _yes(claim.implied_agrees)) if both else ()
+        table.add_row(claim.claim, paper, ours, _yes(claim.agrees), *second)
     reasons = [
         part
         for claim in made.claims
@@ -93,9 +104,9 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
 .claims table { font-size: 13px; }
 .claims table :is(td, th) { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; white-space: normal; }
 .claims table td:last-child { min-width: 24ch; }
-.claims td:nth-of-type(3) { font-weight: 600; }
-.claims .yes td:nth-of-type(3) { color: light-dark(#00710c, #5fd068); }
-.claims .no td:nth-of-type(3) { color: light-dark(#b3261a, #ff8a7a); }
+.claims td:is(.yes, .no) { font-weight: 600; }
+.claims td.yes { color: light-dark(#00710c, #5fd068); }
+.claims td.no { color: light-dark(#b3261a, #ff8a7a); }
 .figures h4 { font-size: 15px; margin: 24px 0 4px; } .figures img { width: 100%; background: #fff; }
 @media (min-width: 1101px) {
   .claims { position: sticky; top: 48px; max-height: calc(100vh - 60px); overflow-y: auto; }
@@ -123,11 +134,15 @@ def _section(made: Reproduction, title: str) -> shell.Section:
     def cell(text: object) -> str:
         return html.escape(str(text))
 
+    def measured(number: float | None, agrees: bool | None, unit: str) -> str:
+        said = _yes(agrees)
+        return f'<td>{cell(_number(number))}&nbsp;{cell(unit)}</td><td class="{said}">{said}</td>'
+
+    both = made.has_both
     rows = "".join(
-        f'<tr class="{"yes" if claim.agrees else "no"}"><th scope="row">{cell(claim.claim)}</th>'
-        f"<td>{cell(_number(claim.paper))}&nbsp;{cell(claim.unit)}</td>"
-        f"<td>{cell(_number(claim.ours))}&nbsp;{cell(claim.unit)}</td>"
-        f"<td>{'yes' if claim.agrees else 'no'}</td><td>{cell(claim.note)}</td></tr>"
+        f'<tr><th scope="row">{cell(claim.claim)}</th><td>{cell(_number(claim.paper))}&nbsp;{cell(claim.unit)}</td>'
+        f"{measured(claim.ours, claim.agrees, claim.unit)}"
+        f"{measured(claim.implied, claim.implied_agrees, claim.unit) if both else ''}<td>{cell(claim.note)}</td></tr>"
         for claim in made.claims
     )
     figures = "".join(
@@ -136,7 +151,8 @@ def _section(made: Reproduction, title: str) -> shell.Section:
         for figure in made.figures
     )
     about = "".join(f"<p>{cell(sentence)}</p>" for sentence in made.about)
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", "ours", "agrees?", "note"))
+    names = ("assumed", "agrees?", "implied", "agrees?") if both else ("ours", "agrees?")
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "note"))
     body = (
         f'{about}<div class="sides"><div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{rows}</table></div>'
         f'<div class="figures"><h3>Figures</h3>{figures}</div></div>'
