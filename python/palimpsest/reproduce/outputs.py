@@ -160,13 +160,19 @@ def _section(made: Reproduction, title: str) -> shell.Section:
     return shell.Section(made.paper, title, body, short=made.paper)
 
 
+def _agreement(claims: Sequence[Claim]) -> str:
+    said = f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree"
+    implied = [claim.implied_agrees for claim in claims if claim.implied_agrees is not None]
+    return f"{said}; under the implied setting {sum(implied)} of {len(implied)}" if implied else said
+
+
 def page(made: Sequence[Reproduction]) -> str:
     """One page that needs nothing but itself: claims and figures side by side."""
     alone = len(made) == 1
     claims = [claim for each in made for claim in each.claims]
     return shell.fill(
         title=made[0].title if alone else f"Reproductions: {', '.join(each.paper for each in made)}",
-        under=f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree",
+        under=_agreement(claims),
         head="",
         sections=[_section(each, "Claims beside figures" if alone else each.title) for each in made],
         drawn={},
