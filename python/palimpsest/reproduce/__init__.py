@@ -81,6 +81,6 @@ def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = B
     """
     check_settings([paper], settings)
     module = importlib.import_module(f".{PAPERS[paper]}", __package__)
-    chosen_ones = {"settings": settings} if paper in HAVE_IMPLIED else {}
-    made: Reproduction = module.reproduce(batch, full=full, **chosen_ones)
+    arguments = {"settings": settings} if paper in HAVE_IMPLIED else {}
+    made: Reproduction = module.reproduce(batch, full=full, **arguments)
     return made

@@ -137,8 +137,8 @@ def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
     return draw
 
 
-def levels(group: str, value: str, paper: float, label: str) -> Draw:
-    """A horizontal bar for each row, and a line at the paper's number."""
+def levels(group: str, value: str, paper: float, label: str, line: str = "paper") -> Draw:
+    """A horizontal bar for each row, and a line at the paper's number, or at what `line` names."""
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
         groups = data[group].to_list()
@@ -146,7 +146,7 @@ def levels(group: str, value: str, paper: float, label: str) -> Draw:
         axes.barh(range(len(groups)), values, color=LIGHT[0])
         axes.set_yticks(range(len(groups)), groups, fontsize=8)
         axes.invert_yaxis()
-        axes.axvline(paper, color=LIGHT[1], linewidth=2, label=f"paper: {paper:g}")
+        axes.axvline(paper, color=LIGHT[1], linewidth=2, label=f"{line}: {paper:g}")
         axes.set_xlabel(label)
         _legend(axes, 1)
 

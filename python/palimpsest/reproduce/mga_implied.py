@@ -144,6 +144,6 @@ def figure(points: dict[Setting, list[Claim]], note: str) -> Figure:
     ]
     data = pl.DataFrame(rows)
     count = len(next(iter(points.values())))
-    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, ""))]
+    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
     svg = figures.panels(data, draws, width=10, height=5.2)
     return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg)

@@ -1,6 +1,7 @@
 //! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
 
 use super::ledger::Programmed;
+use super::operations;
 use super::replacing;
 use super::select;
 use super::{Cause, Erase, Io, Operation, OperationKind, Program, Read};
@@ -171,7 +172,7 @@ impl Io {
                 let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
                 let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
                 let number = self.plan.operations.len() as u32;
-                planned.stored = self.plan.replacing.add(block, super::operations::Program::Planned(number), logical);
+                planned.stored = self.plan.replacing.add(block, operations::Program::Planned(number), logical);
             }
             self.push(operation, planned);
         }

@@ -7,7 +7,7 @@
 use super::map::UNMAPPED;
 
 /// Read counts stop here: 4 bits.
-pub(super) const MOST_READS: u32 = 15;
+const MOST_READS: u32 = 15;
 /// Bits of a count; the period takes the others.
 const COUNT_BITS: u32 = 4;
 
