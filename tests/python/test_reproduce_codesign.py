@@ -15,6 +15,7 @@ pytestmark = pytest.mark.contract
 SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everything=False)
 
 
+@pytest.mark.long
 class TestCodesign(Reproduced):
     """The co-design: its claims, figures and smallest drives."""
 

@@ -10,6 +10,7 @@ from reproduction import Reproduced
 pytestmark = pytest.mark.contract
 
 
+@pytest.mark.long
 class TestLlh(Reproduced):
     """LLH: its claims, figures and smallest drives."""
 

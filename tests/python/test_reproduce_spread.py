@@ -15,6 +15,7 @@ pytestmark = pytest.mark.contract
 SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=1, trace_requests=200)
 
 
+@pytest.mark.long
 class TestSpread(Reproduced):
     """SPREAD: its claims, figures and smallest drives."""
 

@@ -6,6 +6,7 @@
 //! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
 //! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
 
+use super::session::AHEAD;
 use super::{Phase, Session};
 use crate::metrics::summary;
 use palimpsest_flash::error::{Error, Result};
@@ -188,19 +189,40 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     Ok(())
 }
 
+/// Overwrites random units; their addresses are drawn ahead, so that the layer can prefetch what it needs to know of them.
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+    const MASK: usize = AHEAD - 1;
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
-    for _ in 0..times {
-        write_units(session, rng.below(units), 1)?;
+    let mut drawn = [0; AHEAD];
+    let mut draw = |session: &Session<'_>| {
+        let unit = rng.below(units);
+        session.foresee(extent(session, unit, 1), false);
+        unit
+    };
+    let first = times.min(AHEAD as u64);
+    for slot in &mut drawn[..first as usize] {
+        *slot = draw(session);
+    }
+    for done in 0..times as usize {
+        let unit = drawn[done & MASK];
+        if done + AHEAD < times as usize {
+            drawn[done & MASK] = draw(session);
+        }
+        session.foresee(extent(session, drawn[(done + AHEAD / 2) & MASK], 1), true);
+        write_units(session, unit, 1)?;
     }
     Ok(())
 }
 
 #[inline]
 fn write_units(session: &mut Session<'_>, first: u64, units: u64) -> Result<()> {
+    session.count(Command { kind: RequestKind::Write, extent: extent(session, first, units) })
+}
+
+#[inline]
+fn extent(session: &Session<'_>, first: u64, units: u64) -> Extent {
     let sectors = session.unit_bytes() / SECTOR_BYTES;
-    let extent = Extent { sector: first * sectors, sectors: (units * sectors) as u32 };
-    session.count(Command { kind: RequestKind::Write, extent })
+    Extent { sector: first * sectors, sectors: (units * sectors) as u32 }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use palimpsest_workload::settings::Acknowledge;
 use std::collections::VecDeque;
 
 /// Requests are read from the workload this far ahead of their service, so that memory can be prefetched.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 /// Latest arrival: simulated time has 56 bits.
 const LATEST_ARRIVAL: Nanos = 1 << 55;
@@ -188,6 +188,12 @@ impl<'a> Session<'a> {
     /// Logical units of the layer's map.
     pub fn units(&self) -> u64 {
         self.config.logical_bytes() / self.unit_bytes()
+    }
+
+    /// Tells the layer of an extent that preconditioning writes after some others (`soon`: after a few).
+    #[inline]
+    pub(super) fn foresee(&self, extent: Extent, soon: bool) {
+        self.drive.ftl.expect(extent, soon);
     }
 
     /// Bytes of a unit.
