@@ -8,6 +8,7 @@ use palimpsest_lab::host::fs::{Fault, FileSystem, Thresholds};
 use palimpsest_lab::nand::Halt;
 use palimpsest_lab::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Runs `case` with seeds 0 to `seeds`; returns the sum of its counts.
 fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
@@ -37,6 +38,8 @@ struct Case {
     large: u64,
     /// Whether single pages are trimmed.
     discards: bool,
+    /// Whether commits write a log.
+    logs: bool,
 }
 
 impl Case {
@@ -65,6 +68,7 @@ impl Case {
             seed,
             large,
             discards: rng.below(2) == 0,
+            logs: rng.below(4) > 0,
         }
     }
 
@@ -89,6 +93,9 @@ impl Case {
     fn prepared(&self, mut filesystem: FileSystem) -> FileSystem {
         if self.discards {
             filesystem.enable_page_trims();
+        }
+        if !self.logs {
+            filesystem.disable_log();
         }
         filesystem
     }
@@ -124,6 +131,9 @@ fn both(
     }
 }
 
+/// Commits by the log in [`remounted`], over all its seeds.
+static LOGGED: AtomicU64 = AtomicU64::new(0);
+
 /// Random operations with remounts. Returns the number of cleaned blocks.
 fn remounted(seed: u64, steps: u32) -> u64 {
     let case = Case::new(seed);
@@ -149,6 +159,7 @@ fn remounted(seed: u64, steps: u32) -> u64 {
         if step % 40 == 39 {
             cleaned += filesystem.counters().collected;
             filesystem.sync(&mut device).expect("a commit");
+            LOGGED.fetch_add(filesystem.counters().logged, Relaxed);
             filesystem = case.mount(&mut device).expect("what was committed can be mounted");
             check(&filesystem, &device);
             assert!(Tree::of(&filesystem, &mut device).expect("a tree") == tree, "after a remount");
@@ -261,7 +272,11 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
 #[test]
 fn random_operations_with_remounts() {
     let cleaned = for_each_seed("operations::random_operations_with_remounts", 160, |seed| remounted(seed, 400));
-    assert!(cleaned > 100 || std::env::var("MODEL_SEED").is_ok(), "only {cleaned} blocks were cleaned");
+    let logged = LOGGED.load(Relaxed);
+    assert!(
+        (cleaned > 100 && logged > 500) || std::env::var("MODEL_SEED").is_ok(),
+        "only {cleaned} blocks were cleaned, only {logged} commits wrote the log"
+    );
 }
 
 #[test]

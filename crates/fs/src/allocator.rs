@@ -49,10 +49,13 @@ pub enum Role {
     Leaf(u32),
     /// The page of pointers to leaves.
     Root,
+    /// The page of the log with this number; its inode is the inode file.
+    Log(u32),
 }
 
 const LEAF: u32 = 1 << 30;
 const ROOT: u32 = 1 << 31;
+const LOG: u32 = ROOT | LEAF;
 
 impl Role {
     /// The role as a number.
@@ -61,6 +64,7 @@ impl Role {
             Role::DataPage(page) => page,
             Role::Leaf(leaf) => LEAF | leaf,
             Role::Root => ROOT,
+            Role::Log(page) => LOG | page,
         }
     }
 
@@ -68,6 +72,7 @@ impl Role {
     pub fn unpack(packed: u32) -> Self {
         match packed {
             ROOT => Role::Root,
+            packed if packed & LOG == LOG => Role::Log(packed & !LOG),
             packed if packed & LEAF != 0 => Role::Leaf(packed & !LEAF),
             page => Role::DataPage(page),
         }

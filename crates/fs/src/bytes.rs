@@ -89,6 +89,7 @@ impl FileSystem {
         }
         self.inode_mut(ino).size = size;
         self.touch(ino);
+        self.record_inode(ino);
         Ok(())
     }
 }

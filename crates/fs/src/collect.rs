@@ -28,8 +28,8 @@ impl FileSystem {
             taken as i64 <= Self::capacity(filesystem.shape)
         };
         if !fits(self) {
-            // Metadata that wait for a commit count twice.
-            self.commit(device)?;
+            // Metadata that wait for a commit count twice, and the log counts too.
+            self.commit_tree(device)?;
         }
         if fits(self) { Ok(()) } else { Err(Fault::Full) }
     }
@@ -50,7 +50,11 @@ impl FileSystem {
             if self.uncommitted > 0 || self.allocator.has_empty() {
                 self.commit(device)?;
             } else if !self.collect(device)? {
-                return Err(Fault::Full);
+                // Without the tree that waits, and without the log, there may be more.
+                if self.pending == 0 && self.log.pages.is_empty() {
+                    return Err(Fault::Full);
+                }
+                self.commit_tree(device)?;
             }
         }
         Err(Fault::Full)
@@ -154,8 +158,10 @@ impl FileSystem {
 
     /// Has the next commit rewrite this page of metadata.
     fn renew(&mut self, ino: u32, role: Role) {
+        self.log.renew(ino, role);
         self.touch(ino);
         match role {
+            Role::Log(_) => {}
             Role::DataPage(page) if ino == INODE_FILE => {
                 self.pending += 3 * u64::from(self.dirty_inode_pages.insert(page));
             }

@@ -1,8 +1,10 @@
-//! Commits: all changes go to new places, from the leaves of the tree to its root; one checkpoint page makes them valid.
+//! Commits: all changes go to new places, by the [log](super::log) or with the tree, from its leaves to its root; one page makes
+//! them valid.
 //!
-//! Order: pages of directories, then leaves and roots of inodes, then pages of the inode file, then its own leaves and root;
-//! a barrier; the checkpoint, which holds the inode of the inode file; a barrier; the trims. Checkpoints fill two blocks in
-//! turn: a block is trimmed before its first checkpoint, while the other holds the newest.
+//! Order for the tree: pages of directories, then leaves and roots of inodes, then pages of the inode file, then its own leaves and root;
+//! a barrier; the checkpoint, which holds the inode of the inode file; a barrier; the trims. Checkpoints, and the commit
+//! records of the log after each, fill two blocks in turn: a block is trimmed before its first checkpoint, while the other holds
+//! the newest.
 
 use super::allocator::Role;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
@@ -27,13 +29,13 @@ pub(super) struct Checkpoint {
     pub single: u32,
 }
 
-fn sum(bytes: &[u8]) -> u64 {
+pub(super) fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
     words.fold(MAGIC, |sum, word| mix(sum.rotate_left(7) ^ word))
 }
 
 /// A hash of the shape: a file system of another shape is refused.
-fn fingerprint(shape: Shape) -> u64 {
+pub(super) fn fingerprint(shape: Shape) -> u64 {
     let Shape { channels, lanes, blocks_per_channel, pages_per_block, page_bytes, .. } = shape;
     let parts = [channels, lanes, blocks_per_channel, pages_per_block, page_bytes];
     parts.into_iter().fold(MAGIC, |all, part| mix(all.rotate_left(9) ^ u64::from(part)))
@@ -73,7 +75,11 @@ fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
 
 impl FileSystem {
     /// Writes the page of metadata that `encode` makes; returns its page.
-    fn write_metadata(&mut self, device: &mut dyn Device, encode: impl FnOnce(&Self) -> Vec<u8>) -> Done<u32> {
+    pub(super) fn write_metadata(
+        &mut self,
+        device: &mut dyn Device,
+        encode: impl FnOnce(&Self) -> Vec<u8>,
+    ) -> Done<u32> {
         let to = self.allocator.allocate_metadata(self.metadata_turn, self.has_plenty()).ok_or(Fault::Full)?;
         self.metadata_turn = (self.metadata_turn + 1) % self.shape.channels;
         let contents = match device.anything() {
@@ -87,12 +93,27 @@ impl FileSystem {
 
     /// Makes the present tree the one that a mount finds, and trims pages and blocks that left it.
     pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
-        if self.is_dirty() || self.sequence == 0 {
-            self.write_tree(device)?;
+        if self.has_changed || self.sequence == 0 {
+            if self.is_tree_due() {
+                self.write_tree(device)?;
+            } else if let Err(fault) = self.write_log(device) {
+                // Its records are gone.
+                self.log.want_tree();
+                return Err(fault);
+            }
+            self.has_changed = false;
+            self.uncommitted = 0;
+            self.sequence += 1;
+            self.counters.commits += 1;
             for (first, pages) in self.allocator.take_freed() {
                 device.discard(first, pages)?;
             }
         }
+        self.trim_empty(device)
+    }
+
+    /// Trims the written blocks without valid pages, which no commit that a mount may find has any more.
+    pub(super) fn trim_empty(&mut self, device: &mut dyn Device) -> Done<()> {
         for block in self.allocator.take_empty() {
             device.trim(block)?;
             self.allocator.trimmed(block);
@@ -101,7 +122,16 @@ impl FileSystem {
         Ok(())
     }
 
-    fn write_tree(&mut self, device: &mut dyn Device) -> Done<()> {
+    /// The same by writing the tree, whatever the log would cost; afterwards no page waits for a commit.
+    pub(super) fn commit_tree(&mut self, device: &mut dyn Device) -> Done<()> {
+        if self.pending > 0 || !self.log.pages.is_empty() {
+            self.log.want_tree();
+            self.has_changed = true;
+        }
+        self.commit(device)
+    }
+
+    pub(super) fn write_tree(&mut self, device: &mut dyn Device) -> Done<()> {
         let dirty: Vec<u32> = self.dirty.iter().copied().filter(|&ino| ino != INODE_FILE).collect();
         for ino in dirty {
             self.write_entries(device, ino)?;
@@ -116,21 +146,24 @@ impl FileSystem {
             }
         }
         self.write_pointers(device, INODE_FILE)?;
-        self.write_checkpoint(device)?;
+        let checkpoint = Checkpoint::encode(self.shape, self.sequence + 1, self.inode(INODE_FILE)?);
+        self.write_anchor(device, &checkpoint)?;
+        for page in self.log.restart(self.sequence + 1) {
+            self.allocator.disown(page);
+        }
         for ino in std::mem::take(&mut self.dirty) {
             self.inode_mut(ino).dirty = false;
         }
         self.pending = 0;
-        self.uncommitted = 0;
-        self.counters.commits += 1;
         Ok(())
     }
 
-    /// Writes the changed pages of directory `ino`.
-    fn write_entries(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
+    /// Writes the changed pages of directory `ino`; returns their number.
+    pub(super) fn write_entries(&mut self, device: &mut dyn Device, ino: u32) -> Done<u64> {
         let page_bytes = self.shape.page_bytes as usize;
-        let Some(directory) = self.directories.get_mut(&ino) else { return Ok(()) };
+        let Some(directory) = self.directories.get_mut(&ino) else { return Ok(0) };
         let dirty = std::mem::take(&mut directory.dirty);
+        let written = dirty.len() as u64;
         // Encoding walks all names.
         let mut encoded =
             if device.anything().is_some() { BTreeMap::new() } else { directory.encode(&dirty, page_bytes) };
@@ -138,42 +171,53 @@ impl FileSystem {
             let to = self.write_metadata(device, |_| encoded.remove(&page).unwrap_or_default())?;
             self.point(ino, page, to);
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Writes the changed leaves and root of `ino`.
     fn write_pointers(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
-        let shape = self.shape;
         for index in 0..self.inode(ino)?.leaves.len() {
-            let Some(leaf) = &self.inode(ino)?.leaves[index] else { continue };
-            if !leaf.dirty {
-                continue;
+            if self.inode(ino)?.leaves[index].as_ref().is_some_and(|leaf| leaf.dirty) {
+                self.write_leaf(device, ino, index)?;
             }
-            let to = self.write_metadata(device, |filesystem| {
-                let inode = filesystem.inodes[ino as usize].as_ref();
-                let leaf = inode.and_then(|inode| inode.leaves[index].as_ref()).expect("the leaf that is written");
-                pointers(shape, leaf.pointers.iter().copied())
-            })?;
-            self.allocator.own(to, ino, Role::Leaf(index as u32));
-            let leaf = self.inode_mut(ino).leaves[index].as_mut().expect("the leaf that was written");
-            leaf.dirty = false;
-            let old = std::mem::replace(&mut leaf.home, to);
-            self.allocator.disown(old);
         }
         let inode = self.inode(ino)?;
         if inode.root_dirty && inode.leaves.len() > 1 {
-            let to = self.write_metadata(device, |filesystem| {
-                let inode = filesystem.inodes[ino as usize].as_ref().expect("the inode that is written");
-                let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
-                pointers(shape, homes)
-            })?;
-            self.allocator.own(to, ino, Role::Root);
-            let inode = self.inode_mut(ino);
-            inode.root_dirty = false;
-            let old = std::mem::replace(&mut inode.root, to);
-            self.allocator.disown(old);
+            self.write_root(device, ino)?;
         }
         Ok(())
+    }
+
+    /// Writes leaf `index` of `ino`, which exists; returns its page.
+    pub(super) fn write_leaf(&mut self, device: &mut dyn Device, ino: u32, index: usize) -> Done<u32> {
+        let shape = self.shape;
+        let to = self.write_metadata(device, |filesystem| {
+            let inode = filesystem.inodes[ino as usize].as_ref();
+            let leaf = inode.and_then(|inode| inode.leaves[index].as_ref()).expect("the leaf that is written");
+            pointers(shape, leaf.pointers.iter().copied())
+        })?;
+        self.allocator.own(to, ino, Role::Leaf(index as u32));
+        let leaf = self.inode_mut(ino).leaves[index].as_mut().expect("the leaf that was written");
+        leaf.dirty = false;
+        let old = std::mem::replace(&mut leaf.home, to);
+        self.allocator.disown(old);
+        Ok(to)
+    }
+
+    /// Writes the page of pointers to the leaves of `ino`; returns it.
+    pub(super) fn write_root(&mut self, device: &mut dyn Device, ino: u32) -> Done<u32> {
+        let shape = self.shape;
+        let to = self.write_metadata(device, |filesystem| {
+            let inode = filesystem.inodes[ino as usize].as_ref().expect("the inode that is written");
+            let homes = inode.leaves[1..].iter().map(|leaf| leaf.as_ref().map_or(NO_PAGE, |leaf| leaf.home));
+            pointers(shape, homes)
+        })?;
+        self.allocator.own(to, ino, Role::Root);
+        let inode = self.inode_mut(ino);
+        inode.root_dirty = false;
+        let old = std::mem::replace(&mut inode.root, to);
+        self.allocator.disown(old);
+        Ok(to)
     }
 
     /// The slots of page `page` of the inode file, with their inodes; without that of the inode file, which is in the checkpoint.
@@ -186,7 +230,7 @@ impl FileSystem {
     }
 
     /// The bytes of page `page` of the inode file.
-    fn encode_inodes(&self, page: u32) -> Vec<u8> {
+    pub(super) fn encode_inodes(&self, page: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.shape.page_bytes as usize];
         for (index, inode) in self.inodes_in(page) {
             if let Some(inode) = inode {
@@ -196,15 +240,15 @@ impl FileSystem {
         bytes
     }
 
-    fn write_checkpoint(&mut self, device: &mut dyn Device) -> Done<()> {
+    /// Writes `bytes` to the next page of the blocks of checkpoints, between two barriers.
+    pub(super) fn write_anchor(&mut self, device: &mut dyn Device, bytes: &[u8]) -> Done<()> {
         let anchors = Self::anchors(self.shape);
         if self.anchor_next == self.shape.pages_per_block {
             self.anchor = 1 - self.anchor;
             self.anchor_next = 0;
             device.trim(anchors[self.anchor])?;
         }
-        let bytes = Checkpoint::encode(self.shape, self.sequence + 1, self.inode(INODE_FILE)?);
-        let contents = device.hold(&bytes);
+        let contents = device.hold(bytes);
         device.barrier()?;
         device.write(
             anchors[self.anchor] * self.shape.pages_per_block + self.anchor_next,
@@ -213,7 +257,6 @@ impl FileSystem {
         )?;
         device.barrier()?;
         self.anchor_next += 1;
-        self.sequence += 1;
         self.counters.metadata_pages += 1;
         Ok(())
     }

@@ -9,9 +9,9 @@
 //!
 //! **Durability.** The paper is silent; this is a copy-on-write tree. A valid page is never overwritten: pages of files,
 //! pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that holds the inode of the
-//! inode file, the root of the tree. Blocks are trimmed only after the commit that makes all their pages invalid. So a power
-//! cut at any operation leaves the whole tree of the last commit; [`FileSystem::sync`] is a commit. A roll-forward log would
-//! save pages a sync, with the same guarantee.
+//! inode file, the root of the tree, or with one commit record of the [log](log) of what changed since. Blocks are trimmed only
+//! after the commit that makes all their pages invalid. So a power cut at any operation leaves the whole tree of the last commit;
+//! [`FileSystem::sync`] is a commit.
 //!
 //! Sans-I/O: a [`Device`] reads and writes. Trace replay drives it ([`replay`]); tests run it in memory.
 //!
@@ -29,6 +29,7 @@ mod inode;
 pub mod layers;
 mod lifetimes;
 mod link;
+mod log;
 mod mount;
 mod names;
 pub mod replay;
@@ -45,6 +46,7 @@ pub use directory::LONGEST_NAME;
 pub use inode::FileType;
 use inode::{Inode, Leaf, Place, most_pages, place};
 use lifetimes::Lifetimes;
+use log::{Log, Record};
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::nand::Halt;
 use palimpsest_flash::nand::data::Data;
@@ -120,6 +122,8 @@ pub struct Counters {
     pub metadata_pages: u64,
     /// Commits.
     pub commits: u64,
+    /// Commits by the log, without the tree.
+    pub logged: u64,
 }
 
 /// A mounted file system.
@@ -150,6 +154,9 @@ pub struct FileSystem {
     anchor: usize,
     anchor_next: u32,
     collecting: bool,
+    /// What changed since the last commit.
+    log: Log,
+    has_changed: bool,
     /// Blocks cleaned since the last commit.
     uncommitted: u32,
     counters: Counters,
@@ -179,6 +186,8 @@ impl FileSystem {
             anchor: 0,
             anchor_next: 0,
             collecting: false,
+            log: Log::new(shape),
+            has_changed: false,
             uncommitted: 0,
             counters: Counters::default(),
             lifetimes: None,
@@ -213,6 +222,11 @@ impl FileSystem {
     /// their block.
     pub fn enable_page_trims(&mut self) {
         self.allocator.note_freed();
+    }
+
+    /// From now on every commit writes the tree, as if there were no log.
+    pub fn disable_log(&mut self) {
+        self.log.turn_off();
     }
 
     /// From now on every write of a file page carries a hint: its expected lifetime.
@@ -250,7 +264,7 @@ impl FileSystem {
 
     /// Whether a commit would change anything.
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty() || !self.dirty_inode_pages.is_empty()
+        self.has_changed
     }
 
     /// Status of logical page `page`.
@@ -311,6 +325,7 @@ impl FileSystem {
 
     /// Marks the record of `ino` as changed.
     fn touch(&mut self, ino: u32) {
+        self.has_changed = true;
         // An inode that is dirty already is counted.
         if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
             self.dirty.insert(ino);
@@ -321,6 +336,7 @@ impl FileSystem {
 
     /// Marks the page of the inode file that holds `ino` as changed.
     fn touch_record(&mut self, ino: u32) {
+        self.has_changed = true;
         if ino != INODE_FILE && self.dirty_inode_pages.insert(ino / self.inodes_per_page()) {
             self.pending += 3;
         }
@@ -332,9 +348,29 @@ impl FileSystem {
 
     /// Sets the pointer of page `page` of `ino`, and invalidates the page that it pointed to.
     fn point(&mut self, ino: u32, page: u32, to: u32) {
+        let old = self.set_pointer(ino, page, to);
+        let shape = self.shape;
+        let inode = self.inode_mut(ino);
+        if old != NO_PAGE {
+            inode.channels[shape.channel(old) as usize] -= 1;
+        }
+        let is_data = inode.file_type == FileType::File && ino != INODE_FILE;
+        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, is_data && old != NO_PAGE, to) {
+            lifetimes.invalidated(ino);
+        }
+        if to != NO_PAGE {
+            self.inode_mut(ino).channels[shape.channel(to) as usize] += 1;
+            self.allocator.own(to, ino, Role::DataPage(page));
+        }
+        self.allocator.disown(old);
+        self.record(Record::Page { ino, page, to });
+        self.prune(ino, page);
+    }
+
+    /// Sets the pointer of page `page` of `ino`, and marks what holds it as changed; returns the pointer before.
+    fn set_pointer(&mut self, ino: u32, page: u32, to: u32) -> u32 {
         let width = self.width;
         self.touch(ino);
-        let shape = self.shape;
         let inode = self.inodes[ino as usize].as_mut().expect("an inode that exists");
         let mut dirtied = 0;
         let old = match place(page, width) {
@@ -358,20 +394,8 @@ impl FileSystem {
                 old
             }
         };
-        if old != NO_PAGE {
-            inode.channels[shape.channel(old) as usize] -= 1;
-        }
-        let is_data = inode.file_type == FileType::File && ino != INODE_FILE;
-        if let (Some(lifetimes), true, NO_PAGE) = (&mut self.lifetimes, is_data && old != NO_PAGE, to) {
-            lifetimes.invalidated(ino);
-        }
-        if to != NO_PAGE {
-            inode.channels[shape.channel(to) as usize] += 1;
-            self.allocator.own(to, ino, Role::DataPage(page));
-        }
         self.pending += dirtied;
-        self.allocator.disown(old);
-        self.prune(ino, page);
+        old
     }
 
     /// Drops the leaf of `page` where all its pointers are holes, and the root where it has no more leaves.
@@ -392,6 +416,12 @@ impl FileSystem {
         }
         self.allocator.disown(home);
         self.allocator.disown(root);
+        if home != NO_PAGE {
+            self.record(Record::Leaf { ino, leaf: leaf as u32, to: NO_PAGE });
+        }
+        if root != NO_PAGE {
+            self.record(Record::Root { ino, to: NO_PAGE });
+        }
     }
 
     /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
@@ -513,6 +543,7 @@ impl FileSystem {
         if self.file(ino)?.size < bytes {
             self.inode_mut(ino).size = bytes;
             self.touch(ino);
+            self.record_inode(ino);
         }
         Ok(())
     }

@@ -1,16 +1,17 @@
-//! Format and mount. A mount reads the newest checkpoint and the tree below it.
+//! Format and mount. A mount reads the newest checkpoint and the tree below it, and applies the [log](super::log) after it.
 //!
-//! Every page of the tree is valid; other written pages are invalid, whatever they were before a power cut.
+//! Every page of the tree and of the log is valid; other written pages are invalid, whatever they were before a power cut.
 
 use super::allocator::{PageAllocator, Role};
 use super::commit::Checkpoint;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{FileType, INODE_BYTES, Inode, Leaf};
+use super::log::Replay;
 use super::schemes::Scheme;
 use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
 
 /// Reads `page`, which must be a page of bytes.
-fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
+pub(super) fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
     let mut contents = Vec::new();
     if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
         return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
@@ -22,9 +23,9 @@ fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// The newest checkpoint, with its anchor. Reads all checkpoints: after an undone trim older ones follow newer ones.
-fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize)>> {
-    let mut best: Option<(Checkpoint, usize)> = None;
+/// The newest checkpoint, with its anchor and its page there. Reads all checkpoints: after an undone trim older ones follow newer ones.
+fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize, u32)>> {
+    let mut best: Option<(Checkpoint, usize, u32)> = None;
     for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
         let first = block * shape.pages_per_block;
         for page in (first..first + device.written(block)).rev() {
@@ -34,8 +35,8 @@ fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usi
             }
             let found = device.bytes(&contents).and_then(|bytes| Checkpoint::decode(&bytes, shape));
             let Some(found) = found else { continue };
-            if best.as_ref().is_none_or(|(best, _)| found.sequence > best.sequence) {
-                best = Some((found, index));
+            if best.as_ref().is_none_or(|(best, ..)| found.sequence > best.sequence) {
+                best = Some((found, index, page - first));
             }
         }
     }
@@ -50,8 +51,9 @@ impl FileSystem {
     pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
-        // A power cut may undo trims: earlier checkpoints must have lower numbers.
-        filesystem.sequence = newest(device, shape)?.map_or(0, |(checkpoint, _)| checkpoint.sequence);
+        // A power cut may undo trims: earlier checkpoints, and the logs after them, must have lower numbers.
+        filesystem.sequence =
+            newest(device, shape)?.map_or(0, |(checkpoint, ..)| checkpoint.sequence + u64::from(shape.pages_per_block));
         for block in (0..shape.blocks()).filter(|&block| device.written(block) > 0).collect::<Vec<_>>() {
             device.trim(block)?;
         }
@@ -68,39 +70,56 @@ impl FileSystem {
     /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and errors of flash.
     pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
         let shape = device.shape();
-        let (checkpoint, anchor) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
+        let (checkpoint, anchor, at) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
+        let replay = Replay::read(device, shape, checkpoint.sequence, Self::anchors(shape)[anchor], at)?;
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
-        filesystem.sequence = checkpoint.sequence;
+        filesystem.sequence = checkpoint.sequence + replay.commits;
         filesystem.anchor = anchor;
         filesystem.anchor_next = device.written(Self::anchors(shape)[anchor]);
         filesystem.inodes[INODE_FILE as usize] = Some(checkpoint.inode_file);
-        filesystem.read_pointers(device, INODE_FILE, checkpoint.single)?;
+        filesystem.read_leaves(device, INODE_FILE, checkpoint.single, &replay)?;
+        replay.apply(&mut filesystem, true)?;
         let pages: Vec<(u32, u32)> = filesystem.inode(INODE_FILE)?.pages(filesystem.width).collect();
         for (page, pointer) in pages {
             let bytes = read(device, pointer)?;
             for (index, record) in bytes.chunks_exact(INODE_BYTES).enumerate() {
                 let ino = page * filesystem.inodes_per_page() + index as u32;
-                if let Some((inode, single)) = Inode::decode(record, shape.channels) {
+                if let Some((inode, single)) = Inode::decode(record, shape.channels).filter(|_| !replay.is_removed(ino))
+                {
                     filesystem.insert_inode(ino, inode);
-                    filesystem.read_pointers(device, ino, single)?;
-                    filesystem.read_directory(device, ino)?;
+                    filesystem.read_leaves(device, ino, single, &replay)?;
                 }
+            }
+        }
+        replay.apply(&mut filesystem, false)?;
+        filesystem.log.resume(checkpoint.sequence, replay.pages);
+        for (index, &page) in filesystem.log.pages.iter().enumerate() {
+            filesystem.allocator.own(page, INODE_FILE, Role::Log(index as u32));
+        }
+        for ino in 0..filesystem.inodes.len() as u32 {
+            if filesystem.inode(ino).is_ok() {
+                filesystem.own_pages(ino)?;
+                filesystem.read_directory(device, ino)?;
             }
         }
         if !filesystem.directories.contains_key(&ROOT) {
             return Err(Fault::Corrupt("there is no root directory"));
         }
         filesystem.allocator.adopt(|block| device.written(block));
+        // What an interrupted commit left makes room for the next.
+        filesystem.trim_empty(device)?;
+        filesystem.has_changed = false;
         Ok(filesystem)
     }
 
-    /// Reads the leaves of `ino`, and makes all its pages valid.
-    fn read_pointers(&mut self, device: &mut dyn Device, ino: u32, single: u32) -> Done<()> {
-        let root = self.inode(ino)?.root;
+    /// Reads the leaves of `ino`, from where the log has them.
+    fn read_leaves(&mut self, device: &mut dyn Device, ino: u32, single: u32, replay: &Replay) -> Done<()> {
+        let root = replay.root(ino, self.inode(ino)?.root);
         let mut homes = vec![single];
         if root != NO_PAGE {
             homes.extend(pointers(&read(device, root)?));
         }
+        replay.place_leaves(ino, &mut homes);
         while homes.last() == Some(&NO_PAGE) {
             homes.pop();
         }
@@ -115,11 +134,26 @@ impl FileSystem {
                 }
             });
         }
-        let mut owned = vec![(root, Role::Root)];
-        owned.extend(
-            leaves.iter().enumerate().filter_map(|(at, leaf)| Some((leaf.as_ref()?.home, Role::Leaf(at as u32)))),
-        );
-        self.inode_mut(ino).leaves = leaves;
+        let inode = self.inode_mut(ino);
+        (inode.leaves, inode.root) = (leaves, root);
+        Ok(())
+    }
+
+    /// Makes all pages of `ino` valid, and drops leaves that the log emptied.
+    fn own_pages(&mut self, ino: u32) -> Done<()> {
+        let inode = self.inode_mut(ino);
+        for leaf in &mut inode.leaves {
+            leaf.take_if(|leaf| leaf.used == 0);
+        }
+        while inode.leaves.last().is_some_and(Option::is_none) {
+            inode.leaves.pop();
+        }
+        if inode.leaves.len() <= 1 {
+            (inode.root, inode.root_dirty) = (NO_PAGE, false);
+        }
+        let mut owned = vec![(inode.root, Role::Root)];
+        let homes = inode.leaves.iter().enumerate();
+        owned.extend(homes.filter_map(|(at, leaf)| Some((leaf.as_ref()?.home, Role::Leaf(at as u32)))));
         owned.extend(self.inode(ino)?.pages(self.width).map(|(page, pointer)| (pointer, Role::DataPage(page))));
         for (page, role) in owned.into_iter().filter(|&(page, _)| page != NO_PAGE) {
             if page >= self.shape.pages() || self.allocator.owner(page).is_some() {

@@ -3,6 +3,7 @@
 use super::device::Device;
 use super::directory::{Directory, LONGEST_NAME};
 use super::inode::{FileType, Inode};
+use super::log::{MOST_INODES, Record};
 use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
 use palimpsest_flash::geometry::FileGroup;
 
@@ -52,13 +53,14 @@ impl FileSystem {
         }
         self.admit(device, ENTRY_PAGES)?;
         let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
-        if next / self.inodes_per_page() >= self.most_pages() {
+        if next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES {
             return Err(Fault::Full);
         }
         self.admit_entry(parent)?;
         self.make_room(device, ENTRY_PAGES)?;
         self.insert_inode(next, Inode::new(file_type, self.shape.channels));
         self.touch(next);
+        self.record_inode(next);
         self.insert_entry(parent, name, next);
         Ok(next)
     }
@@ -93,10 +95,12 @@ impl FileSystem {
         change(directory);
         let dirtied = directory.dirty.len() - before;
         let bytes = u64::from(directory.pages()) * u64::from(self.shape.page_bytes);
-        self.inode_mut(ino).size = bytes;
         // The page, its leaf and the root.
         self.pending += 3 * dirtied as u64;
         self.touch(ino);
+        if std::mem::replace(&mut self.inode_mut(ino).size, bytes) != bytes {
+            self.record_inode(ino);
+        }
     }
 
     fn insert_entry(&mut self, parent: u32, name: &str, ino: u32) {
@@ -139,6 +143,7 @@ impl FileSystem {
         self.touch_record(ino);
         self.dirty.remove(&ino);
         self.inodes[ino as usize] = None;
+        self.record(Record::Removed { ino });
         self.unused.insert(ino);
         self.set_group(ino, FileGroup::default());
     }

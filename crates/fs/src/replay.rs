@@ -123,10 +123,13 @@ impl Replay {
         }
     }
 
-    /// Enables page trims and hints in a new or mounted file system.
+    /// Sets page trims, hints and the log in a new or mounted file system.
     fn prepare(&self, mut filesystem: FileSystem) -> FileSystem {
         if self.discards {
             filesystem.enable_page_trims();
+        }
+        if !self.settings.log {
+            filesystem.disable_log();
         }
         if self.hints {
             filesystem.enable_hints();
@@ -529,6 +532,7 @@ impl Ftl for Replay {
             ("fs_channel_trims_most", Figure::Level(wear.max().unwrap_or(0))),
             ("fs_metadata_pages", Figure::Count(counters.metadata_pages)),
             ("fs_commits", Figure::Count(counters.commits)),
+            ("fs_logged_commits", Figure::Count(counters.logged)),
             ("fs_moved_pages", Figure::Count(counters.moved_pages)),
             ("fs_trimmed_blocks", Figure::Count(counters.trimmed)),
             ("fs_command_groups", Figure::Count(self.link.groups)),

@@ -30,8 +30,16 @@ static KEYS: &[Key] = &[
     Key::new("fs.gc_start", SHARE, "5%", "collection starts when less of the space is free"),
     Key::new("fs.gc_gain", SHARE, "10%", "collection stops when so much more of the space is free"),
     Key::new("fs.commit_interval", ValueType::Time, "5s", "how long a change may wait for a commit"),
+    COMMIT,
     DISCARD,
 ];
+
+const COMMIT: Key = Key::new(
+    "fs.commit",
+    ValueType::Choice(&["log", "tree"]),
+    "log",
+    "what a commit writes: a log of the changes, and the tree of inodes and pointers now and then, or always the tree",
+);
 
 const DISCARD: Key = Key::new(
     "fs.discard",
@@ -124,6 +132,8 @@ pub struct FileSystemSettings {
     pub gc_gain: f64,
     /// Longest time from a change to the commit that makes it durable.
     pub commit_interval: Nanos,
+    /// Whether commits write a log of changes, and the tree only now and then.
+    pub log: bool,
     /// Free space that is trimmed.
     pub discard: Discard,
 }
@@ -141,6 +151,7 @@ impl FileSystemSettings {
             gc_start: settings.ratio("fs.gc_start"),
             gc_gain: settings.ratio("fs.gc_gain"),
             commit_interval: settings.time("fs.commit_interval"),
+            log: settings.choice(COMMIT.name, &[("log", true), ("tree", false)]),
             discard: settings
                 .choice(DISCARD.name, &[("auto", Discard::Auto), ("block", Discard::Blocks), ("page", Discard::Pages)]),
         }
@@ -161,6 +172,7 @@ pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
         one_of("fs.gc_start", &["0%", "5%", "20%"]),
         one_of("fs.gc_gain", &["2%", "10%"]),
         one_of("fs.commit_interval", &["1ms", "100ms", "5s"]),
+        one_of("fs.commit", &["log", "log", "tree"]),
     ]
 }
 

@@ -14,6 +14,9 @@ impl FileSystem {
     pub fn check(&self, written: impl Fn(u32) -> u32) -> Result<(), String> {
         self.allocator.check(written)?;
         let mut all = self.empty_allocator();
+        for (index, &page) in self.log.pages.iter().enumerate() {
+            all.own(page, INODE_FILE, Role::Log(index as u32));
+        }
         for (ino, inode) in
             self.inodes.iter().enumerate().filter_map(|(ino, inode)| Some((ino as u32, inode.as_ref()?)))
         {
