@@ -62,7 +62,7 @@ impl FileSystem {
             };
             contents.extend(held);
         }
-        self.write_pages(device, ino, &pages, &contents)?;
+        self.write_pages(device, ino, &pages, None, &contents)?;
         self.extend(ino, end)
     }
 
@@ -83,7 +83,7 @@ impl FileSystem {
                 let mut page = self.page_bytes(device, ino, last)?;
                 page[(size % width) as usize..].fill(0);
                 let contents = device.hold(&page);
-                self.write_pages(device, ino, &[last], &contents)?;
+                self.write_pages(device, ino, &[last], None, &contents)?;
             }
             self.cut(ino, size.div_ceil(width) as u32);
         }

@@ -112,6 +112,11 @@ pub trait Device {
     /// Whether reads of the host are under way in `channel`.
     fn reading(&self, channel: u32) -> bool;
 
+    /// Pages that `channel` has to read or program.
+    fn outstanding(&self, _channel: u32) -> u32 {
+        0
+    }
+
     /// Time until all queued and running operations of `channel` end.
     fn queued(&self, _channel: u32) -> Nanos {
         0

@@ -224,13 +224,15 @@ fn slack(shape: Shape, offered: u64, file_bytes: u64) -> i64 {
     FileSystem::capacity(shape) - (offered + metadata_pages(offered, shape.page_bytes, file_bytes)) as i64
 }
 
+/// Share of the spare space of a full drive that collection may want free.
+const REACHABLE: f64 = 0.75;
+
 /// The collection thresholds of a file system that offers `offered` pages.
 pub(super) fn thresholds(shape: Shape, offered: u64, settings: &FileSystemSettings) -> Thresholds {
     let space = f64::from(shape.pages());
+    let (start, gain) = (space * settings.gc_start, space * settings.gc_gain);
     // A full drive must be able to reach both.
-    let most = slack(shape, offered, settings.file_bytes).max(0) as u64 / 4;
-    Thresholds {
-        start: ((space * settings.gc_start) as u64).min(most),
-        gain: ((space * settings.gc_gain) as u64).min(most),
-    }
+    let most = REACHABLE * slack(shape, offered, settings.file_bytes).max(0) as f64;
+    let share = if start + gain > most { most / (start + gain) } else { 1.0 };
+    Thresholds { start: (start * share) as u64, gain: (gain * share) as u64 }
 }

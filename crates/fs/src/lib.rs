@@ -9,7 +9,7 @@
 //!
 //! **Durability.** The paper is silent; this is a copy-on-write tree. A valid page is never overwritten: pages of files,
 //! pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that holds the inode of the
-//! inode file, the root of the tree, or with one commit record of the [log](log) of what changed since. Blocks are trimmed only
+//! inode file, the root of the tree, or with one commit record of the [`log`] of what changed since. Blocks are trimmed only
 //! after the commit that makes all their pages invalid. So a power cut at any operation leaves the whole tree of the last commit;
 //! [`FileSystem::sync`] is a commit.
 //!
@@ -135,6 +135,8 @@ pub struct FileSystem {
     scheme: Box<dyn Scheme>,
     /// The channel whose turn it is, for data and for metadata.
     turn: u32,
+    /// Whether the turn of a page of a file is that of its address on the disk.
+    turns_by_address: bool,
     metadata_turn: u32,
     issued: Vec<u64>,
     allocator: PageAllocator,
@@ -171,8 +173,9 @@ impl FileSystem {
             shape,
             width: shape.page_bytes / 4,
             thresholds,
-            scheme,
             turn: 0,
+            turns_by_address: scheme.turns_by_address(),
+            scheme,
             metadata_turn: 0,
             issued: vec![0; shape.channels as usize],
             allocator: PageAllocator::new(shape, Self::anchors(shape)),
@@ -222,6 +225,11 @@ impl FileSystem {
     /// their block.
     pub fn enable_page_trims(&mut self) {
         self.allocator.note_freed();
+    }
+
+    /// From now on the turn of a page of a file is that of its address on the disk, whatever the scheme makes of it.
+    pub fn turn_by_address(&mut self) {
+        self.turns_by_address = true;
     }
 
     /// From now on every commit writes the tree, as if there were no log.
@@ -326,10 +334,8 @@ impl FileSystem {
     /// Marks the record of `ino` as changed.
     fn touch(&mut self, ino: u32) {
         self.has_changed = true;
-        // An inode that is dirty already is counted.
         if !std::mem::replace(&mut self.inode_mut(ino).dirty, true) {
             self.dirty.insert(ino);
-            self.pending += 2;
             self.touch_record(ino);
         }
     }
@@ -425,11 +431,18 @@ impl FileSystem {
     }
 
     /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
-    /// stays.
+    /// stays. `addresses` are those of the pages on the disk that the host sees; without any they count as in the file.
     ///
     /// # Errors
     /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
-    pub fn write_pages(&mut self, device: &mut dyn Device, ino: u32, pages: &[u32], contents: &[Data]) -> Done<()> {
+    pub fn write_pages(
+        &mut self,
+        device: &mut dyn Device,
+        ino: u32,
+        pages: &[u32],
+        addresses: Option<&[u32]>,
+        contents: &[Data],
+    ) -> Done<()> {
         self.file(ino)?;
         if pages.iter().any(|&page| page >= self.most_pages()) {
             return Err(Fault::TooLarge);
@@ -440,7 +453,7 @@ impl FileSystem {
         let holes = holes.count() as u64;
         self.admit(device, holes + 4 + holes.min(2 + holes / u64::from(self.width)))?;
         self.collect_in_turn(device)?;
-        let channels = self.place(device, ino, pages);
+        let channels = self.place(device, ino, pages, addresses.unwrap_or(pages));
         if let Some(lifetimes) = &self.lifetimes {
             device.set_hint(lifetimes.expect(ino));
         }
@@ -466,10 +479,11 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The channel of each of `pages`.
-    fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32]) -> Vec<u32> {
+    /// The channel of each of `pages`, which are at `addresses` of the disk.
+    fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32], addresses: &[u32]) -> Vec<u32> {
         let channels = self.shape.channels;
         let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
+        let outstanding: Vec<u32> = (0..channels).map(|channel| device.outstanding(channel)).collect();
         let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
         let (write_time, read_time) = device.page_times();
         let crowded = self.avoided(device);
@@ -489,12 +503,14 @@ impl FileSystem {
         let deep = self.scheme.groups_pages(count);
         let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
         while placed.len() < pages.len() {
-            let (issued, turn) = (&self.issued, self.turn);
+            let turn = if self.turns_by_address { addresses[placed.len()] % channels } else { self.turn };
+            let issued = &self.issued;
             let view = View {
                 pages: count,
                 file: &file,
                 given: &given,
                 issued,
+                outstanding: &outstanding,
                 reading: &reading,
                 work: &work,
                 read_time,

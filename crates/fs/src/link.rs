@@ -33,6 +33,8 @@ pub(super) struct Link {
     group: Option<(u32, Gate)>,
     /// Command groups so far.
     pub groups: u64,
+    /// Whether the pages of a command group are sent at the same time, so that planes may share a command.
+    pub sends_together: bool,
     /// Closes when all writes since the last barrier are durable.
     epoch: Gate,
     /// Closes when all writes before the last barrier are durable.
@@ -82,6 +84,7 @@ impl Link {
             permission_free_at: 0,
             group: None,
             groups: 0,
+            sends_together: false,
             epoch: Gate::NONE,
             before: Gate::NONE,
             reusable: BTreeMap::new(),
@@ -101,8 +104,15 @@ impl Link {
     /// Begins a request of the host, and with it a command group.
     pub fn begin(&mut self) {
         self.group = None;
+        self.sends_together = false;
         self.run = None;
         self.arrived.clear();
+    }
+
+    /// What comes next is sent alone.
+    pub fn end_group(&mut self, io: &mut Io) {
+        (self.group, self.sends_together) = (None, false);
+        io.set_group(0);
     }
 
     /// Drops all open gates, after a power cut.
@@ -127,6 +137,8 @@ impl Link {
                     io.delay(gate, self.permission_free_at);
                 }
                 self.group = Some((channel, gate));
+                let number = if self.sends_together { 1 + (self.groups % u64::from(u16::MAX)) as u16 } else { 0 };
+                io.set_group(number);
                 gate
             }
         }
@@ -397,6 +409,10 @@ impl Device for Attached<'_> {
         let dies = Nanos::from(geometry.dies() / geometry.channels);
         let transfer = self.link.transfer_time;
         (transfer.max(self.link.program_time / dies), transfer.max(self.link.sense_time / dies))
+    }
+
+    fn outstanding(&self, channel: u32) -> u32 {
+        self.dies_of(channel).map(|die| self.io.load(die)).sum()
     }
 
     fn wear(&self, channel: u32) -> u64 {

@@ -128,6 +128,9 @@ impl Replay {
         if self.discards {
             filesystem.enable_page_trims();
         }
+        if self.settings.turn_by_address {
+            filesystem.turn_by_address();
+        }
         if !self.settings.log {
             filesystem.disable_log();
         }
@@ -278,9 +281,11 @@ impl Replay {
         let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.groups_pages(count as u32));
         if deep && self.settings.depth_pages == DepthPages::Apart {
             // The pages of each channel, one channel after the other.
+            self.link.sends_together = true;
             let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
             return self.write_in_order(io, &apart.copied().collect::<Vec<_>>());
         }
+        self.link.sends_together = deep;
         self.write_in_order(io, targets)
     }
 
@@ -294,10 +299,11 @@ impl Replay {
         }
         let ino = targets[0].ino;
         let indexes: Vec<u32> = targets.iter().map(|target| target.index).collect();
+        let addresses: Vec<u32> = targets.iter().map(|target| target.page).collect();
         let last = indexes.iter().max().map_or(0, |&last| u64::from(last) + 1);
         let bytes = last * u64::from(self.link.shape.page_bytes);
         let sequence = self.with(io, |filesystem, device| {
-            filesystem.write_pages(device, ino, &indexes, &contents)?;
+            filesystem.write_pages(device, ino, &indexes, Some(&addresses), &contents)?;
             filesystem.extend(ino, bytes)?;
             Ok(filesystem.sequence())
         })?;
@@ -425,6 +431,7 @@ impl Ftl for Replay {
             self.write_file(io, now)?;
             rest = later;
         }
+        self.link.end_group(io);
         self.settle(io)
     }
 
@@ -432,7 +439,7 @@ impl Ftl for Replay {
         self.link.begin();
         let width = self.link.shape.subpages_per_page;
         let per_subpage = self.sectors_per_page as u32 / width;
-        let mut run: Vec<Wanted> = Vec::new();
+        let mut wanted: Vec<Wanted> = Vec::new();
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let Some(logical) = self.locate(page) else {
                 let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
@@ -440,15 +447,24 @@ impl Ftl for Replay {
                 (begin..end).for_each(|subpage| io.deliver(page * width + subpage, Data::ZERO));
                 continue;
             };
-            // Pages between the first and the last of a request are read whole, so neighbours join.
-            let continues = run.last().is_some_and(|last| last.logical + 1 == logical && last.page + 1 == page);
-            if !(continues && self.store.takes_runs()) {
-                self.read_run(io, &run)?;
-                run.clear();
-            }
-            run.push(Wanted { page, logical, first, sectors });
+            wanted.push(Wanted { page, logical, first, sectors });
         }
-        self.read_run(io, &run)
+        let count = wanted.len() as u32;
+        let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.groups_pages(count));
+        if self.store.takes_runs() {
+            // Pages between the first and the last of a request are read whole, so neighbours join.
+            let joins = |last: &Wanted, next: &Wanted| last.logical + 1 == next.logical && last.page + 1 == next.page;
+            wanted.chunk_by(joins).try_for_each(|run| self.read_run(io, run))?;
+        } else {
+            if deep {
+                // The pages of each channel, one channel after the other.
+                wanted.sort_by_key(|wanted| self.link.shape.channel(wanted.logical));
+                self.link.sends_together = true;
+            }
+            wanted.chunks(1).try_for_each(|page| self.read_run(io, page))?;
+        }
+        self.link.end_group(io);
+        Ok(())
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

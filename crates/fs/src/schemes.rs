@@ -11,6 +11,7 @@ mod hybrid;
 mod least_work;
 mod read_busy;
 mod rr;
+mod static_;
 
 /// The state that a scheme reads.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,8 @@ pub struct View<'a> {
     pub given: &'a [u32],
     /// Pages issued to each channel so far.
     pub issued: &'a [u64],
+    /// Pages that each channel had to read or program when the request came.
+    pub outstanding: &'a [u32],
     /// Whether reads are under way in each channel.
     pub reading: &'a [bool],
     /// Time until each channel is idle: its reads and programs, and the pages of the request that are placed there.
@@ -31,7 +34,7 @@ pub struct View<'a> {
     pub read_time: Nanos,
     /// Whether each channel has so much less free space, or so much more wear, than another that it gets pages only in turn.
     pub crowded: &'a [bool],
-    /// The channel whose turn it is.
+    /// The channel whose turn it is, or that of the page's address on the disk.
     pub turn: u32,
 }
 
@@ -56,9 +59,10 @@ impl View<'_> {
         (self.given[channel], self.reading[channel])
     }
 
-    /// Key for [`Self::lowest`]: channels with fewer pages of the file first, of these the ones with fewer issued pages.
-    fn held(&self, channel: usize) -> (u32, u64) {
-        (self.file[channel], self.issued[channel])
+    /// Key for [`Self::lowest`]: channels with fewer pages of the file first, of these the ones with fewer outstanding pages, of
+    /// these the ones with fewer issued pages.
+    fn held(&self, channel: usize) -> (u32, u32, u64) {
+        (self.file[channel], self.outstanding[channel], self.issued[channel])
     }
 
     /// Pages for the next channel when the rest of the request is spread evenly over all channels.
@@ -76,6 +80,11 @@ impl View<'_> {
 
 /// A channel allocation scheme.
 pub trait Scheme: Send {
+    /// Whether the turn of a page is always that of its address on the disk.
+    fn turns_by_address(&self) -> bool {
+        false
+    }
+
     /// Whether all pages that a channel gets of a request of `pages` pages are one command group.
     fn groups_pages(&self, _pages: u32) -> bool {
         false
@@ -98,7 +107,7 @@ pub struct SchemeEntry {
 
 /// Every scheme.
 pub const SCHEMES: &[SchemeEntry] =
-    &[rr::ENTRY, fairness::ENTRY, read_busy::ENTRY, depth::ENTRY, hybrid::ENTRY, least_work::ENTRY];
+    &[rr::ENTRY, static_::ENTRY, fairness::ENTRY, read_busy::ENTRY, depth::ENTRY, hybrid::ENTRY, least_work::ENTRY];
 
 /// The scheme called `name`.
 pub fn new(name: &str) -> Option<Box<dyn Scheme>> {
@@ -117,12 +126,14 @@ mod tests {
         let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
         let (mut given, crowded) = (vec![0; file.len()], vec![false; file.len()]);
         let (mut turn, mut placed) = (0, Vec::new());
+        let outstanding: Vec<u32> = issued.iter().map(|&issued| issued as u32).collect();
         while (placed.len() as u32) < pages {
             let view = View {
                 pages,
                 file: &file,
                 given: &given,
                 issued: &issued,
+                outstanding: &outstanding,
                 reading,
                 work: &work,
                 read_time: 16,
@@ -153,7 +164,7 @@ mod tests {
     #[test]
     fn fairness_fills_up_the_file_and_serves_whole_rounds_in_turn() {
         assert_eq!(placed("fairness", 3, &[3, 1, 2, 2], &[0; 4], &QUIET), [1, 2, 3]);
-        assert_eq!(placed("fairness", 2, &[2; 4], &[5, 4, 1, 3], &QUIET), [2, 3], "ties by what was issued");
+        assert_eq!(placed("fairness", 2, &[2; 4], &[5, 4, 1, 3], &QUIET), [2, 3], "ties by what is outstanding");
         assert_eq!(placed("fairness", 4, &[3, 1, 2, 2], &[0; 4], &QUIET), [0, 1, 2, 3]);
     }
 

@@ -34,6 +34,14 @@ static KEYS: &[Key] = &[
     DISCARD,
 ];
 
+const TURN: Key = Key::new(
+    "fs.turn",
+    ValueType::Choice(&["arrival", "address"]),
+    "arrival",
+    "whose turn it is where a scheme takes channels in turn: the next channel, or the one that the page's address on the disk \
+         names, as with static",
+);
+
 const COMMIT: Key = Key::new(
     "fs.commit",
     ValueType::Choice(&["log", "tree"]),
@@ -65,7 +73,7 @@ pub fn keys() -> Vec<&'static Key> {
 /// The keys of a file system that chooses channels.
 pub fn keys_with_schemes() -> Vec<&'static Key> {
     let of_schemes = schemes::SCHEMES.iter().flat_map(|entry| entry.keys);
-    std::iter::once(&SCHEME).chain(of_schemes).chain(KEYS).collect()
+    [&SCHEME, &TURN].into_iter().chain(of_schemes).chain(KEYS).collect()
 }
 
 fn schemes() -> Vec<&'static str> {
@@ -118,6 +126,8 @@ pub enum Discard {
 pub struct FileSystemSettings {
     /// Name of the channel allocation scheme.
     pub scheme: String,
+    /// Whether turns are by the address of a page on the disk.
+    pub turn_by_address: bool,
     /// Pages of a command group of the schemes with dynamic depth.
     pub depth_pages: DepthPages,
     /// Time of a DRAM permission exchange, once a command group.
@@ -143,6 +153,7 @@ impl FileSystemSettings {
     pub fn new(settings: &Settings) -> Self {
         FileSystemSettings {
             scheme: settings.text("fs.scheme"),
+            turn_by_address: settings.choice(TURN.name, &[("arrival", false), ("address", true)]),
             depth_pages: settings
                 .choice("fs.depth_pages", &[("consecutive", DepthPages::Consecutive), ("apart", DepthPages::Apart)]),
             dispatch_overhead: settings.time("fs.dispatch_overhead"),
@@ -165,6 +176,7 @@ pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
         |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
     vec![
         one_of("fs.scheme", &schemes),
+        one_of("fs.turn", &["arrival", "arrival", "address"]),
         one_of("fs.depth_pages", &["consecutive", "apart"]),
         one_of("fs.dispatch_overhead", &["0ns", "3us", "50us"]),
         one_of("fs.files", &["names", "names", "addresses"]),

@@ -360,6 +360,11 @@ impl Io {
         self.plan.barrier = gate;
     }
 
+    /// What is planned from now on was sent together, as command group `group`; 0: each alone.
+    pub fn set_group(&mut self, group: u16) {
+        self.plan.group = group;
+    }
+
     /// `gate`, if something signals it by now; else none, and the gate is no more.
     pub fn used(&mut self, gate: Gate) -> Gate {
         if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot as usize].remaining > 0 {

@@ -24,6 +24,17 @@ pub enum Suspend {
     ProgramErase,
 }
 
+/// Operations that become one multi-plane command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultiPlane {
+    /// None.
+    Off,
+    /// Those that wait when the die can start one of them.
+    Waiting,
+    /// Of these the ones that a file system sent together, as one command group.
+    Group,
+}
+
 /// Settings of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimSettings {
@@ -35,6 +46,6 @@ pub struct SimSettings {
     pub suspend: Suspend,
     /// Whether operations of one kind pipeline through the cache register of a die.
     pub cache_register: bool,
-    /// Whether operations of one kind on different planes of a die run together where their addresses allow it.
-    pub multi_plane: bool,
+    /// Operations of one kind on different planes of a die that run together where their addresses allow it.
+    pub multi_plane: MultiPlane,
 }

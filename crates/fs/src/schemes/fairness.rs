@@ -1,6 +1,7 @@
 //! `fairness`: the File Channel Fairness Scheme, Sec. III-C.1. The channel that holds most pages of a file bounds its read time,
 //! so each page goes to the channel that holds fewest. Requests of whole rounds (k x 8 pages on 8 channels) go in turn. Ties
-//! go to the channel with the fewest issued pages.
+//! go to the channel with the fewest outstanding pages, then the fewest issued ones: the paper's counter of issued pages is there
+//! to find channels "that are not so busy".
 
 use super::{Scheme, SchemeEntry, View};
 

@@ -31,7 +31,7 @@ pub enum ValueType {
     Name,
     /// Name or path of a part; empty for none.
     PartName,
-    /// One of these words.
+    /// One of these words. Where the first is `off`, `false` is that and `true` the one after it.
     Choice(&'static [&'static str]),
     /// A notation of its own, such as the names of a registry.
     Notation(&'static Notation),
@@ -165,6 +165,12 @@ impl ValueType {
             }
             (ValueType::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => {
                 Ok(Value::Text(text.clone()))
+            }
+            (ValueType::Choice(words @ ["off", ..]), Raw::Flag(flag)) => {
+                Ok(Value::Text(words[usize::from(*flag)].into()))
+            }
+            (ValueType::Choice(["off", ..]), Raw::Text(text)) if text == "true" || text == "false" => {
+                self.read(&Raw::Flag(text == "true"))
             }
             (ValueType::Notation(notation), Raw::Text(text)) => (notation.read)(text).map(Value::Text),
             (ValueType::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),

@@ -94,6 +94,7 @@ impl Io {
                 signal,
                 frees: 0,
                 from_host: false,
+                group: self.plan.group,
                 stored: replacing::NONE,
             };
             let planned = match &mut self.ledger {
@@ -159,6 +160,7 @@ impl Io {
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host: program.from_host || self.is_from_host(program.cause),
+                group: self.plan.group,
                 stored: replacing::NONE,
             };
             let mut planned = match &mut self.ledger {
@@ -205,6 +207,7 @@ impl Io {
                 signal,
                 frees: 0,
                 from_host: false,
+                group: self.plan.group,
                 stored: replacing::NONE,
             };
             let planned = match &mut self.ledger {

@@ -42,6 +42,8 @@ pub struct Operation {
     pub frees: u32,
     /// A program that stores what the host may still be sending.
     pub from_host: bool,
+    /// What a file system sent together has the same number; 0: alone.
+    pub group: u16,
     /// The first entry of what it stores in [`Replacing`].
     pub stored: u32,
 }
@@ -72,6 +74,8 @@ pub struct Plan {
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.
     pub protected: bool,
+    /// The command group of what is planned now, as in [`Operation::group`].
+    pub group: u16,
     /// Whether a plan is wanted; without one only cells and counters change.
     pub timed: bool,
 }

@@ -168,9 +168,10 @@ static AROUND: &[Key] = &[
     ),
     Key::new(
         "sim.multi_plane",
-        Flag,
-        "true",
-        "whether operations of one kind on different planes of a die may run together",
+        Choice(&["off", "waiting", "group"]),
+        "waiting",
+        "operations of one kind on different planes of a die that run together: none, all that wait, or those of one command \
+         group of a file system",
     ),
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),

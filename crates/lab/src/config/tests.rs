@@ -71,7 +71,7 @@ fn keys_of_one_layer_name_it() {
 fn every_scheme_can_be_named() {
     use palimpsest_fs::schemes::SCHEMES;
     let kind = keys()[schema::position("fs.scheme").unwrap()].value_type;
-    assert_eq!(kind.words(), ["rr", "fairness", "read-busy", "depth", "hybrid", "least-work"]);
+    assert_eq!(kind.words(), ["rr", "static", "fairness", "read-busy", "depth", "hybrid", "least-work"]);
     for scheme in SCHEMES {
         let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();
         assert_eq!(resolved.drive.ftl.text("fs.scheme"), scheme.name);
@@ -233,7 +233,7 @@ fn json_nests_tables_and_keeps_units() {
     assert_eq!(json["ftl"]["gc_start"], "1 block");
     assert_eq!(json["host"]["speedup"], 2.5);
     assert_eq!(json["host"]["link_rate"], "unlimited");
-    assert_eq!(json["sim"]["multi_plane"], true);
+    assert_eq!(json["sim"]["multi_plane"], "waiting");
 }
 
 #[test]

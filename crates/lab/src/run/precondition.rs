@@ -4,7 +4,8 @@
 //! times its size, in units of the map at uniform random addresses; `bs:64KiB` fills with writes of that size instead of units
 //! of the map, for layers that classify writes by their size; `steady` fills the whole drive and overwrites it at random until
 //! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
-//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
+//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout. Above a file system
+//! each ends with a sync.
 
 use super::session::AHEAD;
 use super::{Phase, Session};
@@ -123,6 +124,10 @@ pub(super) fn precondition(
             (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
         }
         Precondition::Layout => lay_out(session, source)?,
+    }
+    if session.is_file_system() && *what != Precondition::None {
+        // Otherwise the run would commit the files of the preconditioning.
+        session.count(Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } })?;
     }
     done.bytes_written = session.host_bytes_written();
     Ok(done)

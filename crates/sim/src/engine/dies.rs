@@ -1,7 +1,7 @@
 //! Dies: what starts next, how long it takes, what runs together, and what is suspended.
 
 use super::super::events::Event;
-use super::super::settings::{Scheduler, Suspend};
+use super::super::settings::{MultiPlane, Scheduler, Suspend};
 use super::{Engine, NONE, Pending};
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
@@ -190,7 +190,11 @@ impl Engine {
         self.ready[home as usize].classes[class].pop();
         batch.members[0] = first;
         batch.count = 1;
-        if !self.settings.multi_plane {
+        if match self.settings.multi_plane {
+            MultiPlane::Off => true,
+            MultiPlane::Waiting => false,
+            MultiPlane::Group => operation.group == 0,
+        } {
             return;
         }
         for plane in 0..self.geometry.planes_per_die.min(MOST_PLANES as u32) {
@@ -201,6 +205,7 @@ impl Engine {
             let Some(&Reverse((_, index))) = self.ready[plane].classes[class].peek() else { continue };
             let other = &self.pending[index as usize].operation;
             let together = other.kind == operation.kind
+                && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
                 && (operation.kind == OperationKind::Erase || other.page == operation.page)
                 && usize::from(batch.count) < MOST_PLANES;
             if together {

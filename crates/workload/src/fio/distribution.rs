@@ -6,6 +6,9 @@
 //! follow it, wrapping at the end of the region; fio has a center for pareto and normal too, this does not. Pareto is fio's:
 //! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
 //! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
+//!
+//! `hotblocks:COUNT/ACCESS%` is ours: that share of the requests begins at one of so many blocks, scattered over the region and
+//! equally hot; the others begin anywhere. A few pages of a database are like that, and they load few channels.
 
 use std::fmt;
 
@@ -38,13 +41,20 @@ pub enum Distribution {
     Pareto(f64),
     /// Normal with this deviation in percent of the region.
     Normal(f64),
+    /// So many scattered blocks, and the percent of the requests that begin at one of them.
+    HotBlocks {
+        /// Blocks.
+        count: u32,
+        /// Percent of the requests.
+        access_percent: f64,
+    },
     /// Uniform within each zone; sizes and accesses both add up to 100.
     Zoned(Vec<Zone>),
 }
 
 /// The notations of a distribution.
 pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
-     normal:DEVIATION (0 < percent <= 100), zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+     normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for
@@ -57,6 +67,7 @@ impl Distribution {
             "zipf" => zipf(value),
             "pareto" => within(0.0, 1.0).filter(|&h| h < 1.0).map(Distribution::Pareto),
             "normal" | "gauss" => within(0.0, 100.0).map(Distribution::Normal),
+            "hotblocks" => hot_blocks(value),
             "zoned" => zones(value).map(Distribution::Zoned),
             "hotspot" => hotspot(value).map(Distribution::Zoned),
             _ => None,
@@ -82,6 +93,14 @@ fn percent(text: &str) -> Option<u32> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     let value = digits.parse::<u32>().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
     value.filter(|&value| value <= 100)
+}
+
+fn hot_blocks(text: &str) -> Option<Distribution> {
+    let (count, access) = text.split_once('/')?;
+    let digits = count.bytes().all(|byte| byte.is_ascii_digit());
+    let count = count.parse::<u32>().ok().filter(|&count| digits && count > 0)?;
+    let access_percent = number(access.strip_suffix('%').unwrap_or(access)).filter(|&percent| percent <= 100.0)?;
+    Some(Distribution::HotBlocks { count, access_percent })
 }
 
 fn hotspot(text: &str) -> Option<Vec<Zone>> {
@@ -123,6 +142,7 @@ impl fmt::Display for Distribution {
             Distribution::Zipf { theta, center: Some(center) } => write!(f, "zipf:{theta}:{center}"),
             Distribution::Pareto(h) => write!(f, "pareto:{h}"),
             Distribution::Normal(deviation) => write!(f, "normal:{deviation}"),
+            Distribution::HotBlocks { count, access_percent } => write!(f, "hotblocks:{count}/{access_percent}"),
             Distribution::Zoned(zones) => {
                 let parts: Vec<String> =
                     zones.iter().map(|zone| format!("{}/{}", zone.access_percent, zone.size_percent)).collect();
@@ -145,6 +165,8 @@ pub enum Sampler {
     Pareto(f64, f64, Scatter),
     /// Normal ranks, scattered: number of ranks, and the deviation in ranks.
     Normal(f64, f64, Scatter),
+    /// Share of the draws of hot slots, their number, that of all slots, and the places of the hot ones.
+    HotBlocks(f64, u64, u64, Scatter),
     /// For each zone, the cumulated access percentage, its first slot and its number of slots.
     Zoned(Vec<(u64, u64, u64)>),
 }
@@ -161,6 +183,9 @@ impl Sampler {
             }
             Distribution::Pareto(h) => Sampler::Pareto((n - 1) as f64, libm::log(*h) / libm::log1p(-*h), scatter()),
             Distribution::Normal(percent) => Sampler::Normal(n as f64, n as f64 * percent / 100.0, scatter()),
+            Distribution::HotBlocks { count, access_percent } => {
+                Sampler::HotBlocks(access_percent / 100.0, u64::from(*count).min(n), n, scatter())
+            }
             Distribution::Zoned(zones) => Sampler::Zoned(zone_slots(zones, n)),
         }
     }
@@ -174,6 +199,13 @@ impl Sampler {
             Sampler::ZipfFrom(zipf, n, first) => (first + zipf.draw(rng)) % n,
             Sampler::Pareto(last, exponent, scatter) => scatter.place((last * libm::pow(rng.unit(), *exponent)) as u64),
             Sampler::Normal(ranks, deviation, scatter) => scatter.place(normal_rank(*ranks, *deviation, rng)),
+            Sampler::HotBlocks(share, count, n, scatter) => {
+                if rng.unit() < *share {
+                    scatter.place(rng.below(*count))
+                } else {
+                    rng.below(*n)
+                }
+            }
             Sampler::Zoned(zones) => {
                 let draw = rng.below(100);
                 let (_, first, count) = zones.iter().find(|(upto, ..)| draw < *upto).expect("accesses add up to 100");
@@ -224,16 +256,35 @@ mod tests {
 
     #[test]
     fn notation() {
-        for text in
-            ["random", "zipf:0.95", "zipf:0.9:0", "zipf:1:0.25", "pareto:0.2", "normal:10", "zoned:50/5:30/15:20/80"]
-        {
+        for text in [
+            "random",
+            "zipf:0.95",
+            "zipf:0.9:0",
+            "zipf:1:0.25",
+            "pareto:0.2",
+            "normal:10",
+            "hotblocks:8/12.5",
+            "zoned:50/5:30/15:20/80",
+        ] {
             assert_eq!(Distribution::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Distribution::parse("hotspot:20%/80%"), Distribution::parse("zoned:80/20:20/80"));
         assert_eq!(Distribution::parse("zoned:50/5:30/15:20/"), Distribution::parse("zoned:50/5:30/15:20/80"));
-        for wrong in
-            ["", "zipf", "zipf:0", "zipf:-1", "zipf:nan", "zipf:1e3", "pareto:1", "hotspot:0/50", "zoned:50/50", "x:1"]
-        {
+        for wrong in [
+            "",
+            "zipf",
+            "zipf:0",
+            "zipf:-1",
+            "zipf:nan",
+            "zipf:1e3",
+            "pareto:1",
+            "hotspot:0/50",
+            "zoned:50/50",
+            "x:1",
+            "hotblocks:0/5",
+            "hotblocks:2/101",
+            "hotblocks:2",
+        ] {
             assert_eq!(Distribution::parse(wrong), None, "{wrong}");
         }
     }
@@ -260,6 +311,15 @@ mod tests {
     }
 
     #[test]
+    fn hot_blocks_get_their_share() {
+        let mut counts = vec![0u32; 1000];
+        draws("hotblocks:4/20", 1000, 100_000).iter().for_each(|&slot| counts[slot as usize] += 1);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        assert!(counts[..4].iter().all(|&count| (4800..5400).contains(&count)), "{:?}", &counts[..5]);
+        assert!(counts[4] < 150, "{}", counts[4]);
+    }
+
+    #[test]
     fn pareto_gives_one_less_h_of_the_requests_to_h_of_the_blocks() {
         let n = 10_000;
         let mut counts = vec![0u64; n as usize];
@@ -281,7 +341,7 @@ mod tests {
 
     #[test]
     fn one_slot_is_enough_for_every_distribution() {
-        for text in ["random", "zipf:1.2", "pareto:0.5", "normal:1", "zoned:50/5:30/15:20/80"] {
+        for text in ["random", "zipf:1.2", "pareto:0.5", "normal:1", "hotblocks:9/50", "zoned:50/5:30/15:20/80"] {
             assert!(draws(text, 1, 100).iter().all(|&slot| slot == 0), "{text}");
             assert!(draws(text, 3, 100).iter().all(|&slot| slot < 3), "{text}");
         }
