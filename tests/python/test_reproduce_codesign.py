@@ -1,12 +1,14 @@
 """The reproduction of the co-design paper end to end, on the native module: contract, statistics, same bytes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from palimpsest.reproduce import codesign, codesign_beyond, codesign_runs
+from palimpsest.reproduce import codesign, codesign_beyond, codesign_implied, codesign_runs
 from palimpsest.reproduce.batch import Batch
+from palimpsest.reproduce.claims import IMPLIED
 from palimpsest.reproduce.figures import Figure
 from reproduction import Reproduced
 
@@ -22,7 +24,7 @@ class TestCodesign(Reproduced):
     module = codesign
     figures = (
         "statistics", "maps", "metadata", "fig2", "fig6", "fig7", "fig8", "round_robin", "sweep", "own_scheme",
-        "hand_over", "read_modes", "layers", "hints",
+        "hand_over", "read_modes", "layers", "hints", "fig7_implied", "implied",
     )  # fmt: skip
     claims = frozenset({
         "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
@@ -34,6 +36,9 @@ class TestCodesign(Reproduced):
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(codesign, "QUICK", SMALL)
+        monkeypatch.setattr(codesign_implied, "SCALE", SMALL)
+        monkeypatch.setattr(codesign_implied, "SWEEP", SMALL)
+        monkeypatch.setattr(codesign_implied, "NEIGHBOURS", codesign_implied.NEIGHBOURS[:2])
         monkeypatch.setattr(codesign, "QUICK_SWEEP", SMALL)
         kept = (codesign_runs.UNKNOWNS[0], *(u for u in codesign_runs.UNKNOWNS if u.value == "1 in flight"))
         monkeypatch.setattr(codesign, "UNKNOWNS", kept)
@@ -57,6 +62,26 @@ class TestCodesign(Reproduced):
 
     def check_trace(self, extra: Figure) -> None:
         assert set(extra.data["scheme"]) == set(codesign_beyond.COMPARED)
+
+
+@pytest.mark.long
+def test_the_implied_setting_gives_every_claim() -> None:
+    made = codesign.reproduce(Batch(jobs=2), settings=IMPLIED)
+    assert [claim.id for claim in made.claims if not claim.agrees] == []
+    assert {claim.id for claim in made.claims} >= {*codesign.PAPER, "metadata", "hybrid_best", "fairness_workload"}
+
+
+def test_fitted_workloads_have_the_means_of_the_paper() -> None:
+    scale = replace(SMALL, requests=20_000)
+    batch = Batch(jobs=2)
+    made = {name: codesign_implied.IMPLIED.options(scale, "static", name) for name in codesign_runs.WORKLOADS}
+    made = {name: replace(options, fidelity="count", warmup=None) for name, options in made.items()}
+    batch.run(made.values())
+    for name, (reads, kib) in codesign_runs.STATISTICS.items():
+        requests, host = batch[made[name]]["requests"], batch[made[name]]["host"]
+        total = requests["read"] + requests["write"]
+        assert 100 * requests["read"] / total == pytest.approx(reads, rel=0.03), name
+        assert (host["bytes_read"] + host["bytes_written"]) / total / 1024 == pytest.approx(kib, rel=0.03), name
 
 
 def test_workloads_have_the_statistics_of_the_paper() -> None:

@@ -49,7 +49,7 @@ def chosen(name: str) -> list[str]:
     return [name]
 
 
-HAVE_IMPLIED = ("mga",)
+HAVE_IMPLIED = ("mga", "codesign")
 """Papers whose implied setting is known."""
 
 

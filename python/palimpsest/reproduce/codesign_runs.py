@@ -120,7 +120,7 @@ class Unknown(sweeps.Unknown):
 
 TOGETHER = "two at once"
 DEFAULT = Unknown("default", "16 in flight, DRAM exchange of 3 us", quick=True)
-_NO_PLANES = ("sim.multi_plane=false",)
+_NO_PLANES = ("sim.multi_plane=off",)
 _WHOLE = "filesize=128k,size=70%,bssplit=128k/100,4k/50:16k/30:64k/20"
 _BY_PAGE = "bssplit=4k/25:16k/50:64k/25,4k/100"
 _WHOLE_BY_PAGE = "filesize=128k,size=70%,bssplit=128k/100,4k/100"
