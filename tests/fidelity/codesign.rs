@@ -58,11 +58,14 @@ fn groups(summary: &Summary) -> u64 {
 fn deep_writes_use_plane_commands() {
     let groups = 3000;
     for (scheme, pages, planes) in [
-        ("rr", "consecutive", true),
-        ("depth", "consecutive", true),
-        ("depth", "apart", true),
-        ("hybrid", "apart", true),
-        ("depth", "consecutive", false),
+        ("rr", "consecutive", "waiting"),
+        ("depth", "consecutive", "waiting"),
+        ("depth", "apart", "waiting"),
+        ("hybrid", "apart", "waiting"),
+        ("depth", "consecutive", "off"),
+        ("rr", "consecutive", "group"),
+        ("depth", "apart", "group"),
+        ("hybrid", "consecutive", "group"),
     ] {
         let ssd = small("codesign", &format!("fs.scheme={scheme} fs.depth_pages={pages} sim.multi_plane={planes}"));
         let part = &ssd.drive.part;
@@ -71,8 +74,27 @@ fn deep_writes_use_plane_commands() {
         let together = 8 * groups + 4 * load + part.t_program;
         let run = Run { warmup: 10, ..Run::new(&ssd, "rw=write,bs=128k,n=60,iodepth=1") };
         let mean = run.result().latency_ns.unwrap().write.unwrap().mean;
-        assert_eq!(mean, if scheme == "rr" || !planes { twice } else { together }, "{scheme}, {pages}, {planes}");
+        assert_eq!(
+            mean,
+            if scheme == "rr" || planes == "off" { twice } else { together },
+            "{scheme}, {pages}, {planes}"
+        );
     }
+}
+
+/// Writes of a page at multiples of eight pages, eight at a time: by address all wait for the two dies of one channel, in order of
+/// arrival each has a channel of its own.
+#[test]
+fn the_address_names_the_channel() {
+    let mean = |scheme: &str, turn: &str| {
+        let keys = "fs.dispatch_overhead=0us sim.multi_plane=off sim.cache_register=false";
+        let ssd = small("codesign", &format!("fs.scheme={scheme} fs.turn={turn} {keys}"));
+        let run = Run { warmup: 100, ..Run::new(&ssd, "rw=randwrite,bs=4k,blockalign=32k,n=500,iodepth=8") };
+        run.result().latency_ns.unwrap().write.unwrap().mean as f64
+    };
+    let (alone, by_address) = (mean("rr", "arrival"), mean("rr", "address"));
+    assert!((3.5..4.5).contains(&(by_address / alone)), "{by_address} {alone}");
+    assert_eq!(mean("static", "arrival"), by_address);
 }
 
 /// A read of 8 pages after a grouped write: of consecutive pages four are on a channel, of pages apart one (one request at a
