@@ -504,6 +504,7 @@ impl Ftl for Replay {
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.link.restart();
+        self.link.end_group(io);
         self.store.layer().recover(io)?;
         let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
