@@ -33,6 +33,39 @@ fn table_1_is_what_a_host_read_takes() {
     }
 }
 
+/// The host link carries what is asked: 2 KiB of a mapping unit of 4 KiB take half of its time, and a request over two units no
+/// more than one of its size within one.
+#[test]
+fn the_host_link_carries_what_is_asked() {
+    let read = |layer: &str, workload: &str| {
+        let run = result(layer, "host.link_rate=10MB/s", "fill:50%", &format!("rw=randread,n=64,{workload}"), 1);
+        let json = serde_json::to_value(&run).unwrap();
+        let asked = json["host"]["bytes_read"].as_u64().unwrap();
+        assert_eq!(json["host"]["bytes_transferred"], asked, "{layer}, {workload}");
+        let latency = json["latency_ns"]["read"].clone();
+        assert_eq!(latency["mean"], latency["max"], "{layer}, {workload}");
+        latency["mean"].as_u64().unwrap()
+    };
+    // The link sends from the first byte on that leaves the chip.
+    for (layer, sensing) in LAYERS.into_iter().zip([99_000, 99_000, 35_000]) {
+        assert_eq!(read(layer, "bs=2k,size=16k"), sensing + 204_800, "{layer}");
+        assert_eq!(read(layer, "bs=512,size=2k"), sensing + 51_200, "{layer}");
+    }
+    assert_eq!(read("page-fgm", "bs=4k,size=6k,blockalign=2k,offset=2k"), 99_000 + 409_600, "over two units");
+}
+
+/// A retry of a spread read senses its own code words again, and costs their time.
+#[test]
+fn a_retry_costs_what_is_sensed() {
+    let read = |layer: &str| {
+        let latency = result(layer, "faults.read_fail=100%", "fill:50%", "rw=randread,bs=2k,size=16k,n=64", 1)
+            .latency_ns
+            .unwrap();
+        serde_json::to_value(&latency).unwrap()["read"]["mean"].as_u64().unwrap()
+    };
+    assert_eq!(LAYERS.map(read), [99_000 * 2 + 20_000, 99_000 * 2 + 2_500, 35_000 * 2 + 2_500]);
+}
+
 /// One layer, three commands: all operations except reads are the same, and only `spftl` senses no more than the wanted words.
 #[test]
 fn the_three_layers_differ_in_their_reads_only() {

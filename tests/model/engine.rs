@@ -119,7 +119,7 @@ pub fn drive(config: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
             assert!(nand.program(ppn, 1, &[0], &[Data::ZERO]).is_ok());
         }
     }
-    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
+    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
     // Scripts order what they erase.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
     Drive::new(Io::new(nand, true), layer, engine, None, guarantee)
@@ -354,23 +354,34 @@ fn the_host_link_cuts_through() {
     // A fast link sends while the bus moves, and ends with it.
     let done = times(&["host.link_rate=4GB/s"], 1, &[(0, Read(0))]);
     assert_eq!(done, [COMMAND + SENSE + TRANSFER]);
-    // A slow one (40.96 us for a page) begins with the first byte that leaves the die.
+    // A slow one (40.96 us a sector) begins with the first byte that leaves the die. Request n asks for n + 1 sectors of its page,
+    // and no others cross the link.
     let link = 4 * TRANSFER;
-    let done = times(&["host.link_rate=100MB/s"], 1, &[(0, Read(0))]);
+    let done = times(&["host.link_rate=12.5MB/s"], 1, &[(0, Read(0))]);
     assert_eq!(done, [COMMAND + SENSE + link]);
     // Two channels, one link: the second waits for the first.
-    let done = times(&["host.link_rate=100MB/s", "ssd.channels=2"], 1, &[(0, Read(first(0))), (0, Read(first(8)))]);
-    assert_eq!(done, [COMMAND + SENSE + link, COMMAND + SENSE + 2 * link]);
+    let done = times(&["host.link_rate=12.5MB/s", "ssd.channels=2"], 1, &[(0, Read(first(0))), (0, Read(first(8)))]);
+    assert_eq!(done, [COMMAND + SENSE + link, COMMAND + SENSE + 3 * link]);
 }
 
-/// The link carries whole subpages, whatever part of them is written: 4 KiB at 1 MB/s are 4.096 ms.
+/// The link carries the sectors that are written: request n has n + 1, of 4.096 ms each at 125 kB/s.
 #[test]
 fn a_write_is_programmed_when_its_data_has_come() {
     let link = 4_096_000;
-    let done = times(&["host.link_rate=1MB/s"], 0, &[(0, Program(0))]);
+    let done = times(&["host.link_rate=0.125MB/s"], 0, &[(0, Program(0))]);
     assert_eq!(done, [link + PROGRAM]);
-    let done = times(&["host.link_rate=1MB/s", "ssd.channels=2"], 0, &[(0, Program(0)), (0, Program(first(8)))]);
-    assert_eq!(done, [link + PROGRAM, 2 * link + PROGRAM], "the link brings one after the other");
+    let done = times(&["host.link_rate=0.125MB/s", "ssd.channels=2"], 0, &[(0, Program(0)), (0, Program(first(8)))]);
+    assert_eq!(done, [link + PROGRAM, 3 * link + PROGRAM], "the link brings one after the other");
+}
+
+/// The host takes its time for each request, and for several at once.
+#[test]
+fn time_in_the_host_comes_on_top_and_overlaps() {
+    let both = [(0, Read(first(0))), (0, Read(first(8)))];
+    let done = times(&["host.t_request=70us", "ssd.channels=2"], 1, &both);
+    assert_eq!(done, [COMMAND + SENSE + TRANSFER + 70_000; 2]);
+    let [first, second] = times(&["host.t_request=70us"], 1, &[(0, Read(0)), (0, Read(1))])[..] else { panic!("two") };
+    assert_eq!(second - first, COMMAND + SENSE + TRANSFER, "the die does not wait for the host");
 }
 
 /// The order of operations on one block is that of their submission, whatever the policy and however dies overlap.

@@ -48,7 +48,7 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
         seed,
     };
     let layer = (entry.build)(&io, &blueprint);
-    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
+    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
     let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
     let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
     drive.verify_times(None);

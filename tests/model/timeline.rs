@@ -33,12 +33,12 @@ fn recorded(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<TimedOpe
 
 #[test]
 fn single_operations() {
-    let [read] = &recorded(&["host.link_rate=100MB/s"], 1, &[(5, Read(3))])[..] else { panic!("one") };
+    let [read] = &recorded(&["host.link_rate=12.5MB/s"], 1, &[(5, Read(3))])[..] else { panic!("one") };
     assert_eq!((read.number, read.request, read.operation.block, read.operation.page), (1, 1, 0, 3));
     assert_eq!((read.planned, read.ready, read.start), (5, 5, 5));
     let sensed = 5 + COMMAND + SENSE;
     assert_eq!((read.array, read.transfer), (span(5 + COMMAND, sensed), span(sensed, sensed + TRANSFER)));
-    // 4 KiB at 100 MB/s, from the first byte on.
+    // The sector that was asked for at 12.5 MB/s, from the first byte on.
     assert_eq!((read.end, read.delivered), (sensed + TRANSFER, Some(sensed + 4 * TRANSFER)));
 
     let [program] = &recorded(&[], 0, &[(5, Program(0))])[..] else { panic!("one") };

@@ -68,6 +68,8 @@ pub struct Present {
     pub buffer_taken: u32,
     /// When the host link has brought what the request writes.
     pub data_at: Nanos,
+    /// Bytes that the request asks for and no read brings yet.
+    pub link_left: u64,
 }
 
 /// Operations that wait or run at a die.
@@ -104,7 +106,15 @@ impl Io {
             host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
             nand,
             plan: Plan { timed, ..Plan::default() },
-            present: Present { now: 0, gate: Gate::NONE, stream: 0, inner: Inner::NONE, buffer_taken: 0, data_at: 0 },
+            present: Present {
+                now: 0,
+                gate: Gate::NONE,
+                stream: 0,
+                inner: Inner::NONE,
+                buffer_taken: 0,
+                data_at: 0,
+                link_left: 0,
+            },
             dies: vec![DieLoad::default(); dies],
             counters: IoCounters::default(),
             file_groups: Vec::new(),

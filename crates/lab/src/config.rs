@@ -28,7 +28,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_sim::settings::SimSettings;
+use palimpsest_sim::settings::{HostTimes, SimSettings};
 use palimpsest_workload::settings::HostSettings;
 use schema::{Known, keys};
 
@@ -57,6 +57,11 @@ pub struct DriveConfig {
 }
 
 impl DriveConfig {
+    /// Times between the host and the drive.
+    pub fn host_times(&self) -> HostTimes {
+        HostTimes { link_rate: self.host.link_rate, t_request: self.host.t_request }
+    }
+
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
     pub fn logical_pages(&self) -> u64 {
         let physical = self.geometry.pages();

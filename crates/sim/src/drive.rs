@@ -360,6 +360,8 @@ impl Drive {
                 self.arriving.push((command.extent, data_at));
             }
         }
+        let asked = self.link_bytes(command.extent);
+        self.io.present.link_left = if command.kind == RequestKind::Read { asked } else { 0 };
         self.serve_verified(command, verifier)?;
         if self.engine.causality.is_some() {
             self.pledge(id, command.kind);
@@ -367,9 +369,10 @@ impl Drive {
         self.plans += 1;
         let entry = &mut self.in_flight[id as usize];
         (entry.planned, entry.change) = (self.plans, self.io.host.changes());
-        if command.kind == RequestKind::Read && self.io.plan.operations.is_empty() {
+        let left = std::mem::take(&mut self.io.present.link_left);
+        if left > 0 {
             // What needs no flash crosses the link all the same.
-            data_at = self.engine.send(data_at, self.link_bytes(command.extent));
+            data_at = self.engine.send(data_at, left);
         }
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.begin_plan(id, command.kind, now);
@@ -390,9 +393,12 @@ impl Drive {
         self.arriving.iter().filter(|(written, _)| overlaps(written)).fold(now, |last, &(_, at)| last.max(at))
     }
 
-    /// Bytes of `extent` on the host link: whole units of what the layer transfers.
+    /// Bytes of `extent` on the host link: its own, or whole units of a layer that transfers more than subpages.
     #[inline]
-    fn link_bytes(&self, extent: Extent) -> u64 {
+    pub fn link_bytes(&self, extent: Extent) -> u64 {
+        if self.io.host.transfer_subpages == 1 {
+            return u64::from(extent.sectors) * SECTOR_BYTES;
+        }
         let unit = u64::from(self.io.host.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
         (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
     }

@@ -15,7 +15,7 @@ mod record;
 
 use super::causality::Causality;
 use super::events::{Event, EventQueue};
-use super::settings::{Scheduler, SimSettings};
+use super::settings::{HostTimes, Scheduler, SimSettings};
 use super::timeline::Timeline;
 use dies::Die;
 use gates::Edge;
@@ -99,6 +99,7 @@ pub struct Engine {
     word_bytes: u32,
     last_transfer: (u32, Nanos),
     link_rate: Rate,
+    t_request: Nanos,
     link_in: Bus,
     link_out: Bus,
     events: EventQueue,
@@ -133,7 +134,7 @@ pub struct Engine {
 
 impl Engine {
     /// An idle engine.
-    pub fn new(settings: &SimSettings, geometry: &Geometry, part: &Part, link_rate: Rate) -> Self {
+    pub fn new(settings: &SimSettings, geometry: &Geometry, part: &Part, host: HostTimes) -> Self {
         Engine {
             settings: settings.clone(),
             geometry: *geometry,
@@ -147,7 +148,8 @@ impl Engine {
             word_transfers: part.t_dma_words.clone(),
             word_bytes: part.word_bytes,
             last_transfer: (0, 0),
-            link_rate,
+            link_rate: host.link_rate,
+            t_request: host.t_request,
             link_in: Bus::default(),
             link_out: Bus::default(),
             events: EventQueue::default(),
@@ -450,6 +452,7 @@ impl Engine {
             Event::Delivered(index) => self.end(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
             Event::PowerFails => self.power_failed(),
+            Event::Answered(id) => self.completed.push(id),
         }
         self.check_erases(io);
     }

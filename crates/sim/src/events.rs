@@ -27,6 +27,8 @@ pub enum Event {
     Accepted(u32),
     /// The power fails.
     PowerFails,
+    /// The host has the answer to a request.
+    Answered(u32),
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -43,6 +45,7 @@ impl Event {
             Event::Delivered(index) => (4, index),
             Event::Accepted(index) => (5, index),
             Event::PowerFails => (6, 0),
+            Event::Answered(index) => (7, index),
         };
         debug_assert!(index <= INDEX);
         kind << KIND_SHIFT | index
@@ -58,7 +61,8 @@ impl Event {
             3 => Event::Wake(index),
             4 => Event::Delivered(index),
             5 => Event::Accepted(index),
-            _ => Event::PowerFails,
+            6 => Event::PowerFails,
+            _ => Event::Answered(index),
         }
     }
 }

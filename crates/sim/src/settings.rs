@@ -1,6 +1,6 @@
 //! Settings of the event engine.
 
-use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::{Nanos, Rate};
 
 /// Which of the operations waiting at a die goes next. The order within a block is never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,4 +48,13 @@ pub struct SimSettings {
     pub cache_register: bool,
     /// Operations of one kind on different planes of a die that run together where their addresses allow it.
     pub multi_plane: MultiPlane,
+}
+
+/// Times between the host and the drive.
+#[derive(Debug, Clone, Copy)]
+pub struct HostTimes {
+    /// Transfer rate of the link, each way; unlimited when 0.
+    pub link_rate: Rate,
+    /// Time in the host of each request, beside that of others: from the end in the drive to the answer.
+    pub t_request: Nanos,
 }

@@ -20,6 +20,8 @@ pub struct HostSettings {
     pub fold: bool,
     /// Transfer rate between host and drive; unlimited when 0.
     pub link_rate: Rate,
+    /// Time in the host of each request, beside that of others.
+    pub t_request: Nanos,
     /// Queue depth that overrides that of the workload; 0: that of the workload.
     pub iodepth: u32,
     /// Bytes of the write buffer of buffered translation layers.

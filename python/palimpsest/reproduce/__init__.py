@@ -49,7 +49,7 @@ def chosen(name: str) -> list[str]:
     return [name]
 
 
-HAVE_IMPLIED = ("mga", "codesign")
+HAVE_IMPLIED = ("mga", "spread", "codesign")
 """Papers whose implied setting is known."""
 
 

@@ -5,15 +5,16 @@ Fig. 1; beside each the closed-form bound. What goes beyond the paper is in `spr
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, outputs, spread_beyond, sweeps
+from . import figures, outputs, spread_beyond, spread_implied, sweeps
 from .batch import Batch
-from .claims import Claim, amount, at_most, effect, within
+from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .figures import Figure
 from .measures import change, iops
 from .spread_runs import (
@@ -31,10 +32,12 @@ from .spread_runs import (
     UNKNOWNS,
     WORKLOADS,
     Scale,
+    Unknown,
     counted_bound,
     effects,
     effects_runs,
     mean,
+    options_of,
     read_ns,
     read_sizes,
     sizes_bound,
@@ -166,8 +169,9 @@ def _fig_2(batch: Batch, scale: Scale) -> Figure:
     return Figure("fig2", "Fig. 2: what amplified reads do to bandwidth", note, data, svg)
 
 
-def _main_runs(scale: Scale) -> dict[tuple[str, str], tuple[RunOptions, ...]]:
-    return {(layer, name): scale.repeated(scale.options(layer, name)) for name in WORKLOADS for layer in LAYERS}
+def _main_runs(scale: Scale, point: Unknown = DEFAULT) -> dict[tuple[str, str], tuple[RunOptions, ...]]:
+    keys = [(layer, name) for name in WORKLOADS for layer in LAYERS]
+    return {key: scale.repeated(options_of(scale, point, *key)) for key in keys}
 
 
 _MEASURES: dict[str, Callable[[Result], float | None]] = {
@@ -184,10 +188,10 @@ _MEASURES: dict[str, Callable[[Result], float | None]] = {
 }
 
 
-def _measured(batch: Batch, scale: Scale) -> pl.DataFrame:
+def _measured(batch: Batch, scale: Scale, point: Unknown = DEFAULT) -> pl.DataFrame:
     """A row for each workload and layer; means over the runs where there are several."""
     rows: _Rows = []
-    for (layer, workload), runs in _main_runs(scale).items():
+    for (layer, workload), runs in _main_runs(scale, point).items():
         row: dict[str, Any] = {"workload": workload, "layer": layer}
         row |= {name: mean((batch[run] for run in runs), measure) for name, measure in _MEASURES.items()}
         if workload in ("kv", "grp"):
@@ -284,14 +288,16 @@ def judged(name: str, ours: float | None) -> Claim:
     return effect(name, _CLAIMS[name], PAPER[name], ours)
 
 
-def _main_effects(batch: Batch, scale: Scale, measured: pl.DataFrame) -> dict[str, float | None]:
-    """What the claims are about: at the default, and "up to" over all workloads."""
+def _main_effects(
+    batch: Batch, scale: Scale, measured: pl.DataFrame, point: Unknown = DEFAULT
+) -> dict[str, float | None]:
+    """What the claims are about: at a point, and "up to" over all workloads."""
 
     def gains(column: str, own: str, base: str) -> list[float]:
         values = {layer: measured.filter(pl.col("layer") == layer)[column].to_list() for layer in (own, base)}
         return [100 * (of / than - 1) for of, than in zip(values[own], values[base], strict=True)]
 
-    return effects(batch, scale, DEFAULT) | {
+    return effects(batch, scale, point) | {
         "iops_page": max(gains("iops", "spftl", "page-fgm")),
         "iops_dma": max(gains("iops", "spftl", "dma-fgm")),
         "latency_page": min(gains("read_us", "spftl", "page-fgm")),
@@ -363,6 +369,12 @@ def _claims(
         if name == "su":
             note += _su_note(fig_2)
         made.append(claim.with_note(note.strip()))
+    return [*made, *_amplifications(measured)]
+
+
+def _amplifications(measured: pl.DataFrame) -> list[Claim]:
+    """The claims about what is read for nothing."""
+    made = []
     for name in ("kv", "grp", "prj"):
         raf = _row(measured, "spftl", name)["raf"]
         made.append(within(f"raf_{name}", f"read amplification, {name}, spftl", 1, 1.05, raf, "times", "close to 1"))
@@ -376,6 +388,27 @@ def _claims(
     text = "read bandwidth of collection, usr, page-fgm, share that is used"
     made.append(amount("gc_bandwidth", text, 50.0, used, "%").with_note(note))
     return made
+
+
+def _implied(batch: Batch) -> tuple[list[Claim], Figure]:
+    """The claims at the implied setting, and the figure of what is next to it."""
+    scale, swept, point = spread_implied.SCALE, spread_implied.SWEEP, spread_implied.IMPLIED.point
+    batch.run(run for runs in _main_runs(scale, point).values() for run in runs)
+    batch.run([*effects_runs(scale, point), *spread_implied.runs()])
+    measured = _measured(batch, scale, point)
+    each = [effects(batch, replace(scale, first_seed=seed, seeds=1), point) for seed in range(1, scale.seeds + 1)]
+    main = _main_effects(batch, scale, measured, point)
+    made = []
+    for name in PAPER:
+        found = [value for of in each if (value := of[name]) is not None]
+        spread = f"Implied, {len(found)} seeds: {min(found):.4g} to {max(found):.4g}." if found else ""
+        made.append(judged(name, main[name]).with_note(spread))
+    points = {
+        setting: [judged(name, ours) for name, ours in effects(batch, swept, setting.point).items()]
+        for setting in spread_implied.NEIGHBOURS
+    }
+    note = f"{SYNTHETIC} {swept.blocks} blocks a chip, {swept.requests:,} requests, means of {swept.seeds} seeds."
+    return [*made, *_amplifications(measured)], spread_implied.figure(points, note)
 
 
 def _chance_note(batch: Batch, scale: Scale) -> str:
@@ -424,11 +457,16 @@ def _overhead(sweep: pl.DataFrame) -> Figure:
     return Figure("overhead", "What 20 us more for each flash command would explain", note, data, svg)
 
 
+_NOT_PUBLIC = (
+    "The paper's traces are not public: the workloads are synthetic, with the mixes of its "
+    "Table II and Fig. 1. Locality, history of the drive and queue depth are assumed, and swept."
+)
+
+
 def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
     found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
     return (
-        "The paper's traces are not public: the workloads are synthetic, with the mixes of its "
-        "Table II and Fig. 1. Locality, history of the drive and queue depth are assumed, and swept.",
+        _NOT_PUBLIC,
         f"Drive spread-16g with {scale.blocks} blocks a chip (the paper: 512) and {scale.requests:,} requests, 32 in "
         "flight. kv, grp and Fig. 1's workloads read a drive that was written whole and in order; prj uses 70 % of "
         "it, written in order; usr and stg 70 %, written in order and then overwritten once at random in units of "
@@ -437,10 +475,35 @@ def _about(scale: Scale, traces: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
-    """Runs everything and draws it."""
-    scale = FULL if full else QUICK
-    swept = FULL_SWEEP if full else QUICK
+def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outputs.Reproduction:
+    """Runs everything and draws it: under the assumed setting, the implied one, or both."""
+    scale, swept = (FULL, FULL_SWEEP) if full else (QUICK, QUICK)
+    if settings == ASSUMED:
+        return _assumed(batch, scale, swept)
+    implied, figure = _implied(batch)
+    if settings == IMPLIED:
+        return _reproduction((_NOT_PUBLIC, spread_implied.ABOUT), implied, [figure])
+    made = _assumed(batch, scale, swept)
+    by_name = {claim.id: claim for claim in implied}
+    return replace(
+        made,
+        about=(*made.about, spread_implied.ABOUT),
+        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        figures=(*made.figures, figure),
+    )
+
+
+def _reproduction(about: tuple[str, ...], claims: Sequence[Claim], made: Sequence[Figure]) -> outputs.Reproduction:
+    return outputs.Reproduction(
+        paper="spread",
+        title="SPREAD: subpage-parallel reads of large-page flash (Park et al.)",
+        about=about,
+        claims=tuple(claims),
+        figures=tuple(made),
+    )
+
+
+def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
     batch.run(
         [
             *(run for runs in _main_runs(scale).values() for run in runs),
@@ -461,12 +524,10 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
     )
     beyond = spread_beyond.figures_of(batch, scale, swept)
     names = [name for figure in beyond if figure.id == "traces" for name in figure.data["trace"].unique().sort()]
-    return outputs.Reproduction(
-        paper="spread",
-        title="SPREAD: subpage-parallel reads of large-page flash (Park et al.)",
-        about=_about(scale, names),
-        claims=tuple(_claims(batch, scale, measured, sweep, table, fig_2)),
-        figures=(
+    return _reproduction(
+        _about(scale, names),
+        _claims(batch, scale, measured, sweep, table, fig_2),
+        [
             table,
             table_ii(batch),
             fig_1(),
@@ -479,5 +540,5 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
             ),
             _overhead(sweep),
             *beyond,
-        ),
+        ],
     )

@@ -34,6 +34,7 @@ __all__ = [
     "effects",
     "effects_runs",
     "mean",
+    "options_of",
     "read_ns",
     "read_sizes",
     "sizes_bound",
@@ -73,12 +74,16 @@ class Scale:
         seeds: runs of USR that are averaged. Its reads queue behind collections, and whether those of several chips
             fall together is chance: IOPS of single runs differ by a tenth.
         trace_requests: of a real trace.
+        repeats: whether the runs of all workloads are averaged.
+        first_seed: of those.
     """
 
     blocks: int
     requests: int
     seeds: int
     trace_requests: int
+    repeats: bool = False
+    first_seed: int = 1
 
     def options(
         self, ftl: str, workload: str, changes: str = "", *overrides: str, precondition: str | None = None
@@ -94,8 +99,8 @@ class Scale:
 
     def repeated(self, options: RunOptions) -> tuple[RunOptions, ...]:
         """The run, as often as it is averaged, with a seed of its own each time."""
-        count = self.seeds if options.workload.startswith("usr") else 1
-        return tuple(replace(options, seed=seed) for seed in range(1, count + 1))
+        count = self.seeds if self.repeats or options.workload.startswith("usr") else 1
+        return tuple(replace(options, seed=self.first_seed + index) for index in range(count))
 
 
 QUICK = Scale(blocks=48, requests=40_000, seeds=3, trace_requests=5_000)
@@ -238,13 +243,14 @@ EFFECTS = {
 """What is measured at each point, by the name of its claim."""
 
 
-def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, precondition: str | None = None) -> RunOptions:
+def options_of(scale: Scale, unknown: Unknown, ftl: str, workload: str, precondition: str | None = None) -> RunOptions:
+    """The run of a workload on a layer at a point of what the paper does not say."""
     changes = unknown.changes
     if precondition is not None:
         # Ideal: reads of whole pages, wherever other reads start.
         changes = "" if "blockalign" in changes else changes
     if workload in COLLECTED and unknown.share != SHARE:
-        changes = f"size={unknown.share}%"
+        changes = ",".join(part for part in (changes, f"size={unknown.share}%") if part)
     if workload in COLLECTED:
         precondition = f"fill:{unknown.share}%,random:{unknown.overwritten}x"
     return scale.options(ftl, workload, changes, *unknown.overrides, precondition=precondition)
@@ -253,12 +259,12 @@ def _options(scale: Scale, unknown: Unknown, ftl: str, workload: str, preconditi
 def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
     """The runs that `effects` needs."""
     for ftl in LAYERS:
-        yield _options(scale, unknown, ftl, "kv")
+        yield from scale.repeated(options_of(scale, unknown, ftl, "kv"))
     for workload in COLLECTED:
         for ftl in ("page-fgm", "spftl"):
-            yield from scale.repeated(_options(scale, unknown, ftl, workload))
+            yield from scale.repeated(options_of(scale, unknown, ftl, workload))
     for precondition in (None, IN_ORDER):
-        yield _options(scale, unknown, "page-fgm", "su", precondition)
+        yield from scale.repeated(options_of(scale, unknown, "page-fgm", "su", precondition))
 
 
 def read_ns(result: Result) -> float:
@@ -284,7 +290,7 @@ def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | N
     def of(
         ftl: str, workload: str, measure: Callable[[Result], float | None], state: str | None = None
     ) -> float | None:
-        runs = scale.repeated(_options(scale, unknown, ftl, workload, state))
+        runs = scale.repeated(options_of(scale, unknown, ftl, workload, state))
         return mean((batch[run] for run in runs), measure)
 
     def against(workload: str, measure: Callable[[Result], float | None], ftl: str, base: str) -> float | None:

@@ -180,6 +180,16 @@ impl Part {
         }
     }
 
+    /// Extra time of a retry by `mode` of a read that senses for `sensing`: a spread read senses its own code words again only, which
+    /// takes as much less as its first attempt.
+    #[inline]
+    pub fn retry_time(&self, mode: ReadMode, sensing: Nanos) -> Nanos {
+        match mode {
+            ReadMode::Spread if self.t_read > 0 => self.t_read_retry * sensing / self.t_read,
+            _ => self.t_read_retry,
+        }
+    }
+
     /// Whether pages come in low and high pairs.
     #[inline]
     pub fn paired(&self) -> bool {

@@ -14,6 +14,8 @@ pub(super) struct Sensed {
     pub(super) sensed: u32,
     pub(super) moved: u32,
     pub(super) wanted: u32,
+    /// Subpages for the host or the layer.
+    pub(super) subpages: u32,
 }
 
 impl Io {
@@ -33,7 +35,8 @@ impl Io {
                 words => words.count_ones() * part.word_bytes,
             };
             let whole = part.page_bytes;
-            let bytes = Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole) };
+            let bytes =
+                Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: subpages.count_ones() };
             return self.sense(read, ReadCommand::PAGE, bytes);
         }
         let part = self.nand.part();
@@ -59,7 +62,7 @@ impl Io {
             ReadMode::Spread => command.words.count_ones() * part.word_bytes,
             _ => part.page_bytes,
         };
-        self.sense(read, command, Sensed { sensed, moved, wanted: moved })
+        self.sense(read, command, Sensed { sensed, moved, wanted: moved, subpages: read.subpages.count_ones() })
     }
 
     /// One read command.
@@ -75,20 +78,22 @@ impl Io {
         counters.wanted[cause as usize] += u64::from(bytes.wanted);
         if self.plan.timed {
             let (part, (block, page)) = (self.nand.part(), self.nand.split(ppn));
-            let array = match command.mode {
+            let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
                 _ if part.is_high(page) => part.t_read_high,
                 _ => part.t_read,
             };
-            let array = array + if retry { part.t_read_retry } else { 0 };
-            let crossing = subpages.count_ones().next_multiple_of(self.host.transfer_subpages);
+            if retry {
+                array += part.retry_time(command.mode, array);
+            }
+            let link_bytes = self.crossing(cause, bytes.subpages);
             let operation = Operation {
                 kind: OperationKind::Read,
                 cause,
                 page: page as u16,
                 block,
                 bytes: bytes.moved,
-                link_bytes: crossing * part.subpage_bytes,
+                link_bytes,
                 array: array as u32,
                 after,
                 signal,
@@ -104,6 +109,19 @@ impl Io {
             self.push(operation, planned);
         }
         Ok(())
+    }
+
+    /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
+    /// and other reads do not bring.
+    #[inline]
+    pub(super) fn crossing(&mut self, cause: Cause, subpages: u32) -> u32 {
+        if cause != Cause::Host {
+            return 0;
+        }
+        let units = subpages.next_multiple_of(self.host.transfer_subpages) * self.nand.part().subpage_bytes;
+        let crossing = u64::from(units).min(self.present.link_left);
+        self.present.link_left -= crossing;
+        crossing as u32
     }
 
     /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.

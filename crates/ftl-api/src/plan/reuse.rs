@@ -16,14 +16,8 @@ impl Io {
         let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
         let part = self.nand.part();
         let (whole, asked) = (part.page_bytes, wanted * part.subpage_bytes);
-        let bytes = Sensed { sensed: whole, moved: whole, wanted: asked };
-        self.sense(Read { subpages: all, words: 0, policy: ReadPolicy::PAGE, ..read }, ReadCommand::PAGE, bytes)?;
-        if self.plan.timed {
-            let part = self.nand.part();
-            let link_bytes = wanted.next_multiple_of(self.host.transfer_subpages) * part.subpage_bytes;
-            self.plan.operations.last_mut().expect("an operation was pushed").link_bytes = link_bytes;
-        }
-        Ok(())
+        let bytes = Sensed { sensed: whole, moved: whole, wanted: asked, subpages: wanted };
+        self.sense(Read { subpages: all, words: 0, policy: ReadPolicy::PAGE, ..read }, ReadCommand::PAGE, bytes)
     }
 
     /// Programs a low page again, its data encoded so that cells go from 1 to 0 only, those of its spare area that

@@ -141,6 +141,7 @@ fn host(values: &Values) -> HostSettings {
         speedup: values.factor("host.speedup"),
         fold: values.flag("host.fold"),
         link_rate: values.rate("host.link_rate"),
+        t_request: values.time("host.t_request"),
         iodepth: values.small("host.iodepth"),
         buffer_bytes: values.bytes("buffer.size"),
         acknowledge: values.choice("buffer.ack", &[Acknowledge::Buffer, Acknowledge::Program]),

@@ -61,7 +61,12 @@ static DRIVE: &[Key] = &[
     Key::required("part.t_erase", Time, "erasing a block"),
     Key::new("part.t_command", Time, "0ns", "command and address on the bus, before any operation"),
     Key::required("part.bus_rate", Rate, "transfer rate between controller and die"),
-    Key::same("part.t_read_retry", Time, "part.t_read", "extra time of a read whose first attempt fails"),
+    Key::same(
+        "part.t_read_retry",
+        Time,
+        "part.t_read",
+        "extra time of a read whose first attempt fails; of a spread read as much less as its sensing",
+    ),
     Key::new("part.t_suspend", Time, "0ns", "from the suspend command until the die can read"),
     Key::new("part.t_resume", Time, "0ns", "from the resume command until the operation continues"),
     Key::new("part.word_size", WORD, "2KiB", "ECC code word, the grain of dma and spread reads"),
@@ -176,6 +181,7 @@ static AROUND: &[Key] = &[
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),
     Key::new("host.link_rate", Rate, "unlimited", "transfer rate between host and drive"),
+    Key::new("host.t_request", Time, "0ns", "time of the host for each request, beside that of others in flight"),
     Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: that of the workload"),
     Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers"),
     Key::new(

@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
             seed: options.seed,
         };
         let layer = (entry.build)(&io, &blueprint);
-        let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host.link_rate);
+        let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
         let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.faults.power_cut_at.is_some() {
@@ -580,7 +580,7 @@ impl<'a> Session<'a> {
         }
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
             host.subpages_transferred += covered(unit) * (unit / subpage);
-            host.bytes_transferred += covered(unit) * unit;
+            host.bytes_transferred += self.drive.link_bytes(extent);
         }
     }
 

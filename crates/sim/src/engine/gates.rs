@@ -1,6 +1,6 @@
 //! Closing of gates: operations that wait for them continue.
 
-use super::{Engine, NONE};
+use super::{Engine, Event, NONE};
 use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER};
 
 /// What waits for a gate.
@@ -79,7 +79,8 @@ impl Engine {
     fn pass(&mut self, waiter: Waiter) {
         match waiter {
             Waiter::Gate(slot) => self.closing.push(slot),
-            Waiter::Request(id) => self.completed.push(id),
+            Waiter::Request(id) if self.t_request == 0 => self.completed.push(id),
+            Waiter::Request(id) => self.events.push(self.now + self.t_request, Event::Answered(id)),
             Waiter::Operation(index) => {
                 debug_assert_ne!(index, NONE);
                 let die = self.release(index);
