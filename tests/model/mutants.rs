@@ -33,12 +33,22 @@ fn name(mutation: Mutation) -> String {
 
 /// Runs requests on a drive of `seed`: what could be planted, and what the check says of `mutation`.
 fn run(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<(BTreeMap<Mutation, u64>, bool)> {
+    run_with(entry, seed, mutation, "host.t_request=0ns")
+}
+
+/// As [`run`], with one more setting.
+fn run_with(
+    entry: &'static Entry,
+    seed: u64,
+    mutation: Option<Mutation>,
+    setting: &str,
+) -> Option<(BTreeMap<Mutation, u64>, bool)> {
     let mut rng = Rng::new(seed, 0x3u64);
     let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
         None => draw(entry.name, &mut rng, SMALL),
     }?;
-    let shape = build(entry.name, &with(&shape.settings, &["buffer.ack=program"])).ok()?;
+    let shape = build(entry.name, &with(&shape.settings, &["buffer.ack=program", setting])).ok()?;
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     model.drive.verify_times(mutation);
@@ -139,6 +149,21 @@ fn every_mutant_is_found() {
 #[test]
 fn every_mutant_below_a_file_system_is_found() {
     check_table(layers().filter(|entry| entry.is_file_system()));
+}
+
+/// A second in the host comes after all that a request must wait for: the check still finds drives that are done too early.
+#[test]
+fn time_in_the_host_hides_nothing() {
+    let early = |kind| Mutation { kind, cause: Cause::Host, drops_after: false };
+    for name in ["page", "subpage", "llh", "fs-mga"] {
+        let entry = layers().find(|entry| entry.name == name).expect("a layer");
+        for mutation in [early(OperationKind::Program), early(OperationKind::Read)] {
+            let found =
+                |seed| run_with(entry, seed, Some(mutation), "host.t_request=1s").is_some_and(|(_, found)| found);
+            assert!((0..MOST_SEEDS).any(found), "{name}: {}", self::name(mutation));
+        }
+        (0..SEEDS).for_each(|seed| drop(run_with(entry, seed, None, "host.t_request=1s")));
+    }
 }
 
 fn check_table(layers: impl Iterator<Item = &'static Entry>) {

@@ -469,12 +469,13 @@ impl Drive {
     #[inline]
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
+            while let Some(id) = self.engine.take_ended_in_drive() {
+                self.check_completion(id);
+            }
             while let Some(id) = self.engine.take_completed() {
                 let InFlight { command, arrival, warmup, job, change, .. } = self.in_flight[id as usize];
                 let now = self.engine.now();
-                if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
-                    causality.completed(id, ledger, now);
-                }
+                self.check_completion(id);
                 if self.cut_ahead {
                     self.note_durable(command, change, verifier);
                 }
@@ -497,6 +498,15 @@ impl Drive {
             if !self.admit(verifier)? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Verifies what request `id` must wait for, at the moment when the drive is done with it; the host's own time hides nothing.
+    #[inline]
+    fn check_completion(&mut self, id: u32) {
+        let now = self.engine.now();
+        if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
+            causality.completed(id, ledger, now);
         }
     }
 

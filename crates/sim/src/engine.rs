@@ -117,6 +117,8 @@ pub struct Engine {
     free_edges: Vec<u32>,
     closing: Vec<u32>,
     completed: Vec<u32>,
+    /// Requests that the host still waits for, though the drive is done with them: for the check of times.
+    ended_in_drive: Vec<u32>,
     /// The engine's numbers of the operations of the plan that is taken, where erases follow programs.
     accepted: Vec<u32>,
     /// How far its list of what erases follow was taken.
@@ -166,6 +168,7 @@ impl Engine {
             free_edges: Vec::new(),
             closing: Vec::new(),
             completed: Vec::new(),
+            ended_in_drive: Vec::new(),
             accepted: Vec::new(),
             followed: 0,
             woken: Vec::new(),
@@ -211,6 +214,12 @@ impl Engine {
     #[inline]
     pub fn take_completed(&mut self) -> Option<u32> {
         self.completed.pop()
+    }
+
+    /// Requests that the drive, but not the host, is done with since the last call, in checked runs.
+    #[inline]
+    pub fn take_ended_in_drive(&mut self) -> Option<u32> {
+        self.ended_in_drive.pop()
     }
 
     /// Subpages of the write buffer freed since the last call.

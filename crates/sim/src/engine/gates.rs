@@ -80,7 +80,12 @@ impl Engine {
         match waiter {
             Waiter::Gate(slot) => self.closing.push(slot),
             Waiter::Request(id) if self.t_request == 0 => self.completed.push(id),
-            Waiter::Request(id) => self.events.push(self.now + self.t_request, Event::Answered(id)),
+            Waiter::Request(id) => {
+                self.events.push(self.now + self.t_request, Event::Answered(id));
+                if self.causality.is_some() {
+                    self.ended_in_drive.push(id);
+                }
+            }
             Waiter::Operation(index) => {
                 debug_assert_ne!(index, NONE);
                 let die = self.release(index);

@@ -87,6 +87,7 @@ impl Engine {
         self.free_edges.clear();
         self.closing.clear();
         self.accepted.clear();
+        self.ended_in_drive.clear();
         self.woken.clear();
         self.collections.clear();
         self.timeline = None;

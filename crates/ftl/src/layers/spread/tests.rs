@@ -146,7 +146,7 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     assert_eq!(rig.io.counters().wanted[Cause::Host as usize], 12_288);
 }
 
-/// Each wanted subpage of a host read crosses the host link once, whatever the number of commands that read its words.
+/// What the host asks for crosses the host link once, whatever the number of commands that read its words.
 #[test]
 fn subpages_cross_the_link_once() {
     let run = Part { spread_reach: SpreadReach::Run, word_bytes: 1024, t_read_words: vec![9; 16], ..part() };
@@ -154,12 +154,17 @@ fn subpages_cross_the_link_once() {
     let mut rig = Rig::new("spftl", 8, run, false);
     (0..4).for_each(|lsn| rig.write(lsn));
     for words in 1..1u64 << 16 {
-        rig.io.plan.operations.clear();
         let policy = ReadPolicy { mode: ReadMode::Spread, gaps: false };
-        let wanted = (0..4).filter(|subpage| words >> (4 * subpage) & 0b1111 != 0).fold(0, |all, bit| all | 1 << bit);
-        rig.io.read(Read { words, policy, ..Read::new(0, wanted, Cause::Host) }).expect("a read");
-        let crossed: u32 = rig.io.plan.operations.iter().map(|op| op.link_bytes).sum();
-        assert_eq!(crossed, 4096 * wanted.count_ones(), "{words:016b}");
+        let wanted =
+            (0..4).filter(|subpage| words >> (4 * subpage) & 0b1111 != 0).fold(0u64, |all, bit| all | 1 << bit);
+        // The host asks for all of the subpages, or for those words alone.
+        for asked in [4096 * wanted.count_ones(), 1024 * words.count_ones()] {
+            rig.io.plan.operations.clear();
+            rig.io.present.link_left = u64::from(asked);
+            rig.io.read(Read { words, policy, ..Read::new(0, wanted, Cause::Host) }).expect("a read");
+            let crossed: u32 = rig.io.plan.operations.iter().map(|op| op.link_bytes).sum();
+            assert_eq!((crossed, rig.io.present.link_left), (asked, 0), "{words:016b}");
+        }
     }
 }
 
