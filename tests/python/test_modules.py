@@ -21,7 +21,8 @@ sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
 reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
-reproduce.mga_runs reproduce.mga_implied reproduce.mga reproduce.llh_runs reproduce.llh_figures reproduce.llh
+reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
+reproduce.llh_runs reproduce.llh_figures reproduce.llh
 reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce.spread
 reproduce.codesign_runs reproduce.codesign_beyond reproduce.codesign_implied reproduce.codesign reproduce.__init__
 api __init__ cli __main__

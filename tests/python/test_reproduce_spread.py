@@ -1,12 +1,14 @@
 """The reproduction of the SPREAD paper end to end, on the native module: contract, Table I, bounds, same bytes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from palimpsest.reproduce import spread, spread_beyond, spread_runs
+from palimpsest.reproduce import spread, spread_beyond, spread_implied, spread_runs
 from palimpsest.reproduce.batch import Batch
+from palimpsest.reproduce.claims import IMPLIED
 from palimpsest.reproduce.figures import Figure
 from reproduction import Reproduced
 
@@ -26,7 +28,7 @@ class TestSpread(Reproduced):
     })  # fmt: skip
     figures = (
         "table1", "table2", "fig1", "fig2", "fig6a", "fig6b", "fig6c", "gc", "sweep", "overhead", "queue_depth",
-        "sensing_slope", "bus", "word_size", "read_modes", "read_gap",
+        "sensing_slope", "bus", "word_size", "read_modes", "read_gap", "implied",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
 
@@ -38,6 +40,9 @@ class TestSpread(Reproduced):
         monkeypatch.setattr(spread_beyond, "RATES_GBPS", (0.8,))
         monkeypatch.setattr(spread_beyond, "SLOPES", (0.5,))
         monkeypatch.setattr(spread_beyond, "MAPPED", ("subpage",))
+        monkeypatch.setattr(spread_implied, "SCALE", replace(SMALL, repeats=True))
+        monkeypatch.setattr(spread_implied, "SWEEP", SMALL)
+        monkeypatch.setattr(spread_implied, "NEIGHBOURS", spread_implied.NEIGHBOURS[:2])
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
         assert ours["table_1"] == 0
@@ -51,6 +56,15 @@ class TestSpread(Reproduced):
 
     def check_trace(self, extra: Figure) -> None:
         assert extra.data.filter(pl.col("layer") == "spftl")["to_page"][0] < 0.6
+
+
+@pytest.mark.long
+def test_the_implied_setting_gives_every_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SPREAD paper, Sec. V: all numbers at once, under one setting (see `spread_implied`)."""
+    monkeypatch.setattr(spread_implied, "NEIGHBOURS", spread_implied.NEIGHBOURS[:1])
+    made = spread.reproduce(Batch(jobs=2), settings=IMPLIED)
+    assert [claim.id for claim in made.claims if not claim.agrees] == []
+    assert {claim.id for claim in made.claims} == TestSpread.claims - {"table_1"}
 
 
 def test_single_reads_take_what_table_1_says() -> None:

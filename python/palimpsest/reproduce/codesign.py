@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..options import RunOptions
-from . import codesign_beyond, codesign_implied, figures, outputs, sweeps
+from . import codesign_beyond, codesign_implied, figures, implied, outputs, sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .codesign_runs import (
@@ -464,17 +464,17 @@ def _implied(batch: Batch) -> tuple[list[Claim], list[Figure]]:
     scale, swept = codesign_implied.SCALE, codesign_implied.SWEEP
     batch.run(run for setting in codesign_implied.SEEDS for run in codesign_implied.runs(scale, setting))
     batch.run(run for setting in codesign_implied.NEIGHBOURS for run in codesign_implied.runs(swept, setting))
-    points = {}
+    points = []
     for setting in codesign_implied.NEIGHBOURS:
         claims = _implied_claims(codesign_implied.gains(batch, swept, (setting,)))
-        points[f"{setting.what}: {setting.value}"] = (setting, [claim for claim in claims if claim.id in PAPER])
+        points.append((setting.what, setting.value, [claim for claim in claims if claim.id in PAPER]))
     found = list(_implied_claims(codesign_implied.gains(batch, scale, codesign_implied.SEEDS)))
     text = "pages of metadata among those programmed, rr, largest of four workloads"
     found.append(at_most("metadata", text, 1.0, codesign_implied.metadata_percent(batch, scale, codesign_implied.BASE)))
     note = f"{SYNTHETIC} {scale.blocks} blocks a plane, {scale.requests:,} requests, means of three seeds."
     near = f"{SYNTHETIC} {swept.blocks} blocks a plane, {swept.requests:,} requests each, one seed."
     made = codesign_implied.gains_figure(batch, scale, PAPER, note)
-    return found, [made, codesign_implied.figure(points, near)]
+    return found, [made, implied.neighbours_figure(points, near, height=4.6)]
 
 
 def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outputs.Reproduction:
@@ -482,18 +482,11 @@ def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outp
     scale, swept = (FULL, FULL_SWEEP) if full else (QUICK, QUICK_SWEEP)
     if settings == ASSUMED:
         return _assumed(batch, scale, swept)
-    implied, figures_made = _implied(batch)
+    claims, added = _implied(batch)
     if settings == IMPLIED:
         about = (*_about(scale)[:1], codesign_implied.ABOUT)
-        return outputs.Reproduction("codesign", _TITLE, about, tuple(implied), tuple(figures_made))
-    made = _assumed(batch, scale, swept)
-    by_name = {claim.id: claim for claim in implied}
-    return replace(
-        made,
-        about=(*made.about, codesign_implied.ABOUT),
-        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
-        figures=tuple(sorted((*made.figures, *figures_made), key=lambda each: each.id == "traces")),
-    )
+        return outputs.Reproduction("codesign", _TITLE, about, tuple(claims), tuple(added))
+    return implied.beside(_assumed(batch, scale, swept), codesign_implied.ABOUT, claims, added)
 
 
 def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:

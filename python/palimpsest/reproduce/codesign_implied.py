@@ -19,7 +19,6 @@ import polars as pl
 from ..options import RunOptions
 from . import figures
 from .batch import Batch
-from .claims import Claim
 from .codesign_runs import OWN, SCHEMES, WORKLOADS, Scale
 from .figures import Figure
 from .measures import change, iops, response_ns
@@ -34,7 +33,6 @@ __all__ = [
     "SWEEP",
     "Gains",
     "Setting",
-    "figure",
     "gains",
     "gains_figure",
     "metadata_percent",
@@ -200,19 +198,3 @@ def gains_figure(batch: Batch, scale: Scale, paper: dict[str, float], note: str)
     ]
     svg = figures.panels(data, draws)
     return Figure("fig7_implied", "Fig. 7 at the implied setting", note, data, svg)
-
-
-def figure(points: dict[str, tuple[Setting, list[Claim]]], note: str) -> Figure:
-    """How many claims agree at the implied setting and next to it, and the effects."""
-    rows = [
-        {"unknown": setting.what, "value": setting.value, "label": label}
-        | {"agree": sum(claim.agrees for claim in claims)}
-        | {"broken": ", ".join(claim.id for claim in claims if not claim.agrees)}
-        | {claim.id: claim.ours for claim in claims}
-        for label, (setting, claims) in points.items()
-    ]
-    data = pl.DataFrame(rows)
-    count = len(next(iter(points.values()))[1])
-    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
-    svg = figures.panels(data, draws, width=10, height=4.6)
-    return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg)

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, mga_implied, outputs, sweeps
+from . import figures, implied, mga_implied, outputs, sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, at_most, effect, within
 from .figures import Figure
@@ -263,7 +263,9 @@ def _implied(batch: Batch, scale: Scale, swept: Scale) -> tuple[list[Claim], Fig
     """The claims at the implied setting, and the figure of what is next to it."""
     batch.run(run for setting in mga_implied.SEEDS for run in mga_implied.runs(scale, setting))
     batch.run(run for setting in mga_implied.NEIGHBOURS for run in mga_implied.runs(swept, setting))
-    points = {setting: judged_all(mga_implied.effects(batch, swept, setting)) for setting in mga_implied.NEIGHBOURS}
+    points = [
+        (each.what, each.value, judged_all(mga_implied.effects(batch, swept, each))) for each in mga_implied.NEIGHBOURS
+    ]
     note = f"{SYNTHETIC} {swept.blocks} blocks a plane with 16 KiB pages, {swept.requests:,} requests each."
     found = [mga_implied.effects(batch, scale, setting) for setting in mga_implied.SEEDS]
     values = {name: [value for effects in found if (value := effects[name]) is not None] for name in found[0]}
@@ -272,7 +274,7 @@ def _implied(batch: Batch, scale: Scale, swept: Scale) -> tuple[list[Claim], Fig
         for claim in judged_all({name: sum(each) / len(each) if each else None for name, each in values.items()})
         for each in [values[claim.id]]
     ]
-    return claims, mga_implied.figure(points, note)
+    return claims, implied.neighbours_figure(points, note, height=5.2)
 
 
 def _main_effects(scale: Scale, batch: Batch, measured: pl.DataFrame) -> dict[str, float | None]:
@@ -354,18 +356,10 @@ def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outp
     scale, swept = (FULL, FULL_SWEEP) if full else (QUICK, QUICK)
     if settings == ASSUMED:
         return _assumed(batch, scale, swept)
-    implied, figure = _implied(batch, scale, swept)
+    claims, figure = _implied(batch, scale, swept)
     if settings == IMPLIED:
-        return _reproduction((*_about(scale, ()), mga_implied.ABOUT), implied, [figure])
-    made = _assumed(batch, scale, swept)
-    by_name = {claim.id: claim for claim in implied}
-    figures = sorted((*made.figures, figure), key=lambda each: each.id == "traces")
-    return replace(
-        made,
-        about=(*made.about, mga_implied.ABOUT),
-        claims=tuple(claim.beside(by_name[claim.id]) for claim in made.claims),
-        figures=tuple(figures),
-    )
+        return _reproduction((*_about(scale, ()), mga_implied.ABOUT), claims, [figure])
+    return implied.beside(_assumed(batch, scale, swept), mga_implied.ABOUT, claims, [figure])
 
 
 def _reproduction(about: tuple[str, ...], claims: Sequence[Claim], made: Sequence[Figure]) -> outputs.Reproduction:

@@ -12,17 +12,13 @@ is more than consistent with its numbers.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import polars as pl
-
 from ..options import RunOptions
-from . import figures, mga_runs
+from . import mga_runs
 from .batch import Batch
-from .claims import Claim
-from .figures import Figure
 from .measures import change
 from .mga_runs import PAGES, Scale
 
-__all__ = ["ABOUT", "IMPLIED", "NEIGHBOURS", "SEEDS", "Setting", "effects", "figure", "runs"]
+__all__ = ["ABOUT", "IMPLIED", "NEIGHBOURS", "SEEDS", "Setting", "effects", "runs"]
 
 _READS = "4k/60:8k/9:16k/13:32k/12:64k/6"
 _WRITES = "4k/47:8k/18:16k/10:32k/8:64k/9:128k/8"
@@ -131,19 +127,3 @@ def effects(batch: Batch, scale: Scale, setting: Setting) -> dict[str, float | N
     ]
     log = batch[setting.options(scale, "sector-log", "trade", 16)]["merge"]["moved_subpages"]
     return found | {"merges": change(max(merged), log)}
-
-
-def figure(points: dict[Setting, list[Claim]], note: str) -> Figure:
-    """How many claims agree at the implied setting and next to it, and the effects."""
-    rows = [
-        {"unknown": setting.what, "value": setting.value, "label": f"{setting.what}: {setting.value}"}
-        | {"agree": sum(claim.agrees for claim in claims)}
-        | {"broken": ", ".join(claim.id for claim in claims if not claim.agrees)}
-        | {claim.id: claim.ours for claim in claims}
-        for setting, claims in points.items()
-    ]
-    data = pl.DataFrame(rows)
-    count = len(next(iter(points.values())))
-    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
-    svg = figures.panels(data, draws, width=10, height=5.2)
-    return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg)

@@ -12,7 +12,7 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, outputs, spread_beyond, spread_implied, sweeps
+from . import figures, implied, outputs, spread_beyond, spread_implied, sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .figures import Figure
@@ -403,12 +403,12 @@ def _implied(batch: Batch) -> tuple[list[Claim], Figure]:
         found = [value for of in each if (value := of[name]) is not None]
         spread = f"Implied, {len(found)} seeds: {min(found):.4g} to {max(found):.4g}." if found else ""
         made.append(judged(name, main[name]).with_note(spread))
-    points = {
-        setting: [judged(name, ours) for name, ours in effects(batch, swept, setting.point).items()]
-        for setting in spread_implied.NEIGHBOURS
-    }
+    points = [
+        (each.what, each.value, [judged(name, ours) for name, ours in effects(batch, swept, each.point).items()])
+        for each in spread_implied.NEIGHBOURS
+    ]
     note = f"{SYNTHETIC} {swept.blocks} blocks a chip, {swept.requests:,} requests, means of {swept.seeds} seeds."
-    return [*made, *_amplifications(measured)], spread_implied.figure(points, note)
+    return [*made, *_amplifications(measured)], implied.neighbours_figure(points, note, height=6.4)
 
 
 def _chance_note(batch: Batch, scale: Scale) -> str:
@@ -480,17 +480,10 @@ def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outp
     scale, swept = (FULL, FULL_SWEEP) if full else (QUICK, QUICK)
     if settings == ASSUMED:
         return _assumed(batch, scale, swept)
-    implied, figure = _implied(batch)
+    claims, figure = _implied(batch)
     if settings == IMPLIED:
-        return _reproduction((_NOT_PUBLIC, spread_implied.ABOUT), implied, [figure])
-    made = _assumed(batch, scale, swept)
-    by_name = {claim.id: claim for claim in implied}
-    return replace(
-        made,
-        about=(*made.about, spread_implied.ABOUT),
-        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
-        figures=(*made.figures, figure),
-    )
+        return _reproduction((_NOT_PUBLIC, spread_implied.ABOUT), claims, [figure])
+    return implied.beside(_assumed(batch, scale, swept), spread_implied.ABOUT, claims, [figure])
 
 
 def _reproduction(about: tuple[str, ...], claims: Sequence[Claim], made: Sequence[Figure]) -> outputs.Reproduction:
