@@ -34,7 +34,7 @@ dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with
 	@echo "dev: .venv/bin/$$($(BIN)/palimpsest --version); make setup goes back to a release"
 
 demo: setup ## a real trace on two translation layers, compared
-	@$(if $(filter mysql-like,$(TRACE)),echo "demo: there is no $(abspath $(SAMPLE)); expected that trace, runs the synthetic mysql-like instead")
+	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo
 	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
