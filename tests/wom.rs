@@ -1,6 +1,8 @@
 //! Write-once-memory codes against their contract, for any cells and message, and against theory.
 
+use palimpsest_lab::nand::cells::CellCode;
 use palimpsest_lab::rng::Rng;
+use palimpsest_lab::wom::levels::WOM_V;
 use palimpsest_lab::wom::{CODES, Code, Failed, Shape, find, scramble};
 use proptest::prelude::*;
 
@@ -68,6 +70,27 @@ proptest! {
             // Over the present content: the spare is no longer erased.
             let message = random(&mut rng, message_bytes);
             write(code.as_mut(), &mut page, &message, seed);
+        }
+    }
+
+    /// Word lines of four-bit cells: each generation reads back, whole and in part, no level falls, and one may be left out.
+    #[test]
+    fn levels_rise_and_every_generation_reads_back(seed: u64, bytes in 1usize..80, skipped in 0u32..16) {
+        let mut rng = Rng::new(seed, 2);
+        for code in &WOM_V {
+            let mut levels = vec![0u8; (bytes * 8).div_ceil(code.data_bits() as usize) + (seed % 3) as usize];
+            for generation in (0..code.generations()).filter(|&generation| generation == 0 || generation != skipped) {
+                let (message, before) = (random(&mut rng, bytes), levels.clone());
+                code.write(&mut levels, generation, &message);
+                prop_assert!(before.iter().zip(&levels).all(|(before, after)| before <= after), "a level fell");
+                prop_assert!(levels.iter().all(|&level| level <= code.top()));
+                let mut back = vec![0; bytes];
+                code.read(&levels, 0, &mut back);
+                prop_assert_eq!(&back, &message);
+                let first = rng.below(bytes as u64) as usize;
+                code.read(&levels, 8 * first, &mut back[first..]);
+                prop_assert_eq!(&back, &message);
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! refuse with the rule that it breaks. There is no time here. Ignored: analogue effects (retention, read disturb,
 //! voltage distributions); faults are injected by probability instead ([`faults`]).
 
+pub mod cells;
 mod counters;
 pub mod data;
 pub mod faults;

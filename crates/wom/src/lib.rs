@@ -9,6 +9,7 @@
 
 mod cancellation;
 mod fountain;
+pub mod levels;
 mod polar;
 mod polar_repair;
 mod positions;
