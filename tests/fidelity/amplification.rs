@@ -30,10 +30,10 @@ fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> R
     )
 }
 
-/// Write amplification of `rw=randwrite` in units of the map after a steady precondition.
+/// Write amplification of independent random writes in units of the map after a steady precondition.
 fn measured(ssd: &Resolved, fidelity: Fidelity, workload: &str) -> f64 {
     let unit = unit_bytes(ssd) / 1024;
-    let mut run = Run::new(ssd, &format!("rw=randwrite,bs={unit}k,{workload}"));
+    let mut run = Run::new(ssd, &format!("rw=randwrite,bs={unit}k,norandommap,{workload}"));
     (run.precondition, run.fidelity) = ("steady", fidelity);
     run.result().write_amplification.unwrap()
 }

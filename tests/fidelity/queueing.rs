@@ -16,7 +16,8 @@ fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
     for (rho, within) in [(0.2, 0.03), (0.5, 0.02), (0.8, 0.04)] {
         let rate = (rho * 1e9 / service as f64).round();
         let rho = rate * service as f64 / 1e9;
-        let mut run = Run::new(&ssd, &format!("rw=randread,bs=4k,n=400k,rate_iops={rate},rate_process=poisson"));
+        let mut run =
+            Run::new(&ssd, &format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},rate_process=poisson"));
         run.precondition = "fill:100%";
         let times = run.result().latency_ns.unwrap().read.unwrap();
         let (wait, form) = ((times.mean - service) as f64, rho * service as f64 / (2.0 * (1.0 - rho)));
@@ -29,11 +30,11 @@ fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
 #[test]
 fn throughput_times_latency_is_the_queue_depth() {
     for (ssd, workload) in [
-        ("default", "rw=randread,bs=4k,n=100k"),
-        ("default", "rw=randrw,bs=4k,n=100k,rwmixread=70"),
-        ("spread-16g", "rw=randread,bs=16k,n=50k"),
-        ("mga-8k", "rw=randwrite,bs=8k,n=50k"),
-        ("codesign-8ch", "rw=randrw,bs=4k,n=50k"),
+        ("default", "rw=randread,bs=4k,n=100k,norandommap"),
+        ("default", "rw=randrw,bs=4k,n=100k,norandommap,rwmixread=70"),
+        ("spread-16g", "rw=randread,bs=16k,n=50k,norandommap"),
+        ("mga-8k", "rw=randwrite,bs=8k,n=50k,norandommap"),
+        ("codesign-8ch", "rw=randrw,bs=4k,n=50k,norandommap"),
     ] {
         for depth in [1, 8, 64] {
             let resolved = drive(ssd, "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");

@@ -13,8 +13,9 @@
 //! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
 //!
 //! Differences from fio:
-//! - Random requests are independent draws (fio's `norandommap`), not a permutation of the blocks.
-//! - `KiB` is 1024 bytes, like `k` (fio, with its default kb_base, swaps the two).
+//! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio, with its default kb_base of 1024, swaps the two; job files do too).
+//! - `n` continues beyond the end of the region, in further passes (fio's `number_ios` and that of job files do not).
+//! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are fio's, one by one.
 //! - `rate_iops` makes an open loop: requests arrive at that rate, whatever the number outstanding.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
 //! - Percentages have one decimal and rates have three, as published statistics do.
@@ -26,12 +27,16 @@ mod distribution;
 mod files;
 mod jobs;
 mod keys;
+mod lfsr;
+mod map;
+mod passes;
 mod pattern;
 mod quantity;
 mod region;
 mod scatter;
 mod source;
 mod spec;
+mod tausworthe;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
@@ -39,7 +44,7 @@ pub use jobs::{JobFile, JobsSource, is_job_file};
 pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
-pub use spec::{FioSpec, Pacing, SizeShare};
+pub use spec::{FioSpec, Generator, Pacing, SizeShare};
 
 use crate::request::Source;
 use palimpsest_flash::error::Result;

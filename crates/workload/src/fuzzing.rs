@@ -80,6 +80,9 @@ pub const SPECS: &[&str] = &[
     "rw=randwrite,random_distribution=zoned:50/5:30/15:20/80,loops=2",
     "rw=randtrim,random_distribution=pareto:0.2",
     "rw=randread,random_distribution=normal:10,norandommap",
+    "rw=randrw,bssplit=4k/50:16k/50,size=1m,random_generator=tausworthe64,randrepeat=0,loops=3,percentage_random=70",
+    "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
+    "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
 ];
 
 /// Small valid job files.
@@ -87,6 +90,7 @@ pub const JOB_FILES: &[&str] = &[
     "# comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\n\n[reader]\nrw=randread\niodepth=8\n",
     "; comment\n[a]\nrate_iops=1000\nnumber_ios=30\nrw=read\n[b]\nrate_iops=2k\nn=40\nrw=write\nbssplit=4k/50:8k/50\n",
     "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
+    "[global]\nkb_base=1000\n[a]\nrw=randwrite\nbs=4KiB\nsize=1m\nnumjobs=2\nloops=2\nnumber_ios=1k\nrandseed=3\n",
     "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
 ];
 

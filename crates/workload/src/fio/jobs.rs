@@ -17,11 +17,11 @@ mod playing;
 pub use playing::JobsSource;
 
 use super::keys::{self, Key};
-use super::quantity::count;
+use super::quantity::{Units, count};
 use super::source::FioSource;
 use super::spec::{FioSpec, place};
+use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::rng::mix;
 
 /// Most jobs, copies counted.
 const MOST_JOBS: u64 = 1024;
@@ -154,14 +154,12 @@ impl JobFile {
     /// As [`FioSource::new`], with the line of the job.
     pub fn source(&self, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
         let mut source = JobsSource::new(&self.name);
-        let mut number = 0u64;
+        let mut number = 1u64;
         for job in &self.jobs {
             for copy in 0..job.copies {
-                let own = job.spec.seed.unwrap_or(seed);
-                let seed = if number == 0 { own } else { mix(own ^ mix(number)) };
-                let spec = FioSpec { seed: None, ..job.spec.clone() };
-                let requests = FioSource::new(&spec, drive_bytes, seed).map_err(|error| self.at_key(job, error))?;
-                source.push(&spec, requests, job.starts_phase && copy == 0);
+                let requests = FioSource::of_job(&job.spec, drive_bytes, seed, number);
+                let requests = requests.map_err(|error| self.at_key(job, error))?;
+                source.push(&job.spec, requests, job.starts_phase && copy == 0);
                 number += 1;
             }
         }
@@ -262,11 +260,13 @@ impl Reader<'_> {
         };
         let mut given: Vec<(&'static Key, String)> = Vec::new();
         let mut waits = None;
+        let units = find("kb_base").and_then(|entry| Units::of(&entry.value)).unwrap_or(Units::Swapped);
         for entry in entries {
             let set = match entry.key {
                 Meaning::Spec(key) => {
-                    given.push((key, entry.value.clone()));
-                    (key.set)(&mut job.spec, &entry.value).map_err(|()| key.expected)
+                    let value = keys::in_bytes(key, &entry.value, units);
+                    given.push((key, value.clone()));
+                    (key.set)(&mut job.spec, &value).map_err(|()| key.expected)
                 }
                 Meaning::Job(name, expected) => self.set(&mut job, name, &entry, &mut waits).ok_or(expected),
             };
@@ -279,8 +279,11 @@ impl Reader<'_> {
             let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues such as libaio";
             return Err(self.wrong(line, what));
         }
-        if job.spec.requests.is_none() && job.spec.io_size.is_none() {
-            job.spec.loops.get_or_insert(1);
+        if job.spec.io_size.is_none() {
+            let loops = *job.spec.loops.get_or_insert(1);
+            // As in fio, `number_ios` is that of a pass, and counts the pairs of a trimwrite.
+            let pairs = 1 + u64::from(matches!(job.spec.pattern.kinds, [RequestKind::Trim, _]));
+            job.spec.requests = job.spec.requests.map(|requests| requests.saturating_mul(loops).saturating_mul(pairs));
         }
         keys::reconcile(&mut job.spec, &given).map_err(|error| placed(self.name, &job.lines, line, error))?;
         self.jobs.push(job);

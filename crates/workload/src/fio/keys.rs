@@ -3,8 +3,8 @@
 use super::distribution::{self, Distribution};
 use super::files::MOST_FILES;
 use super::pattern::Pattern;
-use super::quantity::{Amount, amount, count, duration, repeated_amount, size};
-use super::spec::{DEFAULT_REQUESTS, FioSpec, Pacing, SizeShare, place};
+use super::quantity::{Amount, Units, amount, count, duration, repeated_amount, size};
+use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, SizeShare, place};
 use crate::request::SECTOR_BYTES;
 use crate::trace::MAX_REQUEST_BYTES;
 use palimpsest_flash::error::{Error, Result};
@@ -87,9 +87,7 @@ pub const KEYS: &[Key] = &[
     key("runtime", &[], TIME, |spec, text| {
         put(&mut spec.runtime, duration(text).map(|runtime| Some(runtime).filter(|&runtime| runtime > 0)))
     }),
-    key("time_based", &[], "nothing, 0 or 1", |spec, text| {
-        put(&mut spec.time_based, matches!(text, "" | "0" | "1").then_some(text != "0"))
-    }),
+    key("time_based", &[], "nothing, 0 or 1", |spec, text| put(&mut spec.time_based, switch(text))),
     key("startdelay", &["start_delay"], TIME, |spec, text| put(&mut spec.start_delay, duration(text))),
     key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
         put(&mut spec.block_align, block(text).map(Some))
@@ -112,7 +110,18 @@ pub const KEYS: &[Key] = &[
         "a size above 0 such as 1GiB, a multiple of 512, or a percentage of the drive such as 25%",
         |spec, text| put(&mut spec.sequential_size, whole_sectors(text).filter(|&size| !is_zero(size)).map(Some)),
     ),
-    key("randrepeat", &[], "1: every run repeats for its seed", |_, text| only_one(text)),
+    key(
+        "randrepeat",
+        &["allrandrepeat"],
+        "nothing, 0 or 1: whether passes of loops and io_size repeat each other; every run repeats for its seed",
+        |spec, text| put(&mut spec.repeat, switch(text)),
+    ),
+    key("random_generator", &[], "tausworthe, tausworthe64 or lfsr", |spec, text| {
+        put(&mut spec.generator, GENERATORS.iter().find(|(name, _)| *name == text).map(|&(_, generator)| generator))
+    }),
+    key("kb_base", &[], "1024 (k is 1024 and Ki 1000, as in fio) or 1000 (k is 1000 and Ki 1024)", |_, text| {
+        Units::of(text).map(drop).ok_or(())
+    }),
     key("randseed", &[], "a whole number below 2^64", |spec, text| put(&mut spec.seed, count(text).map(Some))),
     key("nrfiles", &[], "a number of files from 1 to 16777216", |spec, text| {
         put(&mut spec.files, positive(text).filter(|&files| files <= MOST_FILES).map(Some))
@@ -126,8 +135,33 @@ pub const KEYS: &[Key] = &[
     key("openfiles", &[], "a number of files from 1 to 65536", |spec, text| {
         put(&mut spec.open_files, positive(text).filter(|&files| files <= 65_536).map(|files| files as u32))
     }),
-    key("norandommap", &[], "1: random requests are independent draws", |_, text| only_one(text)),
+    key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", |spec, text| {
+        put(&mut spec.no_map, switch(text))
+    }),
 ];
+
+const GENERATORS: &[(&str, Generator)] =
+    &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];
+
+/// Keys whose value holds sizes.
+const SIZES: &[&str] =
+    &["bs", "bssplit", "size", "offset", "io_size", "blockalign", "sequential_from", "sequential_size", "filesize"];
+/// Keys whose value is a whole number that fio reads with the units of sizes.
+const NUMBERS: &[&str] = &["n", "iodepth", "loops", "rate_iops", "fsync", "nrfiles", "openfiles", "randseed"];
+
+/// `value` of `key` with sizes and numbers that have a unit of fio in bytes or ones, without it; a `size` in whole sectors, since
+/// `1MiB` is 1,000,000 bytes.
+pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
+    let known = SIZES.contains(&key.name) || NUMBERS.contains(&key.name);
+    let grain = if key.name == "size" { SECTOR_BYTES } else { 1 };
+    if known { units.without(value, grain) } else { value.to_string() }
+}
+
+/// The name of a generator that is not the default.
+pub fn generator_name(generator: Generator) -> Option<String> {
+    let named = GENERATORS[1..].iter().find(|&&(_, other)| other == generator);
+    named.map(|(name, _)| (*name).to_string())
+}
 
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
@@ -199,8 +233,8 @@ fn put<T>(field: &mut T, value: Option<T>) -> std::result::Result<(), ()> {
     Ok(())
 }
 
-fn only_one(text: &str) -> std::result::Result<(), ()> {
-    if text.is_empty() || text == "1" { Ok(()) } else { Err(()) }
+fn switch(text: &str) -> Option<bool> {
+    matches!(text, "" | "0" | "1").then_some(text != "0")
 }
 
 fn positive(text: &str) -> Option<u64> {

@@ -79,6 +79,56 @@ fn amount_up_to(text: &str, millionths: u32) -> Option<Amount> {
     }
 }
 
+/// fio's `kb_base`: what its units mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Units {
+    /// 1024, fio's default: `k` is 1024, and `Ki` 1000.
+    Swapped,
+    /// 1000: `k` is 1000, and `Ki` 1024, as in the SI.
+    Standard,
+}
+
+impl Units {
+    /// The units of a value of `kb_base`.
+    pub fn of(text: &str) -> Option<Units> {
+        match text {
+            "1024" => Some(Units::Swapped),
+            "1000" => Some(Units::Standard),
+            _ => None,
+        }
+    }
+
+    /// `text` with every number that has a unit replaced by its plain value, rounded down to a multiple of `grain`; what is none is
+    /// left as it is.
+    pub fn without(self, text: &str, grain: u64) -> String {
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+            plain.push_str(&rest[..start]);
+            let number = &rest[start..];
+            let unit = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+            let end = number[unit..].find(|c: char| !c.is_ascii_alphabetic()).map_or(number.len(), |at| unit + at);
+            match self.scale(&number[unit..end]).and_then(|scale| scaled(&number[..unit], scale)) {
+                Some(value) => plain.push_str(&(value / grain * grain).to_string()),
+                None => plain.push_str(&number[..end]),
+            }
+            rest = &number[end..];
+        }
+        plain + rest
+    }
+
+    fn scale(self, unit: &str) -> Option<u128> {
+        let unit = unit.to_ascii_lowercase();
+        let power = "kmgtp".find(unit.chars().next()?)? as u32 + 1;
+        let binary = match &unit[1..] {
+            "" | "b" => self == Units::Swapped,
+            "i" | "ib" => self == Units::Standard,
+            _ => return None,
+        };
+        Some(if binary { 1024u128.pow(power) } else { 1000u128.pow(power) })
+    }
+}
+
 /// Nanoseconds: a number of seconds, or with one of fio's units (`d`, `h`, `m`, `s`, `ms`, `us`) or `ns`.
 pub fn duration(text: &str) -> Option<Nanos> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -146,6 +196,26 @@ mod tests {
             assert_eq!(size(text), None, "{text}");
         }
         assert_eq!((size_text(3 << 20), size_text(1000)), ("3MiB".to_string(), "1000".to_string()));
+    }
+
+    /// What fio 3.33 prints as block size for `bs=4k`, `bs=4KiB` with each `kb_base`.
+    #[test]
+    fn units_of_fio() {
+        for (text, swapped, standard) in [
+            ("4k", "4096", "4000"),
+            ("4KiB", "4000", "4096"),
+            ("1m,2mib", "1048576,2000000", "1000000,2097152"),
+            ("4k/50:1.5Mb/50", "4096/50:1572864/50", "4000/50:1500000/50"),
+            ("50%", "50%", "50%"),
+            ("1e6", "1e6", "1e6"),
+            ("17x", "17x", "17x"),
+            ("512", "512", "512"),
+        ] {
+            assert_eq!(
+                (Units::Swapped.without(text, 1).as_str(), Units::Standard.without(text, 1).as_str()),
+                (swapped, standard)
+            );
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The generator behind a specification.
 //!
-//! RequestMix, addresses, sizes and arrival gaps have separate streams of random numbers, so that a change of one aspect of a
+//! Uniform random and sequential requests are in fio's own order (`passes.rs`); this draws those of `norandommap`, of skewed
+//! distributions and of files: kinds, addresses, sizes and arrival gaps have separate streams of random numbers, so that a change of one aspect of a
 //! workload does not change the others.
 
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
+use super::passes::Passes;
 use super::region::Region;
 use super::spec::{FioSpec, Pacing, direction};
 use crate::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
@@ -37,6 +39,10 @@ pub struct FioSource {
     kind_rng: Rng,
     address_rng: Rng,
     size_rng: Rng,
+    /// The requests in fio's own order, in place of the draws above.
+    passes: Option<Passes>,
+    /// The next request, fetched to see whether there is one.
+    fetched: Option<(RequestKind, u64, u32)>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,8 +93,18 @@ impl FioSource {
     /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or is too small
     /// for a request.
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
+        FioSource::of_job(spec, drive_bytes, seed, 1)
+    }
+
+    /// The requests of `spec` as job `number` (from 1) of a run with `seed`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_job(spec: &FioSpec, drive_bytes: u64, seed: u64, number: u64) -> Result<FioSource> {
         let region = Region::new(spec, drive_bytes)?;
+        let run_seed = seed;
         let seed = spec.seed.unwrap_or(seed);
+        let seed = if number == 1 { seed } else { mix(seed ^ mix(number - 1)) };
         let files = Files::new(spec, region)?;
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim]
             .map(|kind| Lane::new(spec, kind, region, files.as_ref()));
@@ -99,6 +115,14 @@ impl FioSource {
         let room = files.as_ref().map_or(region.drawn, |files| files.room_for(smallest));
         let slots = room.saturating_sub(smallest) / slot_sectors + 1;
         let io_bytes = region.io_bytes(spec, drive_bytes);
+        let passes = match Passes::fit(spec) {
+            true => Some(Passes::new(spec, region, drive_bytes, run_seed, number)?),
+            false => None,
+        };
+        let expected = match &passes {
+            Some(passes) => passes.expected().and_then(|by_bytes| expected_requests(spec, by_bytes, true)),
+            None => expected_by_bytes(spec, io_bytes).and_then(|by_bytes| expected_requests(spec, by_bytes, false)),
+        };
         Ok(FioSource {
             region,
             files: files.map(|files| {
@@ -114,18 +138,37 @@ impl FioSource {
             clock: spec.rate_thousandths.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
             flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
             requests_left: spec.requests.unwrap_or(u64::MAX),
-            bytes_left: io_bytes,
+            bytes_left: if passes.is_some() { u64::MAX } else { io_bytes },
             issued: 0,
-            expected: expected_requests(spec, io_bytes),
+            expected,
             kind_rng: Rng::new(seed, 1),
             address_rng: Rng::new(seed, 2),
             size_rng: Rng::new(seed, 3),
+            passes,
+            fetched: None,
         })
+    }
+
+    /// Fetches the next request, if none is; false at the end.
+    #[inline]
+    fn fetch(&mut self) -> bool {
+        if self.fetched.is_none() && self.requests_left > 0 {
+            self.fetched = self.draw();
+        }
+        self.fetched.is_some()
     }
 
     /// Kind and extent of the next request.
     #[inline]
-    fn draw(&mut self) -> (RequestKind, u64, u32) {
+    fn draw(&mut self) -> Option<(RequestKind, u64, u32)> {
+        match &mut self.passes {
+            Some(passes) => passes.next(),
+            None => Some(self.draw_independently()),
+        }
+    }
+
+    #[inline]
+    fn draw_independently(&mut self) -> (RequestKind, u64, u32) {
         let kind = match &mut self.mix {
             RequestMix::One(kind) => *kind,
             RequestMix::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
@@ -183,16 +226,16 @@ impl FioSource {
 impl Source for FioSource {
     #[inline]
     fn next_request(&mut self) -> Result<Option<Request>> {
-        if self.flushes.due {
+        if self.flushes.due && (self.passes.is_none() || self.fetch()) {
             self.flushes.due = false;
             let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
             let kind = RequestKind::Flush;
             return Ok(Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE }));
         }
-        if self.requests_left == 0 || self.bytes_left == 0 {
+        if self.requests_left == 0 || self.bytes_left == 0 || !self.fetch() {
             return Ok(None);
         }
-        let (kind, sector, sectors) = self.draw();
+        let (kind, sector, sectors) = self.fetched.take().expect("it was fetched");
         self.requests_left -= 1;
         self.issued += 1;
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(sectors) * SECTOR_BYTES);
@@ -323,19 +366,26 @@ impl Clock {
     }
 }
 
-/// The number of requests, flushes included, where it follows from the specification alone.
-fn expected_requests(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
+/// The number of requests that `io_bytes` take, where all have one size.
+fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
     let first = sizes.next().expect("every direction has a size");
-    let by_bytes = match io_bytes {
-        u64::MAX => u64::MAX,
-        bytes if sizes.all(|size| size == first) => bytes.div_ceil(first),
-        _ => return None,
-    };
+    match io_bytes {
+        u64::MAX => Some(u64::MAX),
+        bytes if sizes.all(|size| size == first) => Some(bytes.div_ceil(first)),
+        _ => None,
+    }
+}
+
+/// The number of requests, flushes included, where it follows from the specification; no flush ends requests in fio's order.
+fn expected_requests(spec: &FioSpec, by_bytes: u64, in_order: bool) -> Option<u64> {
     let requests = spec.requests.unwrap_or(u64::MAX).min(by_bytes);
     match (spec.writes_per_flush, spec.pattern.kinds) {
         (None, _) | (_, [RequestKind::Read | RequestKind::Trim]) => Some(requests),
-        (Some(every), [RequestKind::Write]) => Some(requests.saturating_add(requests / every)),
+        (Some(every), [RequestKind::Write]) => {
+            let flushes = if in_order { requests.saturating_sub(1) } else { requests } / every;
+            Some(requests.saturating_add(flushes))
+        }
         _ => None,
     }
 }

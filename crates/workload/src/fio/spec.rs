@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::distribution::Distribution;
 use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
-use super::quantity::{Amount, duration_text, size_text};
+use super::quantity::{Amount, Units, duration_text, size_text};
 use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{KIB, Nanos};
@@ -27,6 +27,17 @@ pub enum Pacing {
     Linear,
     /// Exponential gaps.
     Poisson,
+}
+
+/// How addresses of random requests are drawn where each block comes once a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generator {
+    /// `tausworthe`, of 32 bits.
+    Short,
+    /// `tausworthe64`.
+    Long,
+    /// `lfsr`: a shift register, without a map.
+    Lfsr,
 }
 
 /// A workload in fio's language. Three-element fields are for reads, writes and trims.
@@ -72,6 +83,12 @@ pub struct FioSpec {
     pub sequential_from: Option<u64>,
     /// `sequential_size`: the end of the region for these requests only; default: all share the region.
     pub sequential_size: Option<Amount>,
+    /// `norandommap`: random requests are independent draws; else each block comes once a pass.
+    pub no_map: bool,
+    /// `random_generator`; tausworthe.
+    pub generator: Generator,
+    /// `randrepeat`: passes of `loops` and `io_size` repeat each other; true.
+    pub repeat: bool,
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
     /// `nrfiles`; default: as many as fill the region, where sizes are given.
@@ -108,6 +125,9 @@ impl Default for FioSpec {
             random_permille: [1000; 3],
             sequential_from: None,
             sequential_size: None,
+            no_map: false,
+            generator: Generator::Short,
+            repeat: true,
             seed: None,
             files: None,
             file_sizes: None,
@@ -124,14 +144,17 @@ impl FioSpec {
     pub fn parse(text: &str) -> Result<FioSpec> {
         let mut spec = FioSpec { requests: None, ..FioSpec::default() };
         let mut given: Vec<(&'static Key, String)> = Vec::new();
-        for (name, value) in pairs(text)? {
+        let pairs = pairs(text)?;
+        let units = pairs.iter().find(|(name, _)| *name == "kb_base").and_then(|(_, value)| Units::of(value));
+        for (name, value) in pairs {
             let key = keys::find(name)?;
             if given.iter().any(|(other, _)| other.name == key.name) {
                 return Err(Error::input(place(key.name), "the key is given twice; expected it once"));
             }
-            (key.set)(&mut spec, &value)
+            let plain = units.map_or(value.clone(), |units| keys::in_bytes(key, &value, units));
+            (key.set)(&mut spec, &plain)
                 .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
-            given.push((key, value));
+            given.push((key, plain));
         }
         keys::reconcile(&mut spec, &given)?;
         Ok(spec)
@@ -237,6 +260,9 @@ impl fmt::Display for FioSpec {
         write!(f, ",percentage_random={read},{write},{trim}")?;
         optional(f, "sequential_from", self.sequential_from.map(size_text))?;
         optional(f, "sequential_size", self.sequential_size.map(|size| size.to_string()))?;
+        optional(f, "norandommap", self.no_map.then(|| "1".to_string()))?;
+        optional(f, "random_generator", keys::generator_name(self.generator))?;
+        optional(f, "randrepeat", (!self.repeat).then(|| "0".to_string()))?;
         optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
         optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
@@ -383,8 +409,8 @@ mod tests {
             ("random_distribution=zipf:1:1", "random_distribution"),
             ("random_distribution=pareto:0.5:0", "random_distribution"),
             ("rate_process=even", "rate_process"),
-            ("randrepeat=0", "randrepeat"),
-            ("norandommap=0", "norandommap"),
+            ("randrepeat=2", "randrepeat"),
+            ("norandommap=2", "norandommap"),
             ("rwmixread=30,rwmixwrite=30", "rwmixwrite"),
             ("io_size=1g,loops=2", "loops"),
             ("blockalign=100", "blockalign"),

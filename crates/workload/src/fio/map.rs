@@ -1,0 +1,154 @@
+//! fio's random map: which blocks of a region a pass has used, one bit a block.
+//!
+//! Above the bits are levels in which a bit says that a word below is full, so that the next free block is found in a few steps
+//! however full the map is; they add 1/63 to its memory.
+
+/// Most blocks of a map: 4 GiB of memory.
+pub const MOST_BLOCKS: u64 = 1 << 35;
+
+/// The used blocks of `0..n`.
+#[derive(Debug, Clone)]
+pub struct BlockMap {
+    n: u64,
+    /// The bits, then the levels above them up to one word; bits beyond the end are set.
+    levels: Vec<Vec<u64>>,
+}
+
+impl BlockMap {
+    /// A map of `n` blocks, 0 to [`MOST_BLOCKS`], all free.
+    pub fn new(n: u64) -> BlockMap {
+        let mut map = BlockMap { n, levels: Vec::new() };
+        let mut bits = n;
+        loop {
+            let words = bits.div_ceil(64).max(1);
+            let mut level = vec![0; words as usize];
+            close(&mut level, bits);
+            map.levels.push(level);
+            if words == 1 {
+                return map;
+            }
+            bits = words;
+        }
+    }
+
+    /// Frees all blocks.
+    pub fn clear(&mut self) {
+        let mut bits = self.n;
+        for level in &mut self.levels {
+            level.fill(0);
+            close(level, bits);
+            bits = level.len() as u64;
+        }
+    }
+
+    /// Whether a block is used; those beyond the end are not, as in fio.
+    #[inline]
+    pub fn used(&self, block: u64) -> bool {
+        block < self.n && self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
+    }
+
+    /// Uses the free blocks that follow each other from `block` on, at most `most`; returns their number.
+    #[inline]
+    pub fn take(&mut self, block: u64, most: u64) -> u64 {
+        let end = block.saturating_add(most).min(self.n);
+        let mut at = block;
+        while at < end && !self.used(at) {
+            self.set(at);
+            at += 1;
+        }
+        at.saturating_sub(block)
+    }
+
+    #[inline]
+    fn set(&mut self, block: u64) {
+        let mut at = block;
+        for level in &mut self.levels {
+            let word = &mut level[(at / 64) as usize];
+            *word |= 1 << (at % 64);
+            if *word != u64::MAX {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// The first free block after `block`, or from the start where there is none; `None` when all are used.
+    pub fn next_free(&self, block: u64) -> Option<u64> {
+        self.free_from(block.saturating_add(1)).or_else(|| self.free_from(0))
+    }
+
+    fn free_from(&self, start: u64) -> Option<u64> {
+        // Up, to the first word with a free bit at or after the start; then down to its first free block.
+        let (mut level, mut at) = (0, start);
+        loop {
+            let words = self.levels.get(level)?;
+            if let Some(word) = words.get((at / 64) as usize) {
+                let free = !word & (u64::MAX << (at % 64));
+                if free != 0 {
+                    at = at / 64 * 64 + u64::from(free.trailing_zeros());
+                    break;
+                }
+            }
+            at = at / 64 + 1;
+            level += 1;
+        }
+        while level > 0 {
+            level -= 1;
+            at = at * 64 + u64::from(self.levels[level][at as usize].trailing_ones());
+        }
+        Some(at)
+    }
+}
+
+/// Sets the bits of the last word beyond `bits`.
+fn close(level: &mut [u64], bits: u64) {
+    let last = level.last_mut().expect("a level has a word");
+    if bits == 0 {
+        *last = u64::MAX;
+    } else if !bits.is_multiple_of(64) {
+        *last = u64::MAX << (bits % 64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palimpsest_flash::rng::Rng;
+
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_a_list() {
+        let mut rng = Rng::new(3, 1);
+        for n in [0, 1, 2, 63, 64, 65, 100, 4095, 4096, 4097, 4160, 300_000] {
+            let mut map = BlockMap::new(n);
+            let mut used = vec![false; n as usize];
+            for pass in 0..2 {
+                let mut left = n;
+                let tries = if n > 5000 { 3000 } else { 4 * n + 2 };
+                for _ in 0..tries {
+                    let (block, most) = (rng.below(n + 3), 1 + rng.below(70));
+                    assert_eq!(map.used(block), used.get(block as usize) == Some(&true));
+                    let later = (block + 1..n).chain(0..n).find(|&at| !used[at as usize]);
+                    assert_eq!(map.next_free(block), later, "{n} {block}");
+                    let run = (block..n.min(block + most)).take_while(|&at| !used[at as usize]).count() as u64;
+                    assert_eq!(map.take(block, most), run, "{n} {block} {most}");
+                    (block..block + run).for_each(|at| used[at as usize] = true);
+                    left -= run;
+                }
+                while let Some(block) = map.next_free(n / 2) {
+                    assert_eq!(map.take(block, 1), 1);
+                    left -= 1;
+                }
+                assert_eq!(left, 0, "{n}, pass {pass}");
+                map.clear();
+                used.fill(false);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_a_bit_a_block() {
+        let words: usize = BlockMap::new(1 << 26).levels.iter().map(Vec::len).sum();
+        assert!(words * 8 * 8 <= (1 << 26) / 63 * 64 + 64, "{words}");
+    }
+}

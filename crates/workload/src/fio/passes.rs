@@ -1,0 +1,454 @@
+//! Requests in fio's own order: for equal seeds the requests, one by one, that fio 3.33 issues.
+//!
+//! In a pass over its region a random pattern uses each block once: an address is drawn; where its block is used already, the next
+//! free one is taken, from the start of the region after its end; a request ends before the next used block. A pass ends when all
+//! blocks are used, when `size` bytes were requested, or when a request does not fit. `loops` and `io_size` repeat it, with the same
+//! random numbers (`randrepeat`, fio's default) or further ones; a workload that only `n` or `runtime` ends goes on drawing.
+//! Sequential patterns are passes too. The region is a file of its size: no request leaves it. Kinds of a mix, sizes of a split and the random share of a pattern are drawn as fio draws
+//! them, with its generators (`tausworthe.rs`, `lfsr.rs`).
+//!
+//! What `norandommap` and skewed distributions draw is in `source.rs`: independent draws of our own, as are workloads with files, with
+//! `sequential_from`, or with `blockalign` other than the smallest size (fio has no map for the last either).
+//!
+//! Of fio it ignores: `bs_unaligned`, `rw_sequencer`, zones, verification, and decisions that depend on measured time.
+
+use super::distribution::Distribution;
+use super::lfsr::Lfsr;
+use super::map::{BlockMap, MOST_BLOCKS};
+use super::region::Region;
+use super::spec::{FioSpec, Generator, direction, place};
+use super::tausworthe::{Seeds, Tausworthe};
+use crate::request::{RequestKind, SECTOR_BYTES};
+use palimpsest_flash::error::{Error, Result};
+
+/// The run's seed with which the requests are those of fio without `randseed`.
+const DEFAULT_SEED: u64 = 1;
+/// fio's `randseed`, where none is given.
+const FIO_SEED: u64 = 0x89;
+/// Blocks up to which fio draws addresses with its generator of 32 bits.
+const SHORT_BLOCKS: u64 = u32::MAX as u64;
+
+/// A request: kind, first sector on the drive, sectors.
+type Extent = (RequestKind, u64, u32);
+
+/// The requests of a workload, pass by pass.
+#[derive(Debug, Clone)]
+pub struct Passes {
+    kinds: &'static [RequestKind],
+    random: bool,
+    lanes: [Lane; 3],
+    /// Start and length of the region, in bytes.
+    first: u64,
+    bytes: u64,
+    order: Order,
+    draws: Draws,
+    seeds: Seeds,
+    long: bool,
+    /// Whether each pass has the random numbers of the first.
+    repeats: bool,
+    read_permille: u32,
+    limits: Limits,
+    mix: Mix,
+    /// The extent just trimmed, to be written next.
+    trimmed: Option<(u64, u32)>,
+    done: Done,
+}
+
+/// Where the next block of a random pattern comes from.
+#[derive(Debug, Clone)]
+enum Order {
+    Sequential,
+    Mapped(BlockMap),
+    Shifted(Lfsr),
+}
+
+/// Sizes and position of one direction.
+#[derive(Debug, Clone)]
+struct Lane {
+    /// Smallest and largest size, in bytes.
+    least: u64,
+    most: u64,
+    /// Sizes with their shares in the unit of `scale`, the smallest share first, as fio sorts them.
+    sizes: Vec<(u64, u64)>,
+    /// 100, or 1000 where a share has a decimal.
+    scale: u64,
+    /// Share of random requests, in tenths of a percent.
+    random_permille: u32,
+    /// End of the last request, from the region's start.
+    next: u64,
+}
+
+/// The generators of a job.
+#[derive(Debug, Clone)]
+struct Draws {
+    sizes: [Tausworthe; 3],
+    kinds: Tausworthe,
+    addresses: Tausworthe,
+    sequential: [Tausworthe; 3],
+}
+
+/// What ends passes and the workload.
+#[derive(Debug, Clone)]
+struct Limits {
+    /// Whether neither bytes nor passes end the workload.
+    endless: bool,
+    /// Bytes of a pass.
+    pass: u64,
+    /// Bytes of the workload.
+    all: u64,
+    passes_left: u64,
+    /// Whether `io_size` is given.
+    sized: bool,
+    /// The largest size of any direction.
+    most: u64,
+}
+
+/// fio's turn between reads and writes.
+#[derive(Debug, Clone)]
+struct Mix {
+    kind: RequestKind,
+    /// Requests of the kind up to which it goes on.
+    until: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Done {
+    requests: [u64; 3],
+    bytes: [u64; 3],
+    in_pass: u64,
+}
+
+impl Passes {
+    /// Whether `spec` is a workload of this kind.
+    pub fn fit(spec: &FioSpec) -> bool {
+        let plain = spec.files.is_none() && spec.file_sizes.is_none() && spec.sequential_from.is_none();
+        let least = |sizes: &[super::SizeShare]| sizes.iter().map(|share| share.bytes).min();
+        let aligned = spec.block_sizes.iter().all(|sizes| spec.block_align.is_none_or(|own| least(sizes) == Some(own)));
+        let mapped = !spec.no_map || spec.generator == Generator::Lfsr;
+        plain && (!spec.pattern.random || (spec.distribution == Distribution::Random && aligned && mapped))
+    }
+
+    /// The requests of job `number` (from 1) in `region` of a drive of `drive` bytes.
+    ///
+    /// # Errors
+    /// When the map would be too large.
+    pub fn new(spec: &FioSpec, region: Region, drive: u64, seed: u64, number: u64) -> Result<Passes> {
+        let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind));
+        let bytes = region.sectors * SECTOR_BYTES;
+        let blocks = bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three");
+        let (randseed, repeats) = match (spec.seed, spec.repeat) {
+            (Some(own), repeat) => (own, repeat),
+            (None, true) if seed == DEFAULT_SEED => (FIO_SEED, true),
+            (None, _) => (seed, false),
+        };
+        let mut seeds = Seeds::new(randseed, number, repeats);
+        if spec.pattern.kinds[0] == RequestKind::Trim {
+            // fio writes what it trimmed with the same sizes.
+            seeds.sizes[2] = seeds.sizes[1];
+        }
+        let long = spec.generator == Generator::Long;
+        let order = match spec.generator {
+            _ if !spec.pattern.random => Order::Sequential,
+            Generator::Lfsr => match Lfsr::new(blocks, seeds.addresses) {
+                Some(lfsr) => Order::Shifted(lfsr),
+                None => {
+                    return Err(Error::input(place("random_generator"), format!("{blocks} blocks; expected fewer")));
+                }
+            },
+            _ if blocks > MOST_BLOCKS => {
+                let what = format!(
+                    "the map of {blocks} blocks would take {} bytes; expected norandommap or random_generator=lfsr, which need none",
+                    blocks / 8
+                );
+                return Err(Error::input(place("norandommap"), what));
+            }
+            _ => Order::Mapped(BlockMap::new(blocks)),
+        };
+        let limits = Limits::new(spec, region, drive, &lanes);
+        let mix = Mix { kind: RequestKind::Read, until: 0 };
+        let draws = Draws::new(&seeds, long, blocks);
+        Ok(Passes {
+            kinds: spec.pattern.kinds,
+            random: spec.pattern.random,
+            lanes,
+            first: region.first * SECTOR_BYTES,
+            bytes,
+            order,
+            draws,
+            seeds,
+            long,
+            // As in fio, a seed of its own ends the repetition.
+            repeats: spec.repeat && spec.seed.is_none(),
+            read_permille: spec.read_permille,
+            limits,
+            mix,
+            trimmed: None,
+            done: Done::default(),
+        })
+    }
+
+    /// The number of requests, where it follows from the specification: one size, all of the region.
+    pub fn expected(&self) -> Option<u64> {
+        if self.limits.endless {
+            return Some(u64::MAX);
+        }
+        let [kind] = self.kinds else { return None };
+        let lane = &self.lanes[direction(*kind)];
+        let even = lane.least == lane.most && self.bytes.is_multiple_of(lane.least);
+        let whole = even && (!self.random || lane.random_permille == 1000) && !self.limits.sized;
+        whole.then(|| self.limits.all.div_ceil(lane.least))
+    }
+
+    /// The next request; `None` at the end of the workload.
+    #[inline]
+    pub fn next(&mut self) -> Option<Extent> {
+        loop {
+            if !self.limits.endless && self.counted() >= self.limits.all {
+                return None;
+            }
+            if self.limits.endless || self.done.in_pass < self.limits.pass {
+                if let Some((kind, start, bytes)) = self.fill() {
+                    let at = direction(kind);
+                    self.done.requests[at] += 1;
+                    self.done.bytes[at] += bytes;
+                    self.done.in_pass += bytes;
+                    self.lanes[at].next = start + bytes;
+                    return Some((kind, (self.first + start) / SECTOR_BYTES, (bytes / SECTOR_BYTES) as u32));
+                }
+            }
+            if !self.begins_again() {
+                return None;
+            }
+            self.restart();
+        }
+    }
+
+    /// The bytes that count against the limits: trims only where nothing else is requested.
+    fn counted(&self) -> u64 {
+        let [reads, writes, trims] = self.done.bytes;
+        match self.kinds {
+            [RequestKind::Trim] => trims,
+            [RequestKind::Trim, _] => writes,
+            _ => reads + writes,
+        }
+    }
+
+    /// Whether another pass follows the one that ended.
+    fn begins_again(&mut self) -> bool {
+        if self.done.in_pass == 0 {
+            return false;
+        }
+        if self.limits.endless {
+            return true;
+        }
+        if self.limits.passes_left > 0 {
+            self.limits.passes_left -= 1;
+            return true;
+        }
+        let done: u64 = self.done.bytes.iter().sum();
+        self.limits.sized && self.limits.all.saturating_sub(done) >= self.limits.most
+    }
+
+    /// Begins a pass.
+    fn restart(&mut self) {
+        match &mut self.order {
+            Order::Sequential => {}
+            Order::Mapped(map) => map.clear(),
+            Order::Shifted(lfsr) => lfsr.reset(self.seeds.addresses),
+        }
+        if self.repeats {
+            let blocks = self.bytes / self.lanes.iter().map(|lane| lane.least).min().expect("there are three");
+            self.draws = Draws::new(&self.seeds, self.long, blocks);
+        }
+        for lane in &mut self.lanes {
+            lane.next = 0;
+        }
+        self.mix.until = 0;
+        self.trimmed = None;
+        self.done.in_pass = 0;
+    }
+
+    /// A request, by kind, start in the region and bytes; `None` when the pass is over.
+    #[inline]
+    fn fill(&mut self) -> Option<(RequestKind, u64, u64)> {
+        if let Some((start, sectors)) = self.trimmed.take() {
+            return Some((RequestKind::Write, start, u64::from(sectors) * SECTOR_BYTES));
+        }
+        let kind = self.kind();
+        let lane = direction(kind);
+        let random = self.random && self.is_random(lane);
+        let (start, drawn) = if random {
+            (self.block(lane)? * self.lanes[lane].least, true)
+        } else {
+            match self.following(lane) {
+                Some(start) => (start, false),
+                // fio draws at the end of the region, without a mark in the map.
+                None if self.random => (self.block(lane)? * self.lanes[lane].least, false),
+                None => return None,
+            }
+        };
+        if start >= self.bytes {
+            return None;
+        }
+        let mut bytes = self.size(lane, start)?;
+        if start + bytes > self.bytes {
+            return None;
+        }
+        if let (Order::Mapped(map), true) = (&mut self.order, drawn) {
+            let least = self.lanes[lane].least;
+            bytes = bytes.min(map.take(start / least, bytes.div_ceil(least)) * least);
+        }
+        if self.kinds.len() == 2 && kind == RequestKind::Trim {
+            self.trimmed = Some((start, (bytes / SECTOR_BYTES) as u32));
+        }
+        Some((kind, start, bytes))
+    }
+
+    #[inline]
+    fn kind(&mut self) -> RequestKind {
+        let [RequestKind::Read, other] = *self.kinds else { return self.kinds[0] };
+        if self.done.requests[direction(self.mix.kind)] >= self.mix.until {
+            let scale = if self.read_permille.is_multiple_of(10) { 100 } else { 1000 };
+            let reads = u64::from(self.read_permille) * scale / 1000;
+            let kind = if self.draws.kinds.below(scale) < reads { RequestKind::Read } else { other };
+            if kind != self.mix.kind {
+                let share = if self.mix.kind == RequestKind::Read { scale - reads } else { reads };
+                self.mix.until = self.done.requests[direction(self.mix.kind)] * share / scale;
+            }
+            self.mix.kind = kind;
+        }
+        self.mix.kind
+    }
+
+    #[inline]
+    fn is_random(&mut self, lane: usize) -> bool {
+        match self.lanes[lane].random_permille {
+            1000 => true,
+            permille => {
+                let scale = if permille.is_multiple_of(10) { 100 } else { 1000 };
+                self.draws.sequential[lane].below(scale) < u64::from(permille) * scale / 1000
+            }
+        }
+    }
+
+    /// The next block of a random request, in units of the direction's smallest size.
+    #[inline]
+    fn block(&mut self, lane: usize) -> Option<u64> {
+        let blocks = self.bytes / self.lanes[lane].least;
+        if blocks == 0 {
+            return None;
+        }
+        match &mut self.order {
+            Order::Sequential => None,
+            Order::Shifted(lfsr) => match lfsr.next() {
+                None if self.limits.endless => {
+                    lfsr.reset(self.seeds.addresses);
+                    lfsr.next()
+                }
+                next => next,
+            },
+            Order::Mapped(map) => {
+                let drawn = self.draws.addresses.below(blocks);
+                if !map.used(drawn) {
+                    return Some(drawn);
+                }
+                match map.next_free(drawn) {
+                    None if self.limits.endless => {
+                        map.clear();
+                        Some(self.draws.addresses.below(blocks))
+                    }
+                    next => next,
+                }
+            }
+        }
+    }
+
+    /// Where a sequential request starts; `None` at the end of the region.
+    #[inline]
+    fn following(&self, lane: usize) -> Option<u64> {
+        let next = self.lanes[lane].next;
+        let start = if next >= self.bytes && self.limits.endless { 0 } else { next };
+        (start < self.bytes).then_some(start)
+    }
+
+    /// Bytes of a request at `start`; `None` where not even the smallest fits.
+    #[inline]
+    fn size(&mut self, lane: usize, start: u64) -> Option<u64> {
+        let (left, generator, lane) = (self.bytes - start, &mut self.draws.sizes[lane], &self.lanes[lane]);
+        if lane.least == lane.most {
+            return Some(lane.least);
+        }
+        // A size without a share never comes.
+        if lane.sizes.iter().all(|&(size, _)| size - size % lane.least > left) {
+            return None;
+        }
+        loop {
+            let (draw, per) = (generator.next(), generator.most() / lane.scale);
+            let (mut share, mut bytes) = (0, lane.least);
+            for &(size, own) in &lane.sizes {
+                (bytes, share) = (size, share + own);
+                if draw / share <= per && bytes <= left {
+                    break;
+                }
+            }
+            bytes -= bytes % lane.least;
+            if bytes <= left {
+                return Some(bytes);
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn new(spec: &FioSpec, kind: RequestKind) -> Lane {
+        let shares = spec.sizes(kind);
+        let tenths = shares.iter().any(|share| !share.permille.is_multiple_of(10));
+        let given = shares.iter().filter(|share| share.permille > 0);
+        let mut sizes: Vec<(u64, u64)> =
+            given.map(|share| (share.bytes, u64::from(share.permille) / if tenths { 1 } else { 10 })).collect();
+        sizes.sort_by_key(|&(_, share)| share);
+        Lane {
+            least: shares.iter().map(|share| share.bytes).min().expect("every direction has a size"),
+            most: shares.iter().map(|share| share.bytes).max().expect("every direction has a size"),
+            sizes,
+            scale: if tenths { 1000 } else { 100 },
+            random_permille: spec.random_permille[direction(kind)],
+            next: 0,
+        }
+    }
+}
+
+impl Draws {
+    fn new(seeds: &Seeds, long: bool, blocks: u64) -> Draws {
+        Draws {
+            sizes: seeds.sizes.map(|seed| Tausworthe::new(seed, long)),
+            kinds: Tausworthe::new(seeds.kinds, false),
+            addresses: Tausworthe::new(seeds.addresses, long || blocks > SHORT_BLOCKS),
+            sequential: [0; 3].map(|_: u8| Tausworthe::new(seeds.sequential, false)),
+        }
+    }
+}
+
+impl Limits {
+    fn new(spec: &FioSpec, region: Region, drive: u64, lanes: &[Lane; 3]) -> Limits {
+        let bytes = region.sectors * SECTOR_BYTES;
+        let sized = spec.io_size.map(|size| size.bytes_of(drive));
+        let loops = spec.loops.unwrap_or(1);
+        let all = sized.unwrap_or(bytes).saturating_mul(loops);
+        let pass = match (sized, spec.pattern.kinds) {
+            // fio doubles what a trimwrite transfers, and lets a sequential mix go on to its io_size.
+            (_, [RequestKind::Trim, _]) => bytes.saturating_add(sized.unwrap_or(bytes)),
+            (Some(sized), [_, _]) if !spec.pattern.random => bytes.max(sized),
+            (None, _) => all,
+            _ => bytes,
+        };
+        Limits {
+            endless: sized.is_none() && spec.loops.is_none(),
+            pass,
+            all,
+            passes_left: loops - 1,
+            sized: sized.is_some(),
+            most: lanes.iter().map(|lane| lane.most).max().expect("there are three"),
+        }
+    }
+}
