@@ -1,10 +1,9 @@
-"""Runs fio on the job files of tests/fio and writes the requests that it issues beside them, as tests/fio.rs reads them.
+"""Runs fio on the job files of tests/fio and writes its requests beside them, as tests/fio.rs reads them.
 
-A line `# job NUMBER: COUNT requests, digest HEX` for each job, with its first requests as KIND SECTOR+SECTORS. The digest is FNV-1a of
-those texts of all requests, each with a newline. Needs fio; the tests do not.
+A line `# job NUMBER: COUNT requests, digest HEX` for each job, with its first requests as KIND SECTOR+SECTORS.
+The digest is FNV-1a of those texts of all requests, each with a newline. Needs fio; the tests do not.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -58,8 +57,8 @@ def run(job: Path) -> str:
         if done.returncode:
             sys.exit(f"{job.name}: {done.stderr or done.stdout}")
         text = ""
-        for number, name in enumerate(sorted(name for name in os.listdir(folder) if name.startswith("log.")), 1):
-            issued = requests(Path(folder, name))
+        for number, log in enumerate(sorted(Path(folder).glob("log.*")), 1):
+            issued = requests(log)
             value = digest("".join(f"{request}\n" for request in issued))
             text += f"# job {number}: {len(issued)} requests, digest {value:016x}\n"
             for start in range(0, min(len(issued), SHOWN), 12):

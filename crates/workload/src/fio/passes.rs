@@ -206,15 +206,15 @@ impl Passes {
             if !self.limits.endless && self.counted() >= self.limits.all {
                 return None;
             }
-            if self.limits.endless || self.done.in_pass < self.limits.pass {
-                if let Some((kind, start, bytes)) = self.fill() {
-                    let at = direction(kind);
-                    self.done.requests[at] += 1;
-                    self.done.bytes[at] += bytes;
-                    self.done.in_pass += bytes;
-                    self.lanes[at].next = start + bytes;
-                    return Some((kind, (self.first + start) / SECTOR_BYTES, (bytes / SECTOR_BYTES) as u32));
-                }
+            if (self.limits.endless || self.done.in_pass < self.limits.pass)
+                && let Some((kind, start, bytes)) = self.fill()
+            {
+                let at = direction(kind);
+                self.done.requests[at] += 1;
+                self.done.bytes[at] += bytes;
+                self.done.in_pass += bytes;
+                self.lanes[at].next = start + bytes;
+                return Some((kind, (self.first + start) / SECTOR_BYTES, (bytes / SECTOR_BYTES) as u32));
             }
             if !self.begins_again() {
                 return None;
