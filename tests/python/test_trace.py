@@ -127,7 +127,9 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
     # Two loops side by side, until simulated time is over.
-    job.write_text("[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\n")
+    job.write_text(
+        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\n"
+    )
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "fill:50%"))
     assert result["requests"]["write"] == 50
     assert result["requests"]["read"] > 500
