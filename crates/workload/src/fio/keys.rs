@@ -146,6 +146,8 @@ const GENERATORS: &[(&str, Generator)] =
 /// Keys whose value holds sizes.
 const SIZES: &[&str] =
     &["bs", "bssplit", "size", "offset", "io_size", "blockalign", "sequential_from", "sequential_size", "filesize"];
+/// Those of them that are rounded down to sectors.
+const WHOLE_SECTORS: &[&str] = &["size"];
 /// Keys whose value is a whole number that fio reads with the units of sizes.
 const NUMBERS: &[&str] = &["n", "iodepth", "loops", "rate_iops", "fsync", "nrfiles", "openfiles", "randseed"];
 
@@ -153,7 +155,7 @@ const NUMBERS: &[&str] = &["n", "iodepth", "loops", "rate_iops", "fsync", "nrfil
 /// `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     let known = SIZES.contains(&key.name) || NUMBERS.contains(&key.name);
-    let grain = if key.name == "size" { SECTOR_BYTES } else { 1 };
+    let grain = if WHOLE_SECTORS.contains(&key.name) { SECTOR_BYTES } else { 1 };
     if known { units.without(value, grain) } else { value.to_string() }
 }
 
