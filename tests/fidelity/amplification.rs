@@ -143,6 +143,7 @@ fn greedy_on_several_planes() {
         ("page of 4 KiB", 4, 512, 64, "7%", "ftl.allocation=static"),
         ("page of 16 KiB", 4, 512, 64, "28%", ""),
         ("subpage", 4, 512, 64, "7%", ""),
+        ("subpage", 4, 512, 64, "7%", "ftl.allocation=static"),
         ("subpage", 4, 512, 128, "28%", ""),
         ("subpage", 32, 266, 64, "7%", ""),
         ("subpage", 32, 266, 64, "28%", ""),

@@ -161,11 +161,13 @@ impl<M: Map> Log<M> {
         let shape = Shape::new(geometry, unit_subpages);
         assert!(!M::IN_LOG || shape.units_per_page == 1, "a map in flash is one of pages");
         let subpages = geometry.subpages_per_page as usize;
+        let frontiers = Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved);
+        let groups = frontiers.rotation.groups();
         Log {
             map,
             shape,
-            frontiers: Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved),
-            open: OpenPages::new(settings.streams, geometry.planes(), shape.units_per_page, protected),
+            frontiers,
+            open: OpenPages::new(settings.streams, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, seed),
             read: settings.read,
             counters: LogCounters::default(),

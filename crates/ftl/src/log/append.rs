@@ -5,6 +5,7 @@ use super::{Append, Log};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
+use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Gate, Io, Program};
 
 /// Where a unit that fills a page is programmed, and what of it.
@@ -39,8 +40,10 @@ impl<M: Map> Log<M> {
         if self.replace_open(io, what) {
             return Ok(());
         }
+        let group = self.frontiers.rotation.group(self.shape.per_page.divide(what.unit));
+        let open = self.open.host_page(stream, group);
         let mut plane = 0;
-        if self.open.filled(stream) + 1 == self.shape.units_per_page {
+        if self.open.filled(open) + 1 == self.shape.units_per_page {
             plane = self.plane_with_space(io, stream, what.unit)?;
             // Cleaning may have moved the previous copy into an open page, or programmed the open page.
             if self.replace_open(io, what) {
@@ -48,10 +51,10 @@ impl<M: Map> Log<M> {
             }
         }
         io.take_buffer(what.holds);
-        let previous = self.map.place(what.unit, self.open.next_entry(stream));
-        self.open.push(io, stream, what, previous);
-        if self.open.is_full(stream) {
-            self.program_open(io, plane, stream)?;
+        let previous = self.map.place(what.unit, self.open.next_entry(open));
+        self.open.push(io, open, what, previous);
+        if self.open.is_full(open) {
+            self.program_open(io, plane, open)?;
         }
         self.evacuate_failed(io)
     }
@@ -117,17 +120,23 @@ impl<M: Map> Log<M> {
         true
     }
 
-    /// Pads and programs every open page that the host or an erase waits for; `signal` waits for their programs.
+    /// Pads and programs every open page that the host or an erase waits for since `before` or earlier; `signal` waits for their
+    /// programs.
     ///
     /// # Errors
     /// As [`Self::append`].
-    pub fn flush(&mut self, io: &mut Io, signal: Gate) -> Flash<()> {
+    pub fn flush(&mut self, io: &mut Io, before: Nanos, signal: Gate) -> Flash<()> {
         for open in 0..self.open.len() {
-            if self.open.page(open).since.is_none() {
+            if self.open.page(open).since.is_none_or(|since| since > before) {
                 continue;
             }
             let plane = match self.open.plane_of(open) {
-                None => self.plane_with_space(io, open, self.open.page(open).slots[0].unit)?,
+                None => {
+                    // All units of the page name the same plane or channel.
+                    let slots = &self.open.page(open).slots;
+                    let unit = slots.iter().map(|slot| slot.unit).find(|&unit| unit != HOLE).unwrap_or(0);
+                    self.plane_with_space(io, self.open.stream_of(open), unit)?
+                }
                 Some(plane) => {
                     self.ensure_space(io, plane, self.frontiers.moved_stream())?;
                     plane

@@ -1,8 +1,10 @@
 //! Open pages: units that wait in the controller's memory until they fill a page.
 //!
 //! There is one a stream of the host, and one a plane for what cleaning moves there: if moved units left their plane, the
-//! fuller planes, which are cleaned more often, would grow fuller still. A unit of an open page has the place of its previous
-//! copy, which stays valid until the page is programmed: so what was acknowledged after programming survives a power cut.
+//! fuller planes, which are cleaned more often, would grow fuller still. Where the address of a unit names its plane or channel,
+//! a stream of the host has an open page for each of these: units that followed others elsewhere would fill planes unevenly.
+//! A unit of an open page has the place of its previous copy, which stays valid until the page is programmed: so what was
+//! acknowledged after programming survives a power cut.
 
 use super::Append;
 use crate::log::map::{IN_OPEN_PAGE, UNMAPPED};
@@ -67,16 +69,22 @@ pub(super) struct OpenPages {
     /// Open pages of moved units: one a plane, as long as map entries can name them all.
     moved: u32,
     streams: u32,
+    /// Open pages of a stream of the host: planes or channels that addresses name, as long as map entries can name them all.
+    groups: u32,
     units_per_page: u32,
     /// Whether they survive a power cut, so that a victim may be erased while they hold its units.
     pub protected: bool,
 }
 
 impl OpenPages {
-    pub fn new(streams: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
-        let moved = planes.min(((1 << 16) - 1) / units_per_page - streams);
-        let pages = (0..streams + moved).map(|_| OpenPage::new()).collect();
-        OpenPages { pages, oldest: None, moved, streams, units_per_page, protected }
+    /// For `streams` of data, the last of which is moved data where there are several; `groups`: planes or channels that
+    /// addresses name.
+    pub fn new(streams: u32, groups: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
+        let (hosts, most) = (streams.max(2) - 1, ((1 << 16) - 1) / units_per_page);
+        let moved = planes.min(most - hosts);
+        let groups = groups.min((most - moved) / hosts);
+        let pages = (0..hosts * groups + moved).map(|_| OpenPage::new()).collect();
+        OpenPages { pages, oldest: None, moved, streams, groups, units_per_page, protected }
     }
 
     #[inline]
@@ -105,22 +113,29 @@ impl OpenPages {
         self.filled(page) == self.units_per_page
     }
 
+    /// The open page of what the host writes to `stream` and to the plane or channel `group`.
+    #[inline]
+    pub fn host_page(&self, stream: u32, group: u32) -> u32 {
+        debug_assert!(stream < self.streams.max(2) - 1);
+        stream * self.groups + if group < self.groups { group } else { group % self.groups }
+    }
+
     /// The open page of what is moved in `plane`.
     #[inline]
     pub fn moved_page(&self, plane: u32) -> u32 {
-        self.streams + plane % self.moved
+        self.len() - self.moved + plane % self.moved
     }
 
     /// The stream whose blocks the open page `page` is programmed into.
     #[inline]
     pub fn stream_of(&self, page: u32) -> u32 {
-        page.min(self.streams - 1)
+        (page / self.groups).min(self.streams - 1)
     }
 
     /// The plane whose moved units `page` holds; `None` where it holds the host's.
     #[inline]
     pub fn plane_of(&self, page: u32) -> Option<u32> {
-        page.checked_sub(self.streams)
+        page.checked_sub(self.len() - self.moved)
     }
 
     /// The open page, and the slot there, that `entry` names.

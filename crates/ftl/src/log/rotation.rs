@@ -24,6 +24,25 @@ impl Rotation {
         Rotation { allocation, planes, channels, dies, cursor: 0, next_in }
     }
 
+    /// Planes or channels that addresses name; 1 where they name none.
+    pub fn groups(&self) -> u32 {
+        match self.allocation {
+            Allocation::Static => self.planes,
+            Allocation::Channel => self.channels,
+            Allocation::RoundRobin | Allocation::LeastLoaded => 1,
+        }
+    }
+
+    /// The plane or channel that logical page `page` names.
+    #[inline]
+    pub fn group(&self, page: u32) -> u32 {
+        match self.allocation {
+            Allocation::Static => page % self.planes,
+            Allocation::Channel => page % self.channels,
+            Allocation::RoundRobin | Allocation::LeastLoaded => 0,
+        }
+    }
+
     /// The plane to try first for logical page `page`.
     #[inline]
     pub fn first(&self, io: &Io, page: u32) -> u32 {
