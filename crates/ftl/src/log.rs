@@ -168,7 +168,7 @@ impl<M: Map> Log<M> {
             shape,
             frontiers,
             open: OpenPages::new(settings.streams, groups, geometry.planes(), shape.units_per_page, protected),
-            collector: Collector::new(settings, geometry, seed),
+            collector: Collector::new(settings, geometry, u32::from(!protected && shape.units_per_page > 1), seed),
             read: settings.read,
             counters: LogCounters::default(),
             image: PageImage {

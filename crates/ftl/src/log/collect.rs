@@ -36,12 +36,16 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub fn new(settings: &LogSettings, geometry: &Geometry, seed: u64) -> Self {
+    /// `rest` pages may be programmed for moved units that fill none.
+    pub fn new(settings: &LogSettings, geometry: &Geometry, rest: u32, seed: u64) -> Self {
+        let policy = victim::new(&settings.victim);
+        // A victim without an invalid unit needs a block, and what cleaning keeps free beside it.
+        let least = if policy.may_choose_full() { geometry.pages_per_block + rest + SLACK } else { 0 };
         Collector {
-            policy: victim::new(&settings.victim),
+            policy,
             rng: Rng::new(seed, 0x71c7),
-            start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
-            stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block),
+            start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block).max(least),
+            stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block).max(least),
             leveling: settings.wear_leveling,
             wear_threshold: settings.wear_threshold,
             wear_checks: 0,

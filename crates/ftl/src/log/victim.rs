@@ -18,6 +18,11 @@ use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
 pub trait Victim: Send {
     /// The block of `plane` to clean next; `None` where there is no closed block, or cleaning any would gain nothing.
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32>;
+
+    /// Whether the block may have no invalid unit. Cleaning it takes more free space than that of any other.
+    fn may_choose_full(&self) -> bool {
+        false
+    }
 }
 
 /// One line of the registry.

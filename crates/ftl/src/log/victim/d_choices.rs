@@ -1,4 +1,8 @@
-//! d choices: the fewest valid units among d closed blocks drawn at random with replacement (Van Houdt 2013).
+//! d choices: the fewest valid units among d closed blocks drawn at random with replacement (Van Houdt, "A mean field model for a
+//! class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013).
+//!
+//! The draw decides, also where all d blocks are full: such a victim is copied, and gains nothing. With d = 1 the victim is as full as
+//! the mean block, so that write amplification is 1/(1 - rho).
 
 use super::{Number, Policy, Victim};
 use crate::log::blocks::Blocks;
@@ -17,15 +21,18 @@ pub(super) struct DChoices {
 
 impl Victim for DChoices {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32> {
+        // Where no block has an invalid unit, drawing would never end.
         let fewest = blocks.fewest_valid(plane)?;
         if blocks.valid_count(fewest) == blocks.units_per_block() {
             return None;
         }
         let closed = blocks.closed(plane);
         let drawn = (0..self.choices).map(|_| closed[rng.below(closed.len() as u64) as usize]);
-        let best = drawn.min_by_key(|&block| blocks.valid_count(block))?;
-        // A draw of full blocks only would gain nothing: clean the best block instead.
-        Some(if blocks.valid_count(best) < blocks.units_per_block() { best } else { fewest })
+        drawn.min_by_key(|&block| blocks.valid_count(block))
+    }
+
+    fn may_choose_full(&self) -> bool {
+        true
     }
 }
 
@@ -43,5 +50,14 @@ mod tests {
         chosen.sort_unstable();
         chosen.dedup();
         assert_eq!(chosen, [Some(0), Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn full_blocks_are_drawn_like_others_unless_all_are_full() {
+        let mut rng = Rng::new(0, 0);
+        let mut blocks = closed_blocks(&[8, 8, 8, 1]);
+        let full = (0..1000).filter(|_| DChoices { choices: 1 }.choose(&mut blocks, 0, &mut rng) != Some(3)).count();
+        assert!((700..800).contains(&full), "{full} of 1000 draws, where 750 are expected");
+        assert_eq!(DChoices { choices: 4 }.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
     }
 }

@@ -15,6 +15,10 @@ impl Victim for Fifo {
         let fewest = blocks.fewest_valid(plane)?;
         (blocks.valid_count(fewest) < blocks.units_per_block()).then(|| blocks.oldest(plane)).flatten()
     }
+
+    fn may_choose_full(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

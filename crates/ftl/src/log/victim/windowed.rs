@@ -25,6 +25,10 @@ impl Victim for Windowed {
         }
         blocks.closed_in_order(plane).take(self.window as usize).min_by_key(|&block| blocks.valid_count(block))
     }
+
+    fn may_choose_full(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
