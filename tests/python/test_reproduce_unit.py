@@ -17,6 +17,7 @@ from palimpsest.reproduce import (
     figures,
     llh_figures,
     llh_runs,
+    measures,
     mga,
     mga_runs,
     outputs,
@@ -75,6 +76,34 @@ def test_ranges_and_bounds() -> None:
         False,
         False,
     ]
+    assert [claims.more_than("x", "x", 1, ours, "times", "more").agrees for ours in (1, 1.1, None)] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_seeds_give_a_mean_and_a_spread() -> None:
+    effects: list[dict[str, float | None]] = [{"a": 1.0, "b": None}, {"a": 4.0, "b": 2.0}]
+    assert measures.over_seeds(effects) == {"a": 2.5, "b": 2.0}
+    assert measures.seeds_note(effects, "a") == "2 seeds: 1 to 4."
+    assert measures.seeds_note(effects[:1], "b") == ""
+    rows = pl.DataFrame({"ftl": ["y", "x", "y", "x"], "erases": [1, 2, 5, 2]})
+    assert measures.with_spread(rows, ("ftl",)).rows(named=True) == [
+        {"ftl": "y", "erases": 3.0, "erases_low": 1.0, "erases_high": 5.0},
+        {"ftl": "x", "erases": 2.0, "erases_low": 2.0, "erases_high": 2.0},
+    ]
+
+
+def test_bars_have_whiskers_and_the_papers_marks() -> None:
+    data = pl.DataFrame({"workload": ["a", "b"], "ftl": ["x", "x"], "us": [2.0, None], "us_low": [1.0, None]})
+    data = data.with_columns(us_high=pl.Series([3.0, None]), paper=pl.Series([2.5, None]))
+    plain = figures.panels(data.select("workload", "ftl", "us"), [("t", figures.bars("workload", "ftl", "us", "us"))])
+    drawn = figures.panels(data, [("t", figures.bars("workload", "ftl", "us", "us", paper="paper"))])
+    assert ("LineCollection" in plain, "paper</text>" in plain) == (False, False)
+    # A whisker, and the mark, which the legend names.
+    assert drawn.count('id="LineCollection') == 2
+    assert drawn.count("paper</text>") == 1
 
 
 def test_papers_that_do_not_exist_yet_are_refused() -> None:

@@ -6,6 +6,7 @@ A paper is one module with a function that gives a `Reproduction`, and one line 
 """
 
 import importlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
@@ -18,20 +19,39 @@ if TYPE_CHECKING:
 __all__ = [
     "ASSUMED",
     "BOTH",
-    "HAVE_IMPLIED",
     "IMPLIED",
     "NAMES",
     "PAPERS",
     "Batch",
+    "Paper",
     "check_settings",
     "chosen",
     "reproduce",
 ]
 
-PAPERS = {"mga": "mga", "llh": "llh", "spread": "spread", "codesign": "codesign"}
-"""Papers whose reproduction exists, and the module of each."""
 
-NAMES = ("mga", "llh", "spread", "codesign", "all")
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper whose reproduction exists.
+
+    Attributes:
+        module: has the function `reproduce`.
+        has_implied: whether the setting that the paper's own numbers imply is known.
+    """
+
+    module: str
+    has_implied: bool
+
+
+PAPERS = {
+    "mga": Paper("mga", has_implied=True),
+    "llh": Paper("llh", has_implied=False),
+    "spread": Paper("spread", has_implied=True),
+    "codesign": Paper("codesign", has_implied=True),
+}
+"""Papers by the names that `reproduce` takes."""
+
+NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
 
 
@@ -49,10 +69,6 @@ def chosen(name: str) -> list[str]:
     return [name]
 
 
-HAVE_IMPLIED = ("mga", "spread", "codesign")
-"""Papers whose implied setting is known."""
-
-
 def check_settings(papers: list[str], settings: str) -> None:
     """Refuses an implied setting that is not known.
 
@@ -60,8 +76,8 @@ def check_settings(papers: list[str], settings: str) -> None:
         InputError: it is not.
     """
     for paper in papers:
-        if settings == IMPLIED and paper not in HAVE_IMPLIED:
-            known = ", ".join(HAVE_IMPLIED)
+        if settings == IMPLIED and not PAPERS[paper].has_implied:
+            known = ", ".join(name for name, each in PAPERS.items() if each.has_implied)
             raise InputError(
                 f"reproduce {paper} --implied: no implied setting is known; expected --assumed, or one of {known}"
             )
@@ -80,7 +96,7 @@ def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = B
         InputError: there is no implied setting.
     """
     check_settings([paper], settings)
-    module = importlib.import_module(f".{PAPERS[paper]}", __package__)
-    arguments = {"settings": settings} if paper in HAVE_IMPLIED else {}
+    module = importlib.import_module(f".{PAPERS[paper].module}", __package__)
+    arguments = {"settings": settings} if PAPERS[paper].has_implied else {}
     made: Reproduction = module.reproduce(batch, full=full, **arguments)
     return made

@@ -14,6 +14,7 @@ __all__ = [
     "at_most",
     "distance",
     "effect",
+    "more_than",
     "within",
 ]
 
@@ -97,3 +98,8 @@ def within(name: str, claim: str, low: float, high: float, ours: float | None, u
 def at_most(name: str, claim: str, paper: float, ours: float | None, unit: str = "%") -> Claim:
     """A claim of an upper bound."""
     return Claim(name, claim, f"at most {paper:g}", _rounded(ours), unit, ours is not None and ours <= paper)
+
+
+def more_than(name: str, claim: str, paper: float, ours: float | None, unit: str, text: str) -> Claim:
+    """A claim of a lower bound, which ours must exceed; `text` is how the paper says it."""
+    return Claim(name, claim, text, _rounded(ours), unit, ours is not None and ours > paper)

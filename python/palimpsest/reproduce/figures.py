@@ -88,23 +88,41 @@ def _legend(axes: "Axes", columns: int) -> None:
     axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
 
 
-def bars(group: str, series: str, value: str, label: str, *, log: bool = False) -> Draw:
-    """Grouped bars: a group for each value of one column, a bar in it for each value of another."""
+def bars(group: str, series: str, value: str, label: str, *, log: bool = False, paper: str = "") -> Draw:
+    """Grouped bars: a group for each value of one column, a bar in it for each value of another.
+
+    Args:
+        group: column of the groups.
+        series: column of the bars of a group.
+        value: column of the heights; where there are columns `VALUE_low` and `VALUE_high`, whiskers between them.
+        label: of the axis.
+        log: whether the axis is logarithmic.
+        paper: column of the paper's numbers, null where it has none: a mark across the bar.
+    """
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
         groups = data[group].unique(maintain_order=True).to_list()
         names = data[series].unique(maintain_order=True).to_list()
         width = 0.8 / len(names)
+        marked: list[tuple[float, float, float]] = []
         for index, name in enumerate(names):
-            rows = dict(data.filter(pl.col(series) == name).select(group, value).iter_rows())
-            heights = [rows.get(each) or 0 for each in groups]
-            places = [at + (index - (len(names) - 1) / 2) * width for at in range(len(groups))]
-            axes.bar(places, heights, width, label=str(name), color=LIGHT[index % len(LIGHT)])
+            rows = {row[group]: row for row in data.filter(pl.col(series) == name).iter_rows(named=True)}
+            places = {each: at + (index - (len(names) - 1) / 2) * width for at, each in enumerate(groups)}
+            heights = [rows[each][value] or 0 if each in rows else 0 for each in groups]
+            axes.bar(list(places.values()), heights, width, label=str(name), color=LIGHT[index % len(LIGHT)])
+            there = [(places[each], row) for each, row in rows.items() if row[value] is not None]
+            if f"{value}_low" in data.columns:
+                for place, row in there:
+                    axes.vlines(place, row[f"{value}_low"], row[f"{value}_high"], color="#52514e", linewidth=1)
+            marked += [(place, row[paper], width) for place, row in there if paper and row[paper] is not None]
+        for number, (place, height, wide) in enumerate(marked):
+            named = "" if number else "paper"
+            axes.hlines(height, place - wide / 2, place + wide / 2, color="black", linewidth=2.2, label=named)
         axes.set_xticks(range(len(groups)), [str(each) for each in groups])
         axes.set_ylabel(label)
         if log:
             axes.set_yscale("log")
-        _legend(axes, len(names))
+        _legend(axes, len(names) + bool(marked))
 
     return draw
 

@@ -1,8 +1,12 @@
-"""What reproductions measure of a result, and the change from one to another."""
+"""What reproductions measure of a result, the change from one to another, and means over seeds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
 
 from ..result import Result
 
-__all__ = ["change", "iops", "response_ns"]
+__all__ = ["change", "iops", "mean", "over_seeds", "response_ns", "seeds_note", "with_spread"]
 
 
 def change(of: float | None, base: float | None) -> float | None:
@@ -18,3 +22,43 @@ def response_ns(result: Result) -> float:
 def iops(result: Result) -> float:
     """Requests a second of simulated time."""
     return float(result["throughput"]["iops"])
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of those that were measured; None where none was."""
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+def over_seeds(effects: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each effect, from one mapping for each seed."""
+    return {name: mean(each[name] for each in effects) for name in effects[0]}
+
+
+def seeds_note(effects: Sequence[Mapping[str, float | None]], name: str) -> str:
+    """How far an effect spreads from seed to seed, as "3 seeds: 1.2 to 1.4."; empty where it was not measured."""
+    values = [value for each in effects if (value := each[name]) is not None]
+    return f"{len(effects)} seeds: {min(values):.4g} to {max(values):.4g}." if values else ""
+
+
+def with_spread(data: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Rows of several seeds as one row for each combination of keys, in their order.
+
+    Args:
+        data: a row for each seed and combination of `keys`; all other columns are numbers.
+        keys: columns that name a row.
+
+    Returns:
+        The keys, and of each other column `x` the mean as `x`, and the least and greatest as `x_low` and `x_high`.
+    """
+    others = [name for name in data.columns if name not in keys]
+    made = [
+        expression
+        for name in others
+        for expression in (
+            pl.col(name).mean(),
+            pl.col(name).min().cast(pl.Float64).alias(f"{name}_low"),
+            pl.col(name).max().cast(pl.Float64).alias(f"{name}_high"),
+        )
+    ]
+    return data.group_by(keys, maintain_order=True).agg(made)

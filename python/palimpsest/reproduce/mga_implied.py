@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from ..options import RunOptions
 from . import mga_runs
 from .batch import Batch
-from .measures import change
-from .mga_runs import PAGES, Scale
+from .mga_runs import SEEDS, THRESHOLDS, Scale
 
-__all__ = ["ABOUT", "IMPLIED", "NEIGHBOURS", "SEEDS", "Setting", "effects", "runs"]
+__all__ = ["ABOUT", "BY_SEED", "IMPLIED", "NEIGHBOURS", "Setting", "effects", "runs"]
 
 _READS = "4k/60:8k/9:16k/13:32k/12:64k/6"
 _WRITES = "4k/47:8k/18:16k/10:32k/8:64k/9:128k/8"
-_THRESHOLDS = ("25%", "30%", "35%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,11 @@ class Setting:
 
     what: str = "implied"
     value: str = "as found"
-    footprint: str = "3.9%"
+    footprint: str = "3.7%"
     align: str = "8k"
     fill: str = "90%"
     rate: int = 50
-    threshold: str = "30%"
+    threshold: str = THRESHOLDS[1]
     read_count: str = "page"
     aging: int = 100
     read: str = "dma"
@@ -60,14 +58,15 @@ class Setting:
     length: float = 1.75
     seed: int = 1
 
-    def options(self, scale: Scale, ftl: str, workload: str, page: int, threshold: str | None = None) -> RunOptions:
-        """A run of it."""
+    def options(self, scale: Scale, ftl: str, workload: str, page: int, threshold: str) -> RunOptions:
+        """A run of it; the allocation threshold of the setting stands for the second of `THRESHOLDS`."""
         changes = f"size={self.footprint},rate_iops={self.rate}"
         if workload == "trade":
             changes += f",blockalign={self.align},bssplit={_READS},{_WRITES}"
         overrides = [] if ftl == "page" else [f"ftl.read={self.read}"]
         if ftl == "mga":
-            overrides.append(f"ftl.allocation_threshold={threshold or self.threshold}")
+            own = self.threshold if threshold == THRESHOLDS[1] else threshold
+            overrides.append(f"ftl.allocation_threshold={own}")
             overrides += [f"ftl.read_count={self.read_count}", f"ftl.read_count_aging={self.aging}"]
         if ftl == "sector-log":
             overrides.append(f"ftl.log_fraction={self.log}")
@@ -77,11 +76,11 @@ class Setting:
 
 
 IMPLIED = Setting()
-SEEDS = tuple(replace(IMPLIED, seed=seed) for seed in (1, 2, 3))
+BY_SEED = tuple(replace(IMPLIED, seed=seed) for seed in SEEDS)
 """The implied setting, once for each seed."""
 NEIGHBOURS = (
     IMPLIED,
-    *(Setting("footprint", each, footprint=each) for each in ("1%", "2%", "6%", "10%")),
+    *(Setting("footprint", each, footprint=each) for each in ("1%", "2%", "3.9%", "6%", "10%")),
     *(Setting("start of requests", f"multiples of {each}", align=each) for each in ("4k", "16k")),
     *(Setting("utilisation", f"{each} full", fill=each) for each in ("70%", "80%", "100%")),
     *(Setting("arrivals", f"{each} requests/s", rate=each) for each in (10, 200, 500)),
@@ -96,7 +95,7 @@ NEIGHBOURS = (
 """The implied setting, and what is next to it: one thing changed each."""
 
 ABOUT = (
-    "Implied: the setting that the paper's own numbers imply. Footprint of 3.9 % of the drive; requests of trade start "
+    "Implied: the setting that the paper's own numbers imply. Footprint of 3.7 % of the drive; requests of trade start "
     "at multiples of 8 KiB, and its writes are 4k/47:8k/18:16k/10:32k/8:64k/9:128k/8; reads transfer what is asked "
     "(ftl.read=dma) but under the page map; read counts of logical pages halve every 100 requests; a log of 1 % for "
     "sector-log; 1.75 times as many requests as the assumed runs, as erases come in rounds of a fifth of the drive (in "
@@ -107,23 +106,9 @@ ABOUT = (
 
 def runs(scale: Scale, setting: Setting) -> Iterator[RunOptions]:
     """The runs that `effects` needs."""
-    for workload in ("trade", "synth-a"):
-        for page in PAGES:
-            yield from (setting.options(scale, ftl, workload, page) for ftl in ("page", "mga"))
-    yield setting.options(scale, "subpage", "trade", 16)
-    yield setting.options(scale, "sector-log", "trade", 16)
-    yield from (setting.options(scale, "mga", "trade", 16, threshold) for threshold in _THRESHOLDS)
+    return (setting.options(scale, *run) for run in mga_runs.needed())
 
 
 def effects(batch: Batch, scale: Scale, setting: Setting) -> dict[str, float | None]:
-    """The effects of `mga_runs.EFFECTS` at a setting, and `merges`.
-
-    Those are the subpages merged against sector-log, the most of three allocation thresholds, in percent.
-    """
-    found = mga_runs.effects_of(lambda *run: batch[setting.options(scale, *run)])
-    merged = [
-        batch[setting.options(scale, "mga", "trade", 16, threshold)]["merge"]["moved_subpages"]
-        for threshold in _THRESHOLDS
-    ]
-    log = batch[setting.options(scale, "sector-log", "trade", 16)]["merge"]["moved_subpages"]
-    return found | {"merges": change(max(merged), log)}
+    """The effects of all claims at a setting."""
+    return mga_runs.all_effects(lambda *run: batch[setting.options(scale, *run)])

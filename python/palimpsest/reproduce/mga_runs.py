@@ -5,6 +5,7 @@ not public; the workload presets have the statistics of its Table II and are syn
 is silent about is an `Unknown` here: a default, and other values to run in its place.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from ..options import RunOptions
 from ..result import Result
 from . import sweeps
 from .batch import Batch
+from .claims import TOLERANCE
 from .measures import change, response_ns
 
 __all__ = [
@@ -21,18 +23,26 @@ __all__ = [
     "FULL_SWEEP",
     "PAGES",
     "QUICK",
+    "SEEDS",
     "TABLE_II",
+    "THRESHOLDS",
     "UNKNOWNS",
     "WORKLOADS",
     "Scale",
     "Unknown",
+    "all_effects",
     "effects",
     "effects_of",
     "effects_runs",
+    "needed",
 ]
 
 WORKLOADS = ("cfs", "radius", "ads", "trade", "synth-a", "synth-b")
 PAGES = (8, 16)
+THRESHOLDS = ("25%", "30%", "35%")
+"""The allocation thresholds of Fig. 10; the other figures are at the second."""
+SEEDS = (1, 2, 3)
+"""Of the runs of the figures and claims."""
 TABLE_II = {
     "cfs": (23.90, 81.99, 90.6),
     "radius": (210.67, 22.51, 8.1),
@@ -62,7 +72,9 @@ class Scale:
     first: int
     trace_requests: int
 
-    def options(self, ftl: str, workload: str, page: int, changes: str = "", *overrides: str) -> RunOptions:
+    def options(
+        self, ftl: str, workload: str, page: int, changes: str = "", *overrides: str, seed: int = SEEDS[0]
+    ) -> RunOptions:
         """The run of a workload, with changes to its specification, on a layer."""
         blocks = self.blocks * 16 // page
         spec = ",".join(part for part in (workload, changes, f"n={self.requests}") if part)
@@ -72,6 +84,7 @@ class Scale:
             workload=spec,
             overrides=(f"ssd.blocks_per_plane={blocks}", *overrides),
             precondition=PRECONDITION,
+            seed=seed,
         )
 
 
@@ -136,7 +149,6 @@ EFFECTS = {
     "wa_trade_8k": "change of write amplification, trade, 8 KiB (%)",
     "wa_trade_16k": "change of write amplification, trade, 16 KiB (%)",
     "map_growth": "map bytes of mga over those of page, trade, 16 KiB (%)",
-    "map_ratio": "map bytes of subpage over those of mga, trade, 16 KiB",
 }
 """What is measured at each point, by the name of its claim."""
 
@@ -154,7 +166,6 @@ def effects_runs(scale: Scale, unknown: Unknown) -> Iterator[RunOptions]:
         for page in PAGES:
             for ftl in ("page", "mga"):
                 yield _options(scale, unknown, ftl, workload, page)
-    yield _options(scale, unknown, "subpage", "trade", 16)
 
 
 def effects(batch: Batch, scale: Scale, unknown: Unknown) -> dict[str, float | None]:
@@ -183,5 +194,47 @@ def effects_of(result: Callable[[str, str, int], Result]) -> dict[str, float | N
         "wa_trade_8k": change(own_8["write_amplification"], base_8["write_amplification"]),
         "wa_trade_16k": change(own_16["write_amplification"], base_16["write_amplification"]),
         "map_growth": change(own_16["mapping"]["bytes_peak"], base_16["mapping"]["bytes_peak"]),
-        "map_ratio": result("subpage", "trade", 16)["mapping"]["bytes_peak"] / own_16["mapping"]["bytes_peak"],
+    }
+
+
+Measured = Callable[[str, str, int, str], Result]
+"""The result of a layer, workload, page size in KiB and allocation threshold."""
+
+
+def needed() -> Iterator[tuple[str, str, int, str]]:
+    """Layer, workload, page size in KiB and allocation threshold of the runs that `all_effects` needs."""
+    for workload in WORKLOADS:
+        for page in PAGES:
+            yield from ((ftl, workload, page, THRESHOLDS[1]) for ftl in ("page", "sector-log", "mga"))
+    yield from (("mga", "trade", 16, threshold) for threshold in THRESHOLDS)
+
+
+def all_effects(result: Measured) -> dict[str, float | None]:
+    """The effects of all claims at one seed.
+
+    Those of `effects_of`; `map_growth`, the largest of all workloads and page sizes; `hybrid_close`, the share (%) of
+    workloads and page sizes where the mean response time of sector-log is within `TOLERANCE` of that of mga;
+    `merges_at`, subpages that merges move at the highest allocation threshold over those at the lowest; `merges`, the
+    most of the three against sector-log (%). The last two are of trade with 16 KiB pages.
+    """
+
+    def at(ftl: str, workload: str, page: int) -> Result:
+        return result(ftl, workload, page, THRESHOLDS[1])
+
+    def moved(ftl: str, threshold: str) -> float:
+        return float(result(ftl, "trade", 16, threshold)["merge"]["moved_subpages"])
+
+    growth, close = [], []
+    for workload in WORKLOADS:
+        for page in PAGES:
+            own = at("mga", workload, page)
+            growth.append(change(own["mapping"]["bytes_peak"], at("page", workload, page)["mapping"]["bytes_peak"]))
+            ratio = response_ns(at("sector-log", workload, page)) / response_ns(own)
+            close.append(abs(math.log(ratio)) <= math.log(1 + TOLERANCE))
+    merged = [moved("mga", threshold) for threshold in THRESHOLDS]
+    return effects_of(at) | {
+        "map_growth": max(each for each in growth if each is not None),
+        "hybrid_close": 100 * sum(close) / len(close),
+        "merges_at": merged[-1] / merged[0] if merged[0] else None,
+        "merges": change(max(merged), moved("sector-log", THRESHOLDS[1])),
     }
