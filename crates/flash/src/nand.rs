@@ -9,6 +9,7 @@ pub mod cells;
 mod counters;
 pub mod data;
 pub mod faults;
+mod generations;
 pub mod history;
 pub mod outcome;
 pub mod own;
@@ -24,6 +25,7 @@ use crate::units::Picojoules;
 pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
+use generations::{Change, Generations};
 use history::History;
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
@@ -67,6 +69,8 @@ struct Block {
     low_first: bool,
     /// Some low page was programmed again over data.
     reused: bool,
+    /// The highest generation that a page was programmed as, under a code of cells.
+    pass: u8,
 }
 
 /// How much of a block is programmed.
@@ -76,7 +80,7 @@ pub struct Fill {
     pub pages: u32,
     /// Subpages programmed since the erase, padding and torn ones included.
     pub subpages: u32,
-    /// Some low page was programmed again over data.
+    /// Some page was programmed again over data.
     pub reused: bool,
 }
 
@@ -94,6 +98,7 @@ pub struct Nand {
     logical: Vec<u32>,
     payload: PayloadStore,
     own: OwnStore,
+    generations: Generations,
     faults: Option<Faults>,
     history: History,
     counters: NandCounters,
@@ -120,6 +125,7 @@ impl Nand {
             logical: vec![0; geometry.subpages() as usize],
             payload: PayloadStore::new(payload, &geometry),
             own: OwnStore::default(),
+            generations: Generations::new(part.code, payload, &geometry),
             faults,
             history: History::new(),
             counters: NandCounters::default(),
@@ -187,7 +193,11 @@ impl Nand {
     pub fn fill(&self, block: u32) -> Fill {
         let (pages, width) = (self.geometry.pages_per_block as usize, self.geometry.subpages_per_page as usize);
         let state = &self.blocks[block as usize];
-        let mut fill = Fill { pages: state.next_page, subpages: state.next_page * width as u32, reused: state.reused };
+        let mut fill = Fill {
+            pages: state.next_page,
+            subpages: state.next_page * width as u32,
+            reused: state.reused || state.pass > 0,
+        };
         if state.gaps {
             let first = self.first_page(block);
             let programs = &self.programs[first..first + pages];
@@ -385,7 +395,7 @@ impl Nand {
         data: &[Data],
         own: Own<'_>,
     ) -> Flash<Outcome> {
-        self.change_cells(ppn, written, logical, data, own, false)
+        self.change_cells(ppn, written, logical, data, own, Change::First)
     }
 
     /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
@@ -401,7 +411,7 @@ impl Nand {
         data: &[Data],
         spare: &[u8],
     ) -> Flash<Outcome> {
-        self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, true)
+        self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, Change::Over)
     }
 
     #[inline]
@@ -412,13 +422,18 @@ impl Nand {
         logical: &[u32],
         data: &[Data],
         own: Own<'_>,
-        reuse: bool,
+        change: Change,
     ) -> Flash<Outcome> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::RecordKind::Program, block, page, written);
         let first = (ppn * self.geometry.subpages_per_page) as usize;
-        let mut allowed = self.probe_program(ppn, written, reuse);
+        let reuse = change == Change::Over;
+        let mut levels = None;
+        let mut allowed = match change {
+            Change::Generation(generation) => self.raised(ppn, generation, written, data).map(|raised| levels = raised),
+            _ => self.probe_program(ppn, written, reuse),
+        };
         let again = self.programs[ppn as usize] > 0;
         let clears = |nand: &Nand| !reuse || nand.payload.only_clears(first, written, data);
         if again && allowed.is_ok() && !(clears(self) && self.own.spare_only_clears(ppn, own.spare)) {
@@ -428,6 +443,9 @@ impl Nand {
             return Err(self.refuse(rule, block, page));
         }
         let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, written));
+        if let Change::Generation(generation) = change {
+            self.enter_generation(ppn, generation, levels);
+        }
         let count = self.geometry.subpages_per_page as usize;
         let cells = &mut self.logical[first..first + count];
         for (index, cell) in cells.iter_mut().enumerate() {
@@ -535,7 +553,9 @@ impl Nand {
         state.next_page = 0;
         state.gaps = false;
         let reused = std::mem::take(&mut state.reused);
-        (state.low_first, state.reached) = (false, rules::Reached::default());
+        (state.low_first, state.reached, state.pass) = (false, rules::Reached::default(), 0);
+        self.generations.erase(pages.clone());
+        let state = &mut self.blocks[block as usize];
         state.torn = cut;
         if cut {
             return Err(Halt::PowerCut);

@@ -251,6 +251,8 @@ pub struct Entry {
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
     pub reserved_key: &'static str,
+    /// The part as the layer uses it: with a code of cells, say. Parts that it cannot use stay as they are, for `check` to refuse.
+    pub part: fn(&Settings, Part) -> Part,
     /// Refuses a drive that it cannot run on.
     pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
     /// Drives of the model suite.
@@ -272,6 +274,7 @@ impl Entry {
         buffered: false,
         reserved: |_, _| 0,
         reserved_key: "",
+        part: |_, part| part,
         check: |_| Ok(()),
         model: Model::ANY,
         build: |_, _| panic!("an entry of a layer has `build`"),

@@ -195,27 +195,32 @@ impl Causality {
                 let early = located.filter(|&source| !self.has_come(source, State::Arrived, loaded))?;
                 Some(format!("before it is known where its data is: {}", self.source(early)))
             }
-            Fact::Program { sources, .. } => {
-                let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded))?;
-                Some(match *early {
-                    Source::Read(read) => format!("before its data is there: {}", self.progress(read)),
-                    Source::Link(at) => {
-                        format!("and has its data by {loaded} ns, before the host link brings it at {at} ns")
+            Fact::Program { sources, held, .. } => {
+                let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded));
+                match early {
+                    Some(&Source::Read(read)) => Some(format!("before its data is there: {}", self.progress(read))),
+                    Some(&Source::Link(at)) => {
+                        Some(format!("and has its data by {loaded} ns, before the host link brings it at {at} ns"))
                     }
-                })
+                    None => self.destroys(held),
+                }
             }
-            Fact::Erase { .. } if self.guarantee.protected => None,
-            Fact::Erase { held, .. } => {
-                let lost = held.iter().find(|(lsn, by)| self.ended[*lsn as usize].program == *by);
-                lost.map(|&(lsn, _)| {
-                    let newer = self.planned[lsn as usize].program;
-                    let newer = self.operations.iter().position(|other| other.noted.number == newer);
-                    let newer =
-                        newer.map_or("no other copy is planned".into(), |at| self.progress(self.base + at as u64));
-                    format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
-                })
-            }
+            Fact::Erase { held, .. } => self.destroys(held),
         }
+    }
+
+    /// What an operation that destroys what its block `held` would lose.
+    fn destroys(&self, held: &[(u32, u64)]) -> Option<String> {
+        if self.guarantee.protected {
+            return None;
+        }
+        let lost = held.iter().find(|(lsn, by)| self.ended[*lsn as usize].program == *by);
+        lost.map(|&(lsn, _)| {
+            let newer = self.planned[lsn as usize].program;
+            let newer = self.operations.iter().position(|other| other.noted.number == newer);
+            let newer = newer.map_or("no other copy is planned".into(), |at| self.progress(self.base + at as u64));
+            format!("while its block holds all that is safe of logical subpage {lsn}: {newer}")
+        })
     }
 
     /// Whether `source` has brought its data at `now`: a read must have come to `state`.

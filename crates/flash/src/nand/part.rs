@@ -5,6 +5,7 @@
 //! temperature, variation between chips and between pages of a block other than low and high.
 
 use super::WordMask;
+use super::cells::{CellCode, Coded};
 use super::wear::WearTable;
 use crate::units::{Nanos, Picojoules, Rate};
 
@@ -153,9 +154,63 @@ pub struct Part {
     pub e_program_high_second: Picojoules,
     /// Energy of erasing a block in which a low page was programmed again (reused).
     pub e_erase_reused: Picojoules,
+    /// The code of its cells, where the controller has one: then a page here is a word line ([`Part::coded`]).
+    pub code: Option<Coded>,
+}
+
+impl CellKind {
+    /// Bits of a cell: pages of a word line.
+    pub fn bits(self) -> u32 {
+        match self {
+            CellKind::Slc => 1,
+            CellKind::Mlc => 2,
+            CellKind::Tlc => 3,
+            CellKind::Qlc => 4,
+        }
+    }
 }
 
 impl Part {
+    /// The part under `code`: what is a page to the layer is a word line, all of whose N pages are programmed in one shot, again
+    /// for each generation, and which stores k pages.
+    ///
+    /// The levels cross the bus, N pages for k. Sensing, and programming whatever the generation, take the times and energies of the
+    /// N pages one after the other: nothing is assumed of the few levels that a generation raises cells by. Other read commands
+    /// and their tables are gone. Wear stays one of erases: no cell gets more charge between two of them than the highest
+    /// level has. `None` where the part has no such cells, or no whole word lines.
+    pub fn coded(&self, code: &'static dyn CellCode) -> Option<Part> {
+        let (stored, pages) = (code.data_bits(), code.cell_bits());
+        if self.cell.bits() != pages || !self.pages_per_block.is_multiple_of(pages) {
+            return None;
+        }
+        let (time, energy) = (Nanos::from(pages), Picojoules::from(pages));
+        Some(Part {
+            page_bytes: self.page_bytes * stored,
+            spare_bytes: self.spare_bytes * stored,
+            pages_per_block: self.pages_per_block / pages,
+            nop: code.generations(),
+            order: ProgramOrder::Strict,
+            t_read: self.t_read * time,
+            t_read_high: self.t_read * time,
+            t_program: self.t_program * time,
+            t_program_high: self.t_program * time,
+            t_read_retry: self.t_read_retry * time,
+            bus_rate: Rate(self.bus_rate.0 * u64::from(stored) / u64::from(pages)),
+            t_read_words: Vec::new(),
+            t_dma_words: Vec::new(),
+            e_read: self.e_read * energy,
+            e_read_high: self.e_read * energy,
+            e_read_words: Vec::new(),
+            e_program: self.e_program * energy,
+            e_program_high: self.e_program * energy,
+            e_reprogram: self.e_program * energy,
+            e_program_low_first: self.e_program * energy,
+            e_program_high_second: self.e_program * energy,
+            code: Some(Coded(code)),
+            ..self.clone()
+        })
+    }
+
     /// Subpages of a page.
     #[inline]
     pub fn subpages_per_page(&self) -> u32 {
@@ -266,6 +321,7 @@ pub mod samples {
             e_program_low_first: 16_000_000,
             e_program_high_second: 16_000_000,
             e_erase_reused: 120_000_000,
+            code: None,
         }
     }
 }

@@ -36,6 +36,11 @@ pub enum Rule {
     LowAfterHigh,
     /// A high page would be programmed again: the low-high-high scheme, of which two state transitions fail (Fig. 2b).
     HighTwice,
+    /// A word line would be programmed as a generation that its cells, or its block, have come to or passed: some level would
+    /// have to fall.
+    GenerationPassed,
+    /// A word line would be programmed as a generation that the code of its cells does not have.
+    NoGeneration,
 }
 
 impl fmt::Display for Rule {
@@ -63,6 +68,13 @@ impl fmt::Display for Rule {
             Rule::HighTwice => {
                 "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
                  fall, and P1 goes to P2 by itself, which corrupts the low page"
+            }
+            Rule::GenerationPassed => {
+                "a program of a word line as a generation that its cells or its block have come to (a level cannot fall without an \
+                 erase)"
+            }
+            Rule::NoGeneration => {
+                "a program of a word line as a generation that its code does not have (the cells are at their highest levels)"
             }
         })
     }
@@ -180,6 +192,45 @@ pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
         ProgramOrder::Strict if before > 0 || view.page >= view.next_page => Ok(()),
         ProgramOrder::Ascending | ProgramOrder::Strict => Err(Rule::PageOrder),
         ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow => check_pairs(view, before),
+    }
+}
+
+/// A program of a word line as one generation of the code of its cells.
+pub struct GenerationView {
+    /// Whether the block is marked bad.
+    pub bad: bool,
+    /// Whether the last erase of the block was cut off.
+    pub torn: bool,
+    /// Generations that the code has.
+    pub generations: u32,
+    /// The generation of the program.
+    pub generation: u32,
+    /// The generation that the word line was last programmed as; `None` where it is erased.
+    pub before: Option<u32>,
+    /// The highest generation of any word line of the block.
+    pub pass: u32,
+    /// The word line to program.
+    pub page: u32,
+    /// First word line that no program of that generation has reached.
+    pub next_page: u32,
+}
+
+/// Whether a word line may be programmed. A block is written in passes, each of a later generation than the one before: word
+/// lines ascend within a pass, as neighbours disturb each other, and the next pass may begin at any time.
+///
+/// # Errors
+/// The first rule that this breaks.
+#[inline]
+pub fn check_generation(view: &GenerationView) -> Result<(), Rule> {
+    match view.generation {
+        _ if view.bad => Err(Rule::BadBlock),
+        _ if view.torn => Err(Rule::TornErase),
+        generation if generation >= view.generations => Err(Rule::NoGeneration),
+        generation if generation < view.pass || view.before.is_some_and(|before| generation <= before) => {
+            Err(Rule::GenerationPassed)
+        }
+        generation if generation == view.pass && view.page < view.next_page => Err(Rule::PageOrder),
+        _ => Ok(()),
     }
 }
 

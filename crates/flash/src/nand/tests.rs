@@ -1,7 +1,10 @@
 //! Cells go from 1 to 0 only, bit by bit, refusals state their history, and bytes of a layer's own are kept.
 
+use super::cells::CellCode;
+use super::part::CellKind;
 use super::part::samples::slc;
 use super::*;
+use crate::units::Rate;
 
 fn nand(part: Part) -> Nand {
     let geometry = Geometry {
@@ -103,4 +106,116 @@ fn bytes_of_a_layers_own_obey_the_rules_of_cells() {
     let cut = nand.program_own(1, 0b11, &[2, 3], &[Data::ZERO; 2], own(&[9], &[9]));
     assert!(matches!(cut, Err(Halt::PowerCut)));
     assert_eq!((nand.own(2), nand.spare(1)), (None, None), "a program that is cut off leaves none");
+}
+
+/// One bit in a cell of four: generation g has the levels 2 g and 2 g + 1.
+struct Pairs;
+
+impl CellCode for Pairs {
+    fn name(&self) -> &'static str {
+        "pairs"
+    }
+
+    fn data_bits(&self) -> u32 {
+        1
+    }
+
+    fn cell_bits(&self) -> u32 {
+        4
+    }
+
+    fn generations(&self) -> u32 {
+        8
+    }
+
+    fn write(&self, levels: &mut [u8], generation: u32, message: &[u8]) {
+        for (cell, level) in levels.iter_mut().enumerate() {
+            *level = 2 * generation as u8 + (message[cell / 8] >> (cell % 8) & 1);
+        }
+    }
+
+    fn read(&self, levels: &[u8], first: usize, message: &mut [u8]) {
+        for (at, byte) in message.iter_mut().enumerate() {
+            *byte = (0..8).fold(0, |byte, bit| byte | (levels[first + 8 * at + bit] & 1) << bit);
+        }
+    }
+}
+
+/// Blocks of four word lines of [`Pairs`], each of one subpage of 4 KiB.
+fn coded() -> Nand {
+    let qlc = Part { cell: CellKind::Qlc, pages_per_block: 16, t_program: 500, e_program: 7, ..slc() };
+    let part = qlc.coded(&Pairs).expect("four pages a word line");
+    assert_eq!((part.page_bytes, part.pages_per_block, part.t_program, part.e_reprogram), (4096, 4, 2000, 28));
+    assert_eq!((part.t_read, part.bus_rate, part.nop), (100_000, Rate(10_000_000), 8));
+    assert_eq!(slc().coded(&Pairs), None, "one page a word line");
+    assert_eq!(Part { pages_per_block: 14, ..qlc }.coded(&Pairs), None, "half a word line");
+    nand(part)
+}
+
+fn done(outcome: Flash<Outcome>) {
+    assert_eq!(outcome.unwrap(), Outcome::Done);
+}
+
+fn rule_of(outcome: Flash<Outcome>) -> Rule {
+    match outcome {
+        Err(Halt::Refused(refusal)) => refusal.rule,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn word_lines_are_programmed_again_as_later_generations_only() {
+    let mut nand = coded();
+    let (one, two) = (filled(&mut nand, 0b1010), filled(&mut nand, 0b0101));
+    let program = |nand: &mut Nand, page, generation, logical, data| {
+        nand.program_generation(page, generation, &[logical], &[data], Own::NONE)
+    };
+    assert_eq!((nand.generation(0), nand.pass(0)), (None, 0));
+    (0..4).for_each(|page| done(program(&mut nand, page, 0, page, one)));
+    assert_eq!(rule_of(program(&mut nand, 0, 0, 0, two)), Rule::GenerationPassed);
+    // A pass may leave a generation out; the rest of the block keeps what it has until the pass comes there.
+    done(program(&mut nand, 0, 2, 9, two));
+    assert_eq!((nand.generation(0), nand.generation(1), nand.pass(0), nand.next_page(0)), (Some(2), Some(0), 2, 1));
+    assert_eq!((nand.is_of_earlier_pass(0), nand.is_of_earlier_pass(1), nand.logical(1)), (false, true, 1));
+    assert_eq!(rule_of(program(&mut nand, 2, 1, 0, two)), Rule::GenerationPassed, "the block is further");
+    done(program(&mut nand, 2, 2, 8, two));
+    assert_eq!(rule_of(program(&mut nand, 1, 2, 0, two)), Rule::PageOrder);
+    assert_eq!(nand.levels(0).unwrap()[..4], [5, 4, 5, 4]);
+    let read = nand.load(0);
+    assert!(nand.buffers().get(read).unwrap().iter().all(|&byte| byte == 0b0101));
+    // The last generation, and no more; what they take is that of four pages each.
+    done(program(&mut nand, 0, 7, 3, one));
+    assert_eq!(rule_of(program(&mut nand, 1, 8, 0, two)), Rule::NoGeneration);
+    assert_eq!((nand.counters().programs, nand.counters().reprograms), (7, 3));
+    assert_eq!((nand.counters().program_energy, nand.counters().reprogram_energy), (4 * 28, 3 * 28));
+    assert_eq!(nand.erase(0).unwrap(), Outcome::Done);
+    assert_eq!((nand.generation(0), nand.pass(0), nand.levels(0)), (None, 0, None));
+    done(program(&mut nand, 0, 0, 1, one));
+}
+
+#[test]
+fn a_generation_that_is_cut_off_has_begun_its_pass_or_never_was() {
+    let mut nand = coded();
+    let data = filled(&mut nand, 3);
+    (0..4).for_each(|page| done(nand.program_generation(page, 0, &[page], &[data], Own::NONE)));
+    nand.set_power_cut_at(Some(5));
+    assert!(matches!(nand.program_generation(0, 1, &[9], &[data], Own::NONE), Err(Halt::PowerCut)));
+    assert_eq!((nand.generation(0), nand.pass(0), nand.next_page(0), nand.logical(0)), (Some(1), 1, 1, TORN));
+    assert_eq!(rule_of(nand.program_generation(0, 1, &[9], &[data], Own::NONE)), Rule::GenerationPassed);
+    // In a timed run: undone, it left no trace; torn, the pass has begun.
+    for torn in [false, true] {
+        let mut nand = coded();
+        let (old, new) = (filled(&mut nand, 3), filled(&mut nand, 5));
+        (0..4).for_each(|page| done(nand.program_generation(page, 0, &[page], &[old], Own::NONE)));
+        let levels = nand.levels(0).unwrap().to_vec();
+        nand.keep_undo();
+        (0..2).for_each(|page| done(nand.program_generation(page, 1, &[9], &[new], Own::NONE)));
+        nand.lose_power(if torn { &[5] } else { &[] });
+        assert_eq!((nand.pass(0), nand.next_page(0)), if torn { (1, 1) } else { (0, 4) });
+        assert_eq!((nand.generation(0), nand.logical(0)), if torn { (Some(1), TORN) } else { (Some(0), 0) });
+        assert_eq!((nand.generation(1), nand.logical(1)), (Some(0), 1));
+        assert_eq!(nand.levels(0).unwrap() == levels, !torn);
+        let before = nand.load(1);
+        assert!(nand.buffers().get(before).unwrap().iter().all(|&byte| byte == 3));
+    }
 }

@@ -5,6 +5,7 @@
 //! array are torn. Operations of a block run in the order of their plan, so what is undone is never below what ran.
 
 use super::data::SavedPayload;
+use super::generations::SavedGenerations;
 use super::own::SavedOwn;
 use super::{Block, Nand, NandCounters, SubpageMask, TORN};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(super) struct Undo {
     logical: Box<[u32]>,
     payload: SavedPayload,
     own: SavedOwn,
+    generations: SavedGenerations,
     /// The counters before; once it is done, what it added to them.
     counters: NandCounters,
 }
@@ -62,6 +64,7 @@ impl Nand {
             logical: self.logical[subpages.clone()].into(),
             payload: self.payload.save(subpages),
             own: self.own.save(pages.clone(), width),
+            generations: self.generations.save(pages.clone()),
             counters: self.counters.clone(),
             pages,
         })
@@ -92,13 +95,14 @@ impl Nand {
     }
 
     fn restore(&mut self, undo: Undo) {
-        let Undo { block, pages, state, programs, logical, payload, own, .. } = undo;
+        let Undo { block, pages, state, programs, logical, payload, own, generations, .. } = undo;
         let width = self.geometry.subpages_per_page;
         let first = (pages.start * width) as usize;
         self.blocks[block as usize] = state;
         self.programs[pages.start as usize..pages.end as usize].copy_from_slice(&programs);
         self.logical[first..first + logical.len()].copy_from_slice(&logical);
         self.payload.restore(first, payload);
+        self.generations.restore(pages.clone(), generations);
         self.own.restore(pages, width, own);
     }
 

@@ -51,6 +51,8 @@ pub struct Program<'a> {
     /// Bytes of the layer's own in the spare area, beside the logical numbers; none: it is left as it is
     /// ([`palimpsest_flash::nand::Nand::spare`]).
     pub spare: &'a [u8],
+    /// Of a part with a code of cells, the generation; [`palimpsest_flash::nand::Nand::probe_generation`] says which are allowed.
+    pub generation: u32,
     /// Subpages among `written` that are padding.
     pub padding: u32,
     /// Subpages that cross the bus (the controller's page buffer fills the rest of the page with ones).
@@ -79,6 +81,7 @@ impl<'a> Program<'a> {
             data,
             own: &[],
             spare: &[],
+            generation: 0,
             padding: 0,
             transferred: subpages,
             frees: 0,

@@ -1,6 +1,6 @@
 //! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
 
-use super::ledger::Programmed;
+use super::ledger::{Over, Programmed};
 use super::operations;
 use super::replacing;
 use super::select;
@@ -138,20 +138,23 @@ impl Io {
         words_of_subpages(self.nand.part(), subpages)
     }
 
-    /// Programs. [`Outcome::Failed`] leaves the block bad and the subpages unreadable: program them again in another block.
+    /// Programs, a word line of a part with a code of cells as the generation that the command names. [`Outcome::Failed`] leaves the block bad and the subpages unreadable: program them again in another block.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::program`].
     #[inline]
     pub fn program(&mut self, program: Program<'_>) -> Flash<Outcome> {
         let own = Own { page: program.own, spare: program.spare };
+        if self.nand.part().code.is_some() {
+            return self.program_generation(&program, own);
+        }
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
-        self.programmed(&program, outcome, false);
+        self.programmed(&program, outcome, Over::Erased);
         Ok(outcome)
     }
 
     #[inline]
-    pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, again: bool) {
+    pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
@@ -173,7 +176,10 @@ impl Io {
                 bytes: moved,
                 link_bytes: 0,
                 array: array as u32,
-                after: program.after,
+                after: match over {
+                    Over::Pass => self.all_of(&[program.after, self.plan.barrier]),
+                    _ => program.after,
+                },
                 signal: program.signal,
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
@@ -183,8 +189,8 @@ impl Io {
             };
             let mut planned = match &mut self.ledger {
                 Some(ledger) => {
-                    let (done, barrier) = (outcome == Outcome::Done, self.plan.barrier);
-                    ledger.program(operation, &self.nand, program, Programmed { again, done, barrier })
+                    let done = outcome == Outcome::Done;
+                    ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan)
                 }
                 None => operation,
             };

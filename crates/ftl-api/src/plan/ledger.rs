@@ -49,7 +49,9 @@ pub enum Fact {
         sources: Vec<Source>,
         /// What it stores; nothing where it fails.
         stored: Vec<Stored>,
-        /// The barrier that it must follow, where it stores records of a file system.
+        /// What its block held, where it begins a pass over it: as of an erase.
+        held: Vec<(u32, u64)>,
+        /// The barrier that it must follow, where it stores records of a file system or begins a pass.
         barrier: Gate,
     },
     /// An erase.
@@ -61,14 +63,23 @@ pub enum Fact {
     },
 }
 
+/// What a program goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Erased cells, or word lines that the present pass had not come to.
+    Erased,
+    /// Cells that hold data that it was made of.
+    Data,
+    /// All that the block holds: it begins a pass.
+    Pass,
+}
+
 /// What became of a program.
 pub(super) struct Programmed {
-    /// It went over cells that hold data.
-    pub again: bool,
+    /// What it went over.
+    pub over: Over,
     /// It did not fail.
     pub done: bool,
-    /// The barrier that records follow.
-    pub barrier: Gate,
 }
 
 /// An operation of the plan with what it means.
@@ -393,8 +404,10 @@ impl Ledger {
         operation: Operation,
         nand: &Nand,
         program: &Program<'_>,
-        Programmed { again, done, barrier }: Programmed,
+        Programmed { over, done }: Programmed,
+        plan: &mut Plan,
     ) -> Operation {
+        let again = over == Over::Data;
         let (width, mut sources) = (nand.geometry().subpages_per_page, Vec::new());
         let (mut stored, mut origins) = (Vec::new(), Vec::new());
         let mut records = false;
@@ -427,13 +440,22 @@ impl Ledger {
             sources.extend(before.max().map(|&order| Source::Read(order)));
         }
         self.unresolved.push((self.noted.len(), origins));
-        let barrier = if records { barrier } else { Gate::NONE };
-        self.note(operation, nand.operations(), Fact::Program { sources, stored, barrier })
+        let barrier = if records || over == Over::Pass { plan.barrier } else { Gate::NONE };
+        let held = if over == Over::Pass { std::mem::take(&mut self.held) } else { Vec::new() };
+        let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, barrier });
+        self.mutate_follows(operation, plan);
+        planned
     }
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let held = std::mem::take(&mut self.held);
         let planned = self.note(operation, nand.operations(), Fact::Erase { held, barrier: plan.barrier });
+        self.mutate_follows(operation, plan);
+        planned
+    }
+
+    /// What `operation` follows beside its gate is dropped with that.
+    fn mutate_follows(&mut self, operation: Operation, plan: &mut Plan) {
         let index = plan.operations.len() as u32;
         if plan.follows.last().is_some_and(|&(erase, _)| erase == index) {
             let Operation { kind, cause, .. } = operation;
@@ -442,7 +464,6 @@ impl Ledger {
         if self.mutation.is_some_and(|it| it.drops_after && it.fits(&operation)) {
             plan.follows.retain(|&(erase, _)| erase != index);
         }
-        planned
     }
 
     fn accuse(&mut self, what: String) {

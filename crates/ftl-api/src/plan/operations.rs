@@ -70,7 +70,7 @@ pub struct Plan {
     pub barrier: Gate,
     /// What programs under way store, where the plan is not protected.
     pub replacing: Replacing,
-    /// Pairs (erase, program): operations of the plan that are erases also follow these programs.
+    /// Pairs (erase, program): operations of the plan that destroy what a block holds also follow these programs.
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.
     pub protected: bool,
@@ -81,7 +81,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The next operation is an erase of `block`: it follows the programs under way that replace what the block holds. Until they
+    /// The next operation destroys what `block` holds, as an erase does: it follows the programs under way that replace what the block holds. Until they
     /// have ended the block has the only version that is safe. What signals `after` is left out, as the erase follows that gate.
     pub(super) fn follow_replacing(&mut self, nand: &Nand, block: u32, after: Gate) {
         if self.replacing.is_empty() {

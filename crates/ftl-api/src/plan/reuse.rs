@@ -1,10 +1,12 @@
-//! Second writes: low pages that are programmed again with a write-once-memory code, and reads of pages that must be decoded.
+//! Second writes: low pages that are programmed again with a write-once-memory code, and reads of pages that must be decoded; and
+//! word lines that are programmed as later generations of a code of cells.
 
 use super::flash::Sensed;
+use super::ledger::Over;
 use super::select::ReadPolicy;
 use super::{Io, Program, Read};
 use palimpsest_flash::nand::part::ReadCommand;
-use palimpsest_flash::nand::{Flash, Outcome, first_subpages};
+use palimpsest_flash::nand::{Flash, Outcome, Own, first_subpages};
 
 impl Io {
     /// Reads all of a page that must be decoded, and transfers the wanted subpages to the host or to the layer; by
@@ -30,7 +32,27 @@ impl Io {
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
         let subpages = written.count_ones() - padding;
         self.counters.second_bytes += u64::from(subpages * self.nand.part().subpage_bytes);
-        self.programmed(&program, outcome, self.nand.programs(ppn) > 1);
+        let over = if self.nand.programs(ppn) > 1 { Over::Data } else { Over::Erased };
+        self.programmed(&program, outcome, over);
+        Ok(outcome)
+    }
+
+    /// Programs a word line as a generation of the code of its cells. The first program of a pass does to the block what an erase
+    /// does: what the passes before stored counts no more, so it follows what replaces that, and the barrier.
+    pub(super) fn program_generation(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
+        let block = self.nand.split(program.ppn).0;
+        let begins = program.generation > self.nand.pass(block);
+        if begins {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.before_erase(&self.nand, block);
+            }
+            if self.plan.timed && !self.plan.protected {
+                self.plan.follow_replacing(&self.nand, block, program.after);
+            }
+        }
+        let Program { ppn, generation, logical, data, .. } = *program;
+        let outcome = self.nand.program_generation(ppn, generation, logical, data, own)?;
+        self.programmed(program, outcome, if begins { Over::Pass } else { Over::Erased });
         Ok(outcome)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::schema;
 use super::{DriveConfig, ResolvedKey};
+use crate::layers::find_layer;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
@@ -50,7 +51,8 @@ impl Deref for Values<'_> {
 
 /// The drive of `values`. [`super::check`] refuses impossible ones.
 pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig {
-    let part = part(part_name, values);
+    let layer = find_layer(&values.name).expect("the name was read as that of a layer");
+    let part = (layer.part)(&values.settings, part(part_name, values));
     DriveConfig {
         name: name.into(),
         geometry: Geometry {
@@ -123,6 +125,7 @@ fn part(name: &str, values: &Values) -> Part {
         e_program_low_first: values.energy("part.e_program_low_first"),
         e_program_high_second: values.energy("part.e_program_high_second"),
         e_erase_reused: values.energy("part.e_erase_reused"),
+        code: None,
     }
 }
 

@@ -51,6 +51,7 @@ static PARTS: &[Preset] = presets!("parts":
     "c35",
     "mlc-4k",
     "tlc-16k",
+    "qlc-16k",
 );
 
 static SSDS: &[Preset] = presets!("ssds":

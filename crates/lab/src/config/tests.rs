@@ -104,7 +104,10 @@ fn every_preset_resolves_and_survives_being_written() {
 fn every_part_and_workload_can_be_had() {
     let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
     let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "c35"];
-    assert_eq!(names, [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k"]].concat());
+    assert_eq!(
+        names,
+        [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k", "qlc-16k"]].concat()
+    );
     for name in names {
         let resolved = preset("default", &[&format!("ssd.part={name}")]).unwrap();
         assert_eq!(resolved.drive.part.name, name);

@@ -1,0 +1,184 @@
+//! Word lines under a code of cells: the generation that each was programmed as, and the levels of its cells.
+//!
+//! A page of such a part is a word line ([`super::part::Part::coded`]). Generations are counted in every payload, and a controller knows
+//! them from the levels; levels are kept where contents are bytes, and there each program is decoded again and no level falls.
+//! Ignored: errors, and that levels drift.
+
+use super::cells::Coded;
+use super::data::{Data, Payload};
+use super::rules::{self, GenerationView, Rule};
+use super::{Flash, Nand, Outcome, Own, SubpageMask};
+use crate::geometry::Geometry;
+use std::ops::Range;
+
+/// How the cells of a page are changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Free ones are programmed.
+    First,
+    /// Any are, from 1 to 0 only.
+    Over,
+    /// Their levels rise to those of this generation of the code of the part.
+    Generation(u32),
+}
+
+/// The generations of all pages.
+pub(super) struct Generations {
+    code: Option<Coded>,
+    /// That each page was last programmed as; empty without a code.
+    of_page: Vec<u8>,
+    /// The levels of each page's cells, where contents are bytes; `None` where it is erased.
+    levels: Vec<Option<Box<[u8]>>>,
+}
+
+/// Those of a run of pages.
+pub(super) struct SavedGenerations {
+    of_page: Box<[u8]>,
+    levels: Box<[Option<Box<[u8]>>]>,
+}
+
+impl Generations {
+    pub fn new(code: Option<Coded>, payload: Payload, geometry: &Geometry) -> Self {
+        let sized = |wanted: bool| if wanted { geometry.pages() as usize } else { 0 };
+        Generations {
+            of_page: vec![0; sized(code.is_some())],
+            levels: vec![None; sized(code.is_some() && payload == Payload::Bytes)],
+            code,
+        }
+    }
+
+    pub fn erase(&mut self, pages: Range<u32>) {
+        let pages = pages.start as usize..pages.end as usize;
+        if let Some(erased) = self.of_page.get_mut(pages.clone()) {
+            erased.fill(0);
+        }
+        if let Some(erased) = self.levels.get_mut(pages) {
+            erased.fill(None);
+        }
+    }
+
+    pub fn save(&self, pages: Range<u32>) -> SavedGenerations {
+        let pages = pages.start as usize..pages.end as usize;
+        SavedGenerations {
+            of_page: self.of_page.get(pages.clone()).unwrap_or_default().into(),
+            levels: self.levels.get(pages).unwrap_or_default().into(),
+        }
+    }
+
+    pub fn restore(&mut self, pages: Range<u32>, saved: SavedGenerations) {
+        let first = pages.start as usize;
+        self.of_page.iter_mut().skip(first).zip(saved.of_page).for_each(|(page, saved)| *page = saved);
+        self.levels.iter_mut().skip(first).zip(saved.levels).for_each(|(page, saved)| *page = saved);
+    }
+}
+
+impl Nand {
+    /// The highest generation that a page of `block` was programmed as since its erase; 0 without a code of cells.
+    #[inline]
+    pub fn pass(&self, block: u32) -> u32 {
+        u32::from(self.blocks[block as usize].pass)
+    }
+
+    /// The generation that page `ppn` was last programmed as; `None` where it is erased, or has no code of cells.
+    pub fn generation(&self, ppn: u32) -> Option<u32> {
+        let programmed = self.programs[ppn as usize] > 0;
+        self.generations.of_page.get(ppn as usize).filter(|_| programmed).map(|&generation| generation.into())
+    }
+
+    /// Whether page `ppn` holds what an earlier pass over its block left.
+    #[inline]
+    pub fn is_of_earlier_pass(&self, ppn: u32) -> bool {
+        let generation = self.generations.of_page.get(ppn as usize);
+        generation.is_some_and(|&generation| generation < self.blocks[self.split(ppn).0 as usize].pass)
+    }
+
+    /// The levels of the cells of page `ppn`, where contents are bytes and the page is programmed.
+    pub fn levels(&self, ppn: u32) -> Option<&[u8]> {
+        self.generations.levels.get(ppn as usize)?.as_deref()
+    }
+
+    /// Whether page `ppn` may be programmed as `generation` of the part's code.
+    ///
+    /// # Errors
+    /// The rule that this breaks.
+    pub fn probe_generation(&self, ppn: u32, generation: u32) -> Result<(), Rule> {
+        let Coded(code) = self.generations.code.expect("a part with a code of cells");
+        let (block, page) = self.split(ppn);
+        let state = &self.blocks[block as usize];
+        rules::check_generation(&GenerationView {
+            bad: state.bad,
+            torn: state.torn,
+            generations: code.generations(),
+            generation,
+            before: self.generation(ppn),
+            pass: state.pass.into(),
+            page,
+            next_page: state.next_page,
+        })
+    }
+
+    /// Programs all of page `ppn`, a word line, as `generation` of the part's code: `logical` and `data` have one entry a subpage.
+    ///
+    /// # Errors
+    /// As [`Self::program`].
+    pub fn program_generation(
+        &mut self,
+        ppn: u32,
+        generation: u32,
+        logical: &[u32],
+        data: &[Data],
+        own: Own<'_>,
+    ) -> Flash<Outcome> {
+        let written = self.all_subpages;
+        self.change_cells(ppn, written, logical, data, own, Change::Generation(generation))
+    }
+
+    /// The levels of the cells of page `ppn` as `generation` that stores `data`, where they are kept, or the rule that forbids them.
+    pub(super) fn raised(
+        &self,
+        ppn: u32,
+        generation: u32,
+        written: SubpageMask,
+        data: &[Data],
+    ) -> Result<Option<Box<[u8]>>, Rule> {
+        assert_eq!(written, self.all_subpages, "a word line is programmed in one shot");
+        self.probe_generation(ppn, generation)?;
+        if self.generations.levels.is_empty() {
+            return Ok(None);
+        }
+        let Coded(code) = self.generations.code.expect("a part with a code of cells");
+        let size = self.geometry.subpage_bytes as usize;
+        let mut message = Vec::with_capacity(size * data.len());
+        for &subpage in data {
+            match self.payload.buffered(subpage) {
+                Some(bytes) => message.extend_from_slice(bytes),
+                None => message.resize(message.len() + size, 0),
+            }
+        }
+        let cells = (message.len() * 8).div_ceil(code.data_bits() as usize);
+        let before = self.levels(ppn);
+        let mut levels: Box<[u8]> = before.map_or_else(|| vec![0; cells].into(), Box::from);
+        code.write(&mut levels, generation, &message);
+        if before.is_some_and(|before| before.iter().zip(&levels).any(|(before, after)| before > after)) {
+            return Err(Rule::GenerationPassed);
+        }
+        let mut back = vec![0; message.len()];
+        code.read(&levels, 0, &mut back);
+        assert!(back == message, "{} stores what is written", code.name());
+        Ok(Some(levels))
+    }
+
+    /// The cells of page `ppn` are being raised to `levels` of `generation`: where that is a later one than its block has, a pass
+    /// begins.
+    pub(super) fn enter_generation(&mut self, ppn: u32, generation: u32, levels: Option<Box<[u8]>>) {
+        let block = self.split(ppn).0;
+        if let Some(levels) = levels {
+            self.generations.levels[ppn as usize] = Some(levels);
+        }
+        self.generations.of_page[ppn as usize] = generation as u8;
+        let state = &mut self.blocks[block as usize];
+        if generation > u32::from(state.pass) {
+            (state.pass, state.next_page, state.gaps) = (generation as u8, 0, false);
+        }
+    }
+}
