@@ -1,4 +1,4 @@
-"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `report`, `list`, `show`, `trace`, `completion`.
+"""The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `validate`, `report`, `list`, `show`, ....
 
 Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
 wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
@@ -25,6 +25,7 @@ from .progress import ProgressBoard
 from .result import Comparison, Result
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
+from .validate import command as validate_command
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -319,6 +320,9 @@ def reproduce(
         return
     for each in made:
         _print_result(outputs.render(each))
+
+
+validate_command.add_to(cli, lambda result: _print_result(result))
 
 
 @cli.command(short_help="Make an HTML page from results.")

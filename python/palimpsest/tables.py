@@ -1,4 +1,4 @@
-"""The series of a result as tables, and back: time, latency, wear, utilisation, states of blocks, and the timeline.
+"""The series of a result as tables, and back: time, latency, wear, utilisation, writes, states of blocks, the timeline.
 
 A table is a data frame of Polars with fixed columns; each has the name of the Parquet file that keeps it.
 """
@@ -24,6 +24,10 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "latency": ("latency.parquet", {"class": pl.String(), "lower_ns": pl.UInt64(), "count": pl.UInt64()}),
     "wear": ("wear.parquet", {"block": pl.UInt32(), "plane": pl.UInt32(), "erases": pl.UInt64()}),
     "utilization": ("utilization.parquet", {"kind": pl.String(), "index": pl.UInt32(), "busy": pl.Float64()}),
+    "writes": (
+        "writes.parquet",
+        {"requests": pl.UInt64(), "host_bytes": pl.UInt64(), "data_bytes": pl.UInt64()},
+    ),
     "snapshots": (
         "snapshots.parquet",
         {
@@ -63,7 +67,7 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     ),
 }  # fmt: skip
 """File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram
-buckets by lower bound; counts of `snapshots` since the measurement began."""
+buckets by lower bound; counts of `writes` and `snapshots` since the measurement began."""
 
 TIMELINE = ("operations", "requests")
 """The tables of a timeline, which only runs that were asked for one have."""
@@ -84,6 +88,7 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
         "latency": {"class": [], "lower_ns": [], "count": []},
         "wear": wear | {"block": list(range(len(wear.get("erases", []))))},
         "utilization": {"kind": [], "index": [], "busy": []},
+        "writes": series.get("writes") or {},
         **_block_rows(series.get("blocks") or {}),
     }
     for name, histogram in (series.get("latency") or {}).items():
@@ -149,6 +154,8 @@ def to_series(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
             series[name] = {key: part["busy"] if name == "utilization" else part for key, part in found.items()}
     if "wear" in tables:
         series["wear"] = tables["wear"].select("erases", "plane").to_dict(as_series=False)
+    if "writes" in tables:
+        series["writes"] = tables["writes"].to_dict(as_series=False)
     if "blocks" in tables and "snapshots" in tables:
         series["blocks"] = _blocks_of(tables["snapshots"], tables["blocks"])
     series |= {name: tables[name].to_dict(as_series=False) for name in TIMELINE if name in tables}

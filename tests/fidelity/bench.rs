@@ -8,6 +8,7 @@ use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{self, Fidelity, Options, Outcome, Warmup, Window};
+use palimpsest_lab::units::GIB;
 use std::ops::ControlFlow;
 
 /// A preset with the overrides `sets`, separated by blanks.
@@ -20,6 +21,15 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
         overrides.push(set.into());
     }
     resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
+}
+
+/// As [`drive`], where the preset is of terabytes with fewer blocks in each plane.
+pub fn small(ssd: &str, sets: &str) -> Resolved {
+    let whole = drive(ssd, sets);
+    if whole.drive.logical_bytes() <= 128 * GIB {
+        return whole;
+    }
+    drive(ssd, &format!("{sets} ssd.blocks_per_plane=40"))
 }
 
 /// A run, with the options of most tests.

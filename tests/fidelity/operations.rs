@@ -1,7 +1,7 @@
 //! The times of the flash operations of single requests, at every preset: sums of part timings, to the nanosecond, in the
 //! columns that a user gets. `timing.rs` has the latencies that follow.
 
-use crate::bench::{Run, drive};
+use crate::bench::{Run, drive, small};
 use palimpsest_lab::config::{Resolved, ssd_presets};
 use palimpsest_lab::metrics::operations::{Operations, TimedRequests};
 use palimpsest_lab::run::{Detail, Window};
@@ -10,7 +10,7 @@ use palimpsest_lab::units::Nanos;
 fn presets() -> Vec<Resolved> {
     let sets = "ftl.name=page buffer.ack=program part.t_program_high=1ms part.t_program=1ms part.t_read=50us \
                 part.t_read_high=50us";
-    ssd_presets().into_iter().map(|preset| drive(preset.name, sets)).collect()
+    ssd_presets().into_iter().map(|preset| small(preset.name, sets)).collect()
 }
 
 /// Time of a page between controller and die.

@@ -3,7 +3,7 @@
 //! Every SSD preset, with its own bus, word and page times. Transfers over the host link overlap those on the bus, so the
 //! link shows only where it is the slower of the two.
 
-use crate::bench::{Run, drive};
+use crate::bench::{Run, drive, small};
 use palimpsest_lab::config::{DriveConfig, Resolved, ssd_presets};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::host::layers;
@@ -17,7 +17,7 @@ const LAYERS: [&str; 2] = ["page", "subpage"];
 fn drives(more: &str) -> Vec<Resolved> {
     let names = ssd_presets().into_iter().map(|preset| preset.name);
     names
-        .flat_map(|name| LAYERS.map(|layer| drive(name, &format!("ftl.name={layer} buffer.ack=program {more}"))))
+        .flat_map(|name| LAYERS.map(|layer| small(name, &format!("ftl.name={layer} buffer.ack=program {more}"))))
         .collect()
 }
 
@@ -74,7 +74,7 @@ fn pages_take_command_array_and_transfer() {
 }
 
 /// Pages of one request on different channels take as long as one; on two dies of each channel the second transfer follows
-/// the first: write = n (command + transfer) + tPROG, or the host link's time where that is longer. For reads the sensing
+/// the first: write = n (command + transfer) + tPROG, the first of them no sooner than the host link has brought all. For reads the sensing
 /// overlaps: read = command + tR + n transfers (n commands where tR is shorter than what is queued before).
 #[test]
 fn requests_of_several_pages_spread_over_channels_and_dies() {
@@ -89,16 +89,17 @@ fn requests_of_several_pages_spread_over_channels_and_dies() {
             let bytes = u64::from(part.page_bytes) * u64::from(pages);
             let workload = |rw: &str| format!("rw={rw},bs={bytes},size={bytes},n=1");
             let link = drive.host.link_rate.time_for(bytes);
-            let expected = (u64::from(dies) * bus).max(link) + part.t_program;
+            let expected = bus.max(link) + u64::from(dies - 1) * bus + part.t_program;
             assert_eq!(latency(&Run::new(&ssd, &workload("write")), "write"), [expected; 4], "{}", name(&ssd));
 
             let mut read = Run::new(&ssd, &workload("read"));
             read.precondition = "fill:5%";
             let first = part.t_command + part.t_read + transfer(drive, part.page_bytes);
-            // Pages of all channels arrive at once, and cross the link one after the other.
-            let on_link = u64::from(pages - 1) * drive.host.link_rate.time_for(u64::from(part.page_bytes));
-            let expected =
-                first + (u64::from(dies) - 1) * transfer(drive, part.page_bytes).max(part.t_command) + on_link;
+            // Pages of all channels arrive at once, and cross the link one after the other, while those of other dies arrive.
+            let page_on_link = drive.host.link_rate.time_for(u64::from(part.page_bytes));
+            let on_link = |pages: u32| u64::from(pages - 1) * page_on_link;
+            let on_bus = u64::from(dies - 1) * transfer(drive, part.page_bytes).max(part.t_command);
+            let expected = first + on_link(pages).max(on_bus + on_link(geometry.channels));
             assert_eq!(latency(&read, "read"), [expected; 4], "{} dies a channel of {}", dies, name(&ssd));
         }
     }

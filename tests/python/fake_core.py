@@ -213,6 +213,11 @@ def series(ftl: str) -> dict[str, Any]:
         "latency": {"all": counts, "read": counts, "write": counts},
         "wear": {"erases": [(7 * block) % 10 for block in range(64)], "plane": [block // 2 for block in range(64)]},
         "utilization": {"channels": [0.5] * 8, "dies": [0.25] * 16},
+        "writes": {
+            "requests": [0, 50_000, 100_000],
+            "host_bytes": [0, 143_360_000, 286_720_000],
+            "data_bytes": [0, 250_000_000, 500_000_000],
+        },
         "blocks": blocks(),
     }
 

@@ -25,6 +25,8 @@ reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
 reproduce.llh_runs reproduce.llh_figures reproduce.llh
 reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce.spread
 reproduce.codesign_runs reproduce.codesign_beyond reproduce.codesign_implied reproduce.codesign reproduce.__init__
+validate.judge validate.truth validate.measures validate.response validate.amplification validate.points validate.forms
+validate.outputs validate.running validate.command validate.__init__
 api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each imports those before it."""

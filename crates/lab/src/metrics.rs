@@ -1,5 +1,6 @@
 //! Measurements: they observe, and never change a result.
 
+pub mod curve;
 pub mod histogram;
 pub mod lifetime;
 pub mod operations;

@@ -10,6 +10,7 @@ mod session;
 mod summary;
 
 use crate::config::{DriveConfig, Resolved};
+use crate::metrics::curve::Points;
 use crate::metrics::operations::{Operations, TimedRequests};
 use crate::metrics::recorder::Series;
 use crate::metrics::snapshots::BlockSeries;
@@ -145,6 +146,8 @@ pub struct Detail {
     pub wear: Wear,
     /// Shares of the measured time in which buses and dies were busy; null at count fidelity.
     pub utilization: Option<Utilization>,
+    /// Bytes written and programmed over the run; null unless [`Options::series`].
+    pub writes: Option<Points>,
     /// States of blocks over the run; null unless [`Options::series`].
     pub blocks: Option<BlockSeries>,
     /// Timed flash operations; null unless [`Options::operations`].

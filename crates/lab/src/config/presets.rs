@@ -56,6 +56,7 @@ static PARTS: &[Preset] = presets!("parts":
 
 static SSDS: &[Preset] = presets!("ssds":
     "default",
+    "enterprise-tlc-7.68t",
     "mga-8k",
     "mga-16k",
     "spread-16g",

@@ -6,6 +6,7 @@ mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
 use crate::config::DriveConfig;
+use crate::metrics::curve::Curve;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{Host, Requests};
@@ -106,6 +107,7 @@ pub struct Session<'a> {
     /// The value of `done` at which the watcher or a snapshot is due.
     watch_at: u64,
     pub(super) snapshots: Option<Snapshots>,
+    pub(super) curve: Option<Curve>,
     pub(super) interrupted: bool,
     ahead: VecDeque<Upcoming>,
     /// Requests read from the workload.
@@ -166,6 +168,7 @@ impl<'a> Session<'a> {
             expected: 0,
             watch_at: 0,
             snapshots: None,
+            curve: None,
             interrupted: false,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
@@ -327,6 +330,7 @@ impl<'a> Session<'a> {
             self.recorder.sample(now, totals);
         }
         self.take_snapshot();
+        self.add_point();
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
+use crate::metrics::curve::Curve;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
@@ -264,6 +265,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             channels: shares(session.drive.engine.bus_busy(), &session.baseline.bus_busy),
             dies: shares(session.drive.engine.die_busy(), &session.baseline.die_busy),
         }),
+        writes: session.curve.as_ref().map(Curve::points),
         blocks: session.snapshots.as_ref().map(Snapshots::series),
         operations,
         requests,

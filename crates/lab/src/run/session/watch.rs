@@ -1,8 +1,9 @@
-//! Observers of a run: the watcher every few thousand requests, and the snapshots of all blocks. One comparison a request
-//! covers both, so that a run without snapshots costs no more.
+//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, and the curve of write
+//! amplification. One comparison a request covers them, so that a run without snapshots costs no more.
 
 use super::super::{Phase, Progress};
 use super::Session;
+use crate::metrics::curve::Curve;
 use palimpsest_flash::error::{Error, Result};
 use std::ops::ControlFlow;
 
@@ -19,7 +20,9 @@ impl Session<'_> {
             snapshots.expect(expected);
         }
         if phase == Phase::Run {
+            self.curve = self.options.series.then(|| Curve::new(expected));
             self.take_snapshot();
+            self.add_point();
         }
         self.schedule();
         self.report_progress()
@@ -37,6 +40,9 @@ impl Session<'_> {
         if self.phase == Phase::Run && self.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= self.done) {
             self.take_snapshot();
         }
+        if self.phase == Phase::Run && self.curve.as_ref().is_some_and(|curve| curve.next() <= self.done) {
+            self.add_point();
+        }
         let reported = if self.done.is_multiple_of(WATCH_EVERY) { self.report_progress() } else { Ok(()) };
         self.schedule();
         reported
@@ -45,7 +51,8 @@ impl Session<'_> {
     fn schedule(&mut self) {
         let watcher = (self.done / WATCH_EVERY + 1) * WATCH_EVERY;
         let snapshots = self.snapshots.as_ref().map_or(u64::MAX, |snapshots| snapshots.next());
-        self.watch_at = if self.phase == Phase::Run { watcher.min(snapshots) } else { watcher };
+        let curve = self.curve.as_ref().map_or(u64::MAX, Curve::next);
+        self.watch_at = if self.phase == Phase::Run { watcher.min(snapshots).min(curve) } else { watcher };
     }
 
     /// Takes a snapshot of every block, if the run has snapshots.
@@ -54,6 +61,14 @@ impl Session<'_> {
         if let Some(snapshots) = &mut self.snapshots {
             let time = self.drive.engine.now() - self.baseline.time;
             snapshots.take(self.done, time, totals, &self.drive.io.nand, &*self.drive.ftl);
+        }
+    }
+
+    /// Adds a point to the curve of write amplification, if the run has one.
+    pub(super) fn add_point(&mut self) {
+        let totals = self.totals();
+        if let Some(curve) = &mut self.curve {
+            curve.add(self.done, totals);
         }
     }
 

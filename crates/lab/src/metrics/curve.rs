@@ -1,0 +1,102 @@
+//! Bytes written by the host and bytes of data programmed, over the requests of a run: the curve of its write amplification.
+//!
+//! A bounded number of points, evenly spread over the requests, at every fidelity; finer than the snapshots of blocks, whose
+//! size bounds their number. In a run of unknown length the distance of points doubles as it gets longer.
+
+use super::recorder::FlashTotals;
+use serde::Serialize;
+
+/// Upper bound of points, not reached.
+const MOST_POINTS: usize = 2048;
+/// Requests between the first points of a run of unknown length.
+const FIRST_INTERVAL: u64 = 64;
+
+/// The curve.
+#[derive(Debug)]
+pub struct Curve {
+    interval: u64,
+    next: u64,
+    points: Points,
+}
+
+/// Points of the curve, counted since the measurement began.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Points {
+    /// Measured requests submitted.
+    pub requests: Vec<u64>,
+    /// Bytes that the host wrote.
+    pub host_bytes: Vec<u64>,
+    /// Bytes of data programmed, padding apart.
+    pub data_bytes: Vec<u64>,
+}
+
+impl Curve {
+    /// A curve without points, of a run of `expected` requests; 0: unknown.
+    pub fn new(expected: u64) -> Self {
+        let interval = if expected == 0 { FIRST_INTERVAL } else { expected.div_ceil(MOST_POINTS as u64 - 3) };
+        Curve { interval, next: 0, points: Points::default() }
+    }
+
+    /// The number of requests after which [`Self::add`] is due.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The point after `requests` requests; one after as many requests is replaced.
+    pub fn add(&mut self, requests: u64, totals: FlashTotals) {
+        let points = &mut self.points;
+        if points.requests.last() == Some(&requests) {
+            points.requests.pop();
+            points.host_bytes.pop();
+            points.data_bytes.pop();
+        }
+        points.requests.push(requests);
+        points.host_bytes.push(totals.host_bytes);
+        points.data_bytes.push(totals.data_bytes);
+        if points.requests.len() == MOST_POINTS - 1 {
+            for column in [&mut points.requests, &mut points.host_bytes, &mut points.data_bytes] {
+                *column = column.iter().copied().step_by(2).collect();
+            }
+            self.interval *= 2;
+        }
+        self.next = requests + self.interval;
+    }
+
+    /// The points; what was written before the first is left out.
+    pub fn points(&self) -> Points {
+        let since = |column: &[u64]| {
+            let first = column.first().copied().unwrap_or(0);
+            column.iter().map(|value| value - first).collect()
+        };
+        let Points { requests, host_bytes, data_bytes } = &self.points;
+        Points { requests: requests.clone(), host_bytes: since(host_bytes), data_bytes: since(data_bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_few_and_even_whatever_is_expected() {
+        for (expected, requests) in [(1000, 1000), (100_000, 100_000), (0, 100), (0, 1_000_000), (100, 90_000)] {
+            let mut curve = Curve::new(expected);
+            for done in 0..=requests {
+                if done == requests || done == curve.next() {
+                    let totals =
+                        FlashTotals { host_bytes: 7 + done, data_bytes: 9 + 3 * done, ..FlashTotals::default() };
+                    curve.add(done, totals);
+                }
+            }
+            let Points { requests: at, host_bytes, data_bytes } = curve.points();
+            assert!(at.len() < MOST_POINTS, "{expected}: {}", at.len());
+            assert!(at.len() > 1000 || requests < 1000 * curve.interval, "{expected}: {}", at.len());
+            assert_eq!((at[0], *at.last().unwrap()), (0, requests));
+            assert_eq!(host_bytes, at);
+            assert!(data_bytes.iter().zip(&at).all(|(data, at)| *data == 3 * at));
+            let gaps: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let (last, regular) = gaps.split_last().unwrap();
+            assert!(regular.iter().all(|&gap| gap == curve.interval) && *last <= curve.interval, "{expected}");
+        }
+    }
+}

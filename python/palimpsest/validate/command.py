@@ -1,0 +1,63 @@
+"""The command `palimpsest validate`."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..parameters import Count, Folder, make_folder
+from ..progress import ProgressBoard
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["add_to"]
+
+
+def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
+    """Adds the command to the command line; `show` prints a result."""
+
+    @group.command(short_help="Compare presets with real drives.")
+    @click.option("--quick/--full", "quick", default=False, help="Short runs on small drives: a minute.")
+    @click.option(
+        "--truth",
+        type=Folder(exists=True),
+        metavar="DIR",
+        help="Folder of tables of the same form.  [default: those of the package]",
+    )
+    @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
+    @click.option(
+        "--out",
+        type=Folder(),
+        metavar="DIR",
+        help="Also write index.html, the rows, and data and a picture of each table.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the rows as one JSON object.")
+    def validate(*, quick: bool, truth: Path | None, jobs: int | None, out: Path | None, as_json: bool) -> None:
+        """Run the figures that were published of real drives on the presets that model them.
+
+        Each row has the real figure, ours, the deviation, the bar that it is held to, and whether the preset was fitted
+        to it or predicts it.
+
+        \b
+        Examples:
+          palimpsest validate --quick
+          palimpsest validate --out results/validate
+          palimpsest validate --truth measured --json | jq '.rows[] | select(.within == false)'
+        """
+        from .. import reproduce
+        from . import outputs, running
+
+        tables = running.read(truth)
+        if out is not None:
+            make_folder(out)
+        with ProgressBoard() as board:
+            made = running.validate(tables, reproduce.Batch(jobs or os.cpu_count() or 1, board.callback), quick=quick)
+        if out is not None:
+            outputs.write(made, out)
+            click.echo(
+                f"wrote {out}/index.html, validate.json, rows.csv, and data and pictures of the tables", err=True
+            )
+        show(outputs.to_json(made, out) if as_json else outputs.render(made))

@@ -1,0 +1,104 @@
+"""Rows: a figure of a real drive beside ours, how far ours may be off, and whether a model was fitted to it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+
+__all__ = ["Bar", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How far a figure may be off.
+
+    Attributes:
+        share: the largest deviation from the real figure, as a share of it; None where `factor` is given.
+        factor: the largest ratio of the larger of the two to the smaller; None where `share` is given.
+    """
+
+    share: float | None = None
+    factor: float | None = None
+
+    @staticmethod
+    def parse(text: str, place: str) -> "Bar | None":
+        """Reads `10%` or `1.5x`; None for an empty text.
+
+        Raises:
+            InputError: it is neither, at `place`.
+        """
+        text = text.strip()
+        if not text:
+            return None
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(%|x)", text)
+        if match is None or (match[2] == "x" and float(match[1]) < 1):
+            raise InputError(
+                f"{place}: bar {text!r}: expected a deviation such as 10%, or a factor from 1 such as 1.5x"
+            )
+        return Bar(share=float(match[1]) / 100) if match[2] == "%" else Bar(factor=float(match[1]))
+
+    def holds(self, real: float, ours: float) -> bool:
+        """Whether `ours` is within the bar of `real`."""
+        if self.factor is not None:
+            return real > 0 and ours > 0 and max(ours / real, real / ours) <= self.factor * (1 + 1e-9)
+        share = self.share or 0.0
+        # A figure that is itself a deviation has no real amount: the bar is its upper bound, in percent.
+        limit = share * abs(real) if real else 100 * share
+        return abs(ours - real) <= limit * (1 + 1e-9)
+
+    def __str__(self) -> str:
+        return f"{self.factor:g}x" if self.factor is not None else f"{100 * (self.share or 0):g} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of a real drive and ours.
+
+    Attributes:
+        table: name of its table.
+        id: name of the row in its table, such as `4+614.3:mean_us`.
+        drive: the preset that models the drive.
+        conditions: under which it was measured.
+        figure: what was measured.
+        unit: of both figures.
+        real: of the real drive.
+        ours: of the preset; None where it could not be measured.
+        bar: how far ours may be off; None where none is set: the row is shown, not judged.
+        fitted: whether the preset, or what is known of it, was chosen by this row; else ours is a prediction.
+        note: why ours is missing; else remarks.
+    """
+
+    table: str
+    id: str
+    drive: str
+    conditions: str
+    figure: str
+    unit: str
+    real: float
+    ours: float | None
+    bar: Bar | None
+    fitted: bool
+    note: str = ""
+
+    @property
+    def deviation(self) -> float | None:
+        """By how much ours is off, in percent; None where there is nothing to compare."""
+        return 100 * (self.ours / self.real - 1) if self.ours is not None and self.real else None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether ours is within its bar; None where there is no bar or no figure."""
+        return None if self.ours is None or self.bar is None else self.bar.holds(self.real, self.ours)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the contract has it."""
+        deviation = self.deviation
+        return {
+            "table": self.table, "id": self.id, "drive": self.drive, "conditions": self.conditions,
+            "figure": self.figure, "unit": self.unit, "real": self.real,
+            "ours": None if self.ours is None else round(self.ours, 4),
+            "deviation_percent": None if deviation is None else round(deviation, 2),
+            "bar": None if self.bar is None else str(self.bar), "within": self.within,
+            "mark": "fitted" if self.fitted else "predicted", "note": self.note,
+        }  # fmt: skip

@@ -1,0 +1,79 @@
+"""Figures of a result by the names that tables have for them, in the units of these tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..result import Result
+
+__all__ = ["MEASURES", "REQUESTS", "measure", "percentile"]
+
+REQUESTS = 20_000
+"""Requests of a run where a table does not say how many."""
+
+_SHARES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": "p9999"}
+
+
+def percentile(result: Result, kind: str, name: str) -> float | None:
+    """A response time in microseconds: `mean`, or a percentile such as `p99.9`; None where no request was measured.
+
+    Percentiles that a result does not list are read off its histogram, within 1.6 %.
+
+    Args:
+        result: of a timed run, with series.
+        kind: `read`, `write` or `all`.
+        name: of the figure.
+    """
+    latencies: dict[str, Any] | None = result["latency_ns"][kind]
+    if latencies is None:
+        return None
+    if name == "mean":
+        return float(latencies["mean"]) / 1000
+    if name in _SHARES:
+        return float(latencies[_SHARES[name]]) / 1000
+    histogram = (result.series or {})["latency"][kind]
+    left = float(name.removeprefix("p")) / 100 * sum(histogram["count"])
+    for lower, count in zip(histogram["lower_ns"], histogram["count"], strict=True):
+        left -= count
+        if left <= 0:
+            return float(lower) / 1000
+    return None
+
+
+def _rate(result: Result, kinds: tuple[str, ...]) -> float | None:
+    seconds = result["simulated_ns"] / 1e9
+    return sum(result["requests"][kind] for kind in kinds) / seconds if seconds else None
+
+
+def _flush(result: Result) -> float | None:
+    """Mean time of a flush: what all requests took, less reads and writes. A result has no class of its own."""
+    requests, latencies = result["requests"], result["latency_ns"]
+    others = sum(requests[kind] * latencies[kind]["mean"] for kind in ("read", "write") if requests[kind])
+    total = sum(requests[kind] for kind in ("read", "write", "flush")) * latencies["all"]["mean"]
+    return (total - others) / requests["flush"] / 1000 if requests["flush"] else None
+
+
+def _bytes(result: Result) -> float | None:
+    rate = result["throughput"]["bytes_per_s"]
+    return None if rate is None else float(rate) / 1e6
+
+
+def _time(kind: str, name: str) -> Callable[[Result], float | None]:
+    return lambda result: percentile(result, kind, name)
+
+
+MEASURES: dict[str, Callable[[Result], float | None]] = {
+    "iops": lambda result: _rate(result, ("read", "write")),
+    "bytes_per_s": _bytes,
+    "flush.mean": _flush,
+    **{
+        f"{kind}.{name}": _time(kind, name)
+        for kind in ("read", "write")
+        for name in ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
+    },
+}
+"""Figures that a row of a table of points may name: requests a second, MB/s, microseconds."""
+
+
+def measure(name: str, result: Result) -> float | None:
+    """The figure called `name`; None where the run has none."""
+    return MEASURES[name](result)

@@ -1,0 +1,191 @@
+"""What a validation gives: JSON, tables for the terminal with a closing line, and a folder with data and a page."""
+
+import html
+import json
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from .. import page as shell
+from ..reproduce.figures import Figure
+from ..reproduce.outputs import STYLE
+from .judge import Row
+from .truth import Table
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+__all__ = ["Validation", "page", "render", "to_json", "write"]
+
+HEADS = ("conditions", "figure", "real", "ours", "deviation", "bar", "within", "mark")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Real figures beside ours.
+
+    Attributes:
+        quick: whether runs were short and drives small.
+        tables: what was run, by their order.
+        rows: of all tables.
+        figures: a picture for each table that has one.
+    """
+
+    quick: bool
+    tables: tuple[Table, ...]
+    rows: tuple[Row, ...]
+    figures: tuple[Figure, ...]
+
+    def of(self, table: Table) -> list[Row]:
+        """The rows of a table."""
+        return [row for row in self.rows if row.table == table.name]
+
+    @property
+    def status(self) -> str:
+        """One line: how many rows are within their bars, of how many, and what could not be run."""
+        judged = [row for row in self.rows if row.within is not None]
+        predicted = [row for row in judged if not row.fitted]
+        parts = [f"{sum(bool(row.within) for row in judged)} of {len(judged)} rows within their bars"]
+        if len(predicted) < len(judged):
+            parts.append(f"of predicted ones {sum(bool(row.within) for row in predicted)} of {len(predicted)}")
+        shown = sum(row.ours is not None and row.bar is None for row in self.rows)
+        missing = sum(row.ours is None for row in self.rows)
+        parts += [f"{shown} without a bar"] if shown else []
+        parts += [f"{missing} not run (no preset, or not modelled)"] if missing else []
+        return "validate: " + "; ".join(parts)
+
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """As the contract has it.
+
+        Args:
+            folder: where the figures lie; their files are None where they were not written.
+        """
+        tables = [
+            {
+                "name": table.name,
+                "drive": table.drive,
+                "title": table.title,
+                "source": table.source,
+                "about": table.about,
+            }
+            for table in self.tables
+        ]
+        figures = [
+            {
+                "id": figure.id, "title": figure.title, "note": figure.note,
+                "data": None if folder is None else str(folder / figure.data_file),
+                "picture": None if folder is None else str(folder / figure.picture_file),
+            }
+            for figure in self.figures
+        ]  # fmt: skip
+        return {
+            "quick": self.quick,
+            "status": self.status,
+            "tables": tables,
+            "rows": [row.to_dict() for row in self.rows],
+            "figures": figures,
+        }
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{text} {unit}".strip()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    deviation = row.deviation
+    return (
+        row.conditions, row.figure, _number(row.real, row.unit), _number(row.ours, row.unit),
+        "-" if deviation is None else f"{deviation:+.1f} %",
+        "-" if row.bar is None else str(row.bar),
+        "-" if row.within is None else "yes" if row.within else "NO",
+        "fitted" if row.fitted else "predicted",
+    )  # fmt: skip
+
+
+def render(made: Validation) -> "Group":
+    """A table for each table of real figures, and the closing line. What is not run is listed below, by its reason."""
+    from rich.console import Group
+    from rich.table import Table as Printed
+    from rich.text import Text
+
+    parts: list[Any] = []
+    for table in made.tables:
+        rows = made.of(table)
+        printed = Printed(title=table.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for head in HEADS:
+            printed.add_column(head, overflow="fold", justify="right" if head in HEADS[2:6] else "left")
+        for row in rows:
+            if row.ours is not None:
+                printed.add_row(*_cells(row), style="" if row.within is not False else "bold")
+        if printed.row_count:
+            parts += [printed, Text()]
+        absent = sorted((row for row in rows if row.ours is None), key=lambda row: row.note)
+        for why, missing in groupby(absent, lambda row: row.note):
+            names = [row.id for row in missing]
+            some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            parts.append(Text(f"{table.name}: {len(names)} not run, {why}: {some}"))
+    return Group(*parts, Text(), Text(made.status))
+
+
+def _section(made: Validation, table: Table) -> shell.Section:
+    def cell(text: object) -> str:
+        return html.escape(str(text))
+
+    lines = []
+    for row in made.of(table):
+        *first, within, mark = _cells(row)
+        said = {"yes": "yes", "NO": "no"}.get(within, "")
+        body = "".join(f"<td>{cell(text)}</td>" for text in first)
+        lines.append(
+            f'<tr>{body}<td class="{said}">{cell(said or "-")}</td><td>{mark}</td><td>{cell(row.note)}</td></tr>'
+        )
+    heads = "".join(f'<th scope="col">{head}</th>' for head in (*HEADS, "note"))
+    pictures = "".join(
+        f'<div id="figure-{figure.id}"><h4>{cell(figure.title)}</h4><img alt="{cell(figure.title)}" '
+        f'src="{figure.image()}"><p class="made">{cell(figure.note)}</p></div>'
+        for figure in made.figures
+        if figure.id == table.name
+    )
+    body = (
+        f'<p>{cell(table.about)}</p><p class="made">Source: {cell(table.source)}. Preset: {cell(table.drive)}.</p>'
+        f'<div class="figures">{pictures}</div>'
+        f'<div class="claims wide"><table><tr>{heads}</tr>{"".join(lines)}</table></div>'
+    )
+    return shell.Section(table.name, table.title, body, short=table.name)
+
+
+def page(made: Validation) -> str:
+    """One page that needs nothing but itself: a section for each table, with its picture and its rows."""
+    sections = [_section(made, table) for table in made.tables]
+    return shell.fill(
+        title="Real drives beside their presets", under=made.status, head="", sections=sections, drawn={}, style=STYLE
+    )
+
+
+def to_json(made: Validation, folder: Path | None) -> str:
+    """What `validate --json` prints."""
+    return json.dumps(made.to_dict(None if folder is None else folder.resolve()), indent=2)
+
+
+def write(made: Validation, folder: Path) -> None:
+    """Writes index.html, validate.json, rows.csv and rows.parquet, and data and a picture of each figure.
+
+    Raises:
+        OSError: a file could not be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in made.figures:
+        figure.save(folder)
+    schema = dict.fromkeys(("real", "ours", "deviation_percent"), pl.Float64()) | {"within": pl.Boolean()}
+    rows = pl.DataFrame([row.to_dict() for row in made.rows], schema_overrides=schema)
+    rows.write_csv(folder / "rows.csv")
+    rows.write_parquet(folder / "rows.parquet")
+    # Names alone: the folder may be moved.
+    (folder / "validate.json").write_text(json.dumps(made.to_dict(Path()), indent=2) + "\n", encoding="utf-8")
+    (folder / "index.html").write_text(page(made), encoding="utf-8")

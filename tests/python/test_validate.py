@@ -1,0 +1,195 @@
+"""`palimpsest validate`: tables and their mistakes, bars, curves, and rows that are run on the native module."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from conftest import Command, figures
+from palimpsest.errors import InputError
+from palimpsest.reproduce.batch import Batch
+from palimpsest.validate import amplification, judge, outputs, running, truth
+
+READS = "iodepth,iops,mean_us,p99_us\n1,10000,100,200\n4,,100,\n"
+ENTRY = """
+[reads]
+form = "response-times"
+drive = "spread-16g"
+title = "Reads"
+source = "this test"
+workload = "rw=randread,bs=8k,size=50%"
+beside = "rw=write,bs=4k,offset=50%,iodepth=1"
+precondition = "fill:50%"
+quick = ["ssd.blocks_per_plane=48"]
+requests = {quick = 200}
+[reads.bars]
+alone = {mean_us = "10%", p99_us = "1.5x"}
+"""
+
+
+def folder_of(tmp_path: Path, **files: str) -> Path:
+    for name, text in files.items():
+        stem, _, suffix = name.rpartition("_")
+        (tmp_path / f"{stem}.{suffix}").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("bar", "real", "ours", "holds"),
+    [
+        ("10%", 100, 110, True),
+        ("10%", 100, 89.9, False),
+        ("1.5x", 100, 150, True),
+        ("1.5x", 100, 66, False),
+        ("1.5x", 100, 0, False),
+        # A deviation in percent is itself held to the bar.
+        ("4%", 0, 4, True),
+        ("4%", 0, 4.1, False),
+    ],
+)
+def test_bars(bar: str, real: float, ours: float, holds: bool) -> None:
+    found = judge.Bar.parse(bar, "here")
+    assert found is not None
+    assert found.holds(real, ours) is holds
+
+
+@pytest.mark.unit
+def test_a_row_without_a_bar_or_a_figure_is_not_judged() -> None:
+    row = judge.Row("t", "r", "d", "c", "f", "us", 100.0, 90.0, None, False)
+    assert row.within is None
+    assert row.deviation == pytest.approx(-10)
+    missing = judge.Row("t", "r", "d", "c", "f", "us", 100.0, None, judge.Bar(share=0.1), False, "no preset d")
+    assert (missing.within, missing.deviation) == (None, None)
+    assert missing.to_dict()["mark"] == "predicted"
+
+
+@pytest.mark.unit
+def test_the_curve_of_a_sawtooth_is_found_between_moments() -> None:
+    # Two passes of two windows: a window amplifies 1, the next 3; moments do not fall on the ends of windows.
+    host = [0, 10, 25, 40, 50, 60, 75, 90, 100, 110, 125, 140, 150, 160, 175, 190, 200]
+    data = [0]
+    for before, after in itertools.pairwise(host):
+        first = max(0, min(after, before // 100 * 100 + 50) - before)
+        data.append(data[-1] + first + 3 * (after - before - first))
+    assert amplification.curve(host, data, 2, 2) == [pytest.approx([1, 3])] * 2
+    assert amplification.deviation([2.0, 4.0], [2.2, 3.8]) == pytest.approx(7.5)
+
+
+@pytest.mark.unit
+def test_the_tables_of_the_package_have_their_forms_and_sources() -> None:
+    tables = {table.name: table for table in running.read()}
+    assert set(tables) == {"zns-8k-randread", "waf-tlc-7.68tb", "points"}
+    assert all(table.source and table.title for table in tables.values())
+    assert tables["zns-8k-randread"].bar("alone", "p99.9_us") == judge.Bar(factor=1.5)
+    real = amplification._mean(amplification._real(tables["waf-tlc-7.68tb"]))
+    assert sum(real) / len(real) == pytest.approx(2.035, abs=0.0005)
+    packaged = {path.stem for path in truth.OWN.glob("*.csv")}
+    assert packaged == set(tables)
+
+
+@pytest.mark.unit
+def test_a_folder_of_the_same_form_needs_no_entries(tmp_path: Path) -> None:
+    own = truth.OWN / "zns-8k-randread.csv"
+    header, *lines = own.read_text(encoding="utf-8").splitlines()
+    more = header.replace("p50_us,", "").replace("append_MBps", "append_MBps")
+    rows = [",".join(cell for at, cell in enumerate(line.split(",")) if at != 4) for line in lines[:2]]
+    folder_of(tmp_path, README_md="# other rows", other_csv="\n".join([more, *rows]))
+    [table] = running.read(tmp_path)
+    assert (table.name, table.drive, len(table.rows)) == ("other", "zn540", 2)
+    assert table.bar("beside", "p99_us") == judge.Bar(share=0.35)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "expected tables such as zns-8k-randread.csv, found no file *.csv"),
+        ({"reads_csv": READS.replace("iodepth", "depth")}, "reads.csv: no table is called reads or begins with"),
+        ({"reads_csv": READS, "tables_toml": ENTRY.replace("form", "fom")}, "tables.toml: [reads] fom: unknown key"),
+        ({"reads_csv": READS, "tables_toml": ENTRY.replace('"10%"', '"ten"')}, "bar 'ten': expected a deviation"),
+        ({"reads_csv": READS, "tables_toml": ENTRY.replace("response-times", "x")}, "no form 'x'; expected one of"),
+        ({"reads_csv": READS, "tables_toml": "[reads"}, "tables.toml: expected TOML"),
+        ({"reads_csv": READS, "tables_toml": ENTRY.replace("[reads", "[writes")}, "there is no"),
+        ({"reads_csv": READS.replace("200", "much")}, "reads.csv:2: p99_us is 'much'; expected a number"),
+        ({"reads_csv": READS.replace("4,,", "0,,")}, "reads.csv:3: iodepth is '0'; expected a number from 1"),
+        ({"reads_csv": READS.replace(",200", "")}, "reads.csv:2: expected 4 values as line 1 has names, found 3"),
+        ({"reads_csv": READS.replace("iops", "speed")}, "reads.csv:1: unknown column 'speed'; expected iodepth"),
+        ({"reads_csv": "iodepth,mean_us\n"}, "reads.csv: expected a line for each row"),
+        ({"reads_csv": ""}, "reads.csv: the table is empty"),
+        ({"w_csv": "pass,0.00,0.50\n0,1,1\n"}, "w.csv: expected passes 0 to 5 at least, found 1 passes"),
+        ({"w_csv": "pass,0.00,0.30\n0,1,1\n"}, "w.csv:1: expected 2 equal windows, so 0.50, found '0.30'"),
+        ({"w_csv": "pass,0.00,0.50\n1,1,1\n"}, "w.csv:2: expected pass 0, found '1'"),
+        ({"p_csv": "drive,real\nx,1\n"}, "p.csv:1: the column figure is missing"),
+    ],
+)
+def test_mistakes_in_a_folder_are_one_line(files: dict[str, str], says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        running.read(folder_of(tmp_path, **files))
+
+
+@pytest.mark.unit
+def test_rows_without_a_preset_are_listed_not_run(fake: object) -> None:
+    assert fake
+    batch = Batch()
+    made = running.validate(running.read(), batch, quick=True)
+    assert len(batch) == 0
+    assert all(row.ours is None and row.note.startswith("no preset ") for row in made.rows)
+    assert (
+        made.status == f"validate: 0 of 0 rows within their bars; {len(made.rows)} not run (no preset, or not modelled)"
+    )
+
+
+@pytest.mark.contract
+def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
+    """An idle drive of the SPREAD paper reads 8 KiB in 65 + 10 us (its Table I)."""
+    table = "iodepth,append_MBps,iops,mean_us,p99_us\n1,0,13333,75,75\n1,20,,75,\n2,0,,99,\n"
+    truths = folder_of(tmp_path, reads_csv=table, tables_toml=ENTRY)
+    out = tmp_path / "out"
+    made = figures(palimpsest("validate", "--truth", str(truths), "--quick", "--json", "--out", str(out)))
+    rows = {row["id"]: row for row in made["rows"]}
+    assert set(rows) == {"1+0:iops", "1+0:mean_us", "1+0:p99_us", "1+20:mean_us", "2+0:mean_us"}
+    assert (rows["1+0:mean_us"]["ours"], rows["1+0:mean_us"]["within"]) == (75, True)
+    assert (rows["1+0:p99_us"]["bar"], rows["1+0:p99_us"]["within"]) == ("1.5x", True)
+    assert rows["1+20:mean_us"]["note"].startswith("appends here: ")
+    assert rows["2+0:mean_us"]["bar"] == "10 %"
+    assert made["status"].startswith("validate: ")
+    names = {"index.html", "validate.json", "rows.csv", "rows.parquet", "reads.csv", "reads.parquet", "reads.svg"}
+    assert names <= {path.name for path in out.iterdir()}
+    assert pl.read_parquet(out / "rows.parquet").height == len(rows)
+    assert json.loads((out / "validate.json").read_text(encoding="utf-8"))["rows"] == made["rows"]
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "this test" in page
+    assert page.count("<tr>") == len(rows) + 1
+
+
+@pytest.mark.contract
+def test_the_closing_line_and_mistakes(palimpsest: Command, tmp_path: Path) -> None:
+    truths = folder_of(tmp_path, reads_csv=READS, tables_toml=ENTRY.replace("spread-16g", "not-there"))
+    done = palimpsest("validate", "--truth", str(truths), "--quick")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.splitlines()[-1]
+        == "validate: 0 of 0 rows within their bars; 4 not run (no preset, or not modelled)"
+    )
+    wrong = palimpsest("validate", "--truth", str(tmp_path / "nowhere"))
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+    assert "there is no such folder" in wrong.stderr
+
+
+@pytest.mark.long
+@pytest.mark.contract
+def test_quick_takes_a_minute_and_its_write_amplification_agrees(palimpsest: Command) -> None:
+    made = figures(palimpsest("validate", "--quick", "--json"))
+    rows = {f"{row['table']} {row['id']}": row for row in made["rows"]}
+    assert rows["waf-tlc-7.68tb mean"]["within"]
+    assert rows["waf-tlc-7.68tb mad"]["within"]
+
+
+@pytest.mark.unit
+def test_outputs_show_numbers_as_their_units() -> None:
+    assert outputs._number(1234.5, "us") == "1,234 us"
+    assert outputs._number(None, "us") == "-"
