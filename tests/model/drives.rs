@@ -201,6 +201,7 @@ fn draw_layer(rng: &mut Rng, streams: u64, spare: u64, set: &mut impl FnMut(&str
     set("ftl.streams", streams.to_string());
     let classifiers: &[&str] = if streams == 3 { &["none", "size", "recency"] } else { &["none"] };
     set("ftl.classifier", pick(rng, classifiers).into());
+    set("ftl.moved", if streams == 3 && rng.below(2) == 0 { "class" } else { "together" }.into());
     set(
         "ftl.victim",
         pick(rng, &["greedy", "greedy", "fifo", "d-choices:1", "d-choices:4", "cost-benefit", "windowed:3"]).into(),

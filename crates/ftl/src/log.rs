@@ -167,7 +167,7 @@ impl<M: Map> Log<M> {
             map,
             shape,
             frontiers,
-            open: OpenPages::new(settings.streams, groups, geometry.planes(), shape.units_per_page, protected),
+            open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, u32::from(!protected && shape.units_per_page > 1), seed),
             read: settings.read,
             counters: LogCounters::default(),

@@ -138,7 +138,7 @@ impl<M: Map> Log<M> {
                     self.plane_with_space(io, self.open.stream_of(open), unit)?
                 }
                 Some(plane) => {
-                    self.ensure_space(io, plane, self.frontiers.moved_stream())?;
+                    self.ensure_space(io, plane, self.open.stream_of(open))?;
                     plane
                 }
             };

@@ -77,9 +77,10 @@ impl<M: Map> Log<M> {
                 return Ok(true);
             }
         }
-        let moved = self.open.moved_page(plane);
-        if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
-            self.program_open(io, plane, moved)?;
+        for moved in self.open.moved_pages(plane) {
+            if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
+                self.program_open(io, plane, moved)?;
+            }
         }
         Ok(self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream))
     }
@@ -151,13 +152,15 @@ impl<M: Map> Log<M> {
             }
             (valid, free_blocks) = (valid - own, free_blocks - takes);
         }
-        let waiting = self.open.filled(self.open.moved_page(plane));
+        let stream = frontiers.moved_stream(victim);
+        let waiting = self.open.filled(self.open.moved_page(plane, stream));
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let needed = (waiting + valid + rest) / per_page + slack;
-        let free = frontiers.pages_left(plane, frontiers.moved_stream()) + free_blocks * self.shape.pages_per_block;
-        let of_plane = |block: u32| block / self.shape.blocks_per_plane == plane;
-        let emptying = self.collector.emptying.iter().filter(|(block, _)| of_plane(*block)).count() as u32;
+        let free = frontiers.pages_left(plane, stream) + free_blocks * self.shape.pages_per_block;
+        let beside =
+            |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
+        let emptying = self.collector.emptying.iter().filter(|(block, _)| beside(*block)).count() as u32;
         needed <= free || (free > 0 && needed <= free + emptying * self.shape.pages_per_block)
     }
 
@@ -202,7 +205,8 @@ impl<M: Map> Log<M> {
     pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let mut index = 0;
         while let Some(&(victim, moved)) = self.collector.emptying.get(index) {
-            let waited = self.open.moved_page(victim / self.shape.blocks_per_plane) == page;
+            let plane = victim / self.shape.blocks_per_plane;
+            let waited = self.open.moved_page(plane, self.frontiers.moved_stream(victim)) == page;
             if waited && self.frontiers.blocks.valid_count(victim) == 0 {
                 self.collector.emptying.remove(index);
                 self.erase(io, victim, moved)?;
@@ -229,7 +233,7 @@ impl<M: Map> Log<M> {
             self.move_valid(io, block)?;
             if self.frontiers.blocks.valid_count(block) > 0 {
                 let plane = io.geometry().plane_of_block(block);
-                self.program_open(io, plane, self.open.moved_page(plane))?;
+                self.program_open(io, plane, self.open.moved_page(plane, self.frontiers.moved_stream(block)))?;
             }
             self.frontiers.blocks.retire(block);
         }

@@ -27,6 +27,11 @@ pub(super) struct Frontiers {
     pub free_pages: Vec<u32>,
     /// Streams of the host and of what is moved; one of the map's own may follow.
     data_streams: u32,
+    /// Whether what is moved stays in its stream.
+    keep_class: bool,
+    /// The stream that each block was opened for last, where moved data keeps its class. It is recorded out-of-band, like the logical
+    /// numbers, and so is known after a power cut.
+    stream_of_block: Vec<u8>,
     /// Frontiers of a plane.
     streams: u32,
     /// Frontier of each stream in each plane: index plane x streams + stream.
@@ -43,14 +48,16 @@ impl Frontiers {
     /// No block is open; `own` streams follow those of data.
     pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, reserved: Vec<bool>) -> Self {
         let geometry = io.geometry();
-        let streams = settings.streams + own;
+        let streams = settings.data_streams() + own;
         let blocks = Blocks::new(geometry, shape.units_per_block, |block| {
             io.nand().is_bad(block) || reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
         Frontiers {
             rotation: Rotation::new(settings.allocation, geometry),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
-            data_streams: settings.streams,
+            data_streams: settings.data_streams(),
+            keep_class: settings.keep_class,
+            stream_of_block: vec![0; if settings.keep_class { geometry.blocks() as usize } else { 0 }],
             streams,
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
             pages_per_block: shape.pages_per_block,
@@ -61,10 +68,24 @@ impl Frontiers {
         }
     }
 
-    /// The stream of data that is moved.
+    /// The stream of data that is moved out of `block`.
     #[inline]
-    pub fn moved_stream(&self) -> u32 {
-        self.data_streams - 1
+    pub fn moved_stream(&self, block: u32) -> u32 {
+        match self.stream_of_block.get(block as usize) {
+            Some(&stream) => u32::from(stream).min(self.data_streams - 1),
+            None => self.data_streams - 1,
+        }
+    }
+
+    /// Streams of data.
+    #[inline]
+    pub fn data_streams(&self) -> u32 {
+        self.data_streams
+    }
+
+    /// The stream of data that only cleaning writes to, if there is one.
+    pub fn cleaning_stream(&self) -> Option<u32> {
+        (self.data_streams > 1 && !self.keep_class).then(|| self.data_streams - 1)
     }
 
     /// The stream of the map's own units, where it has any.
@@ -109,7 +130,7 @@ impl Frontiers {
 
     /// Whether `stream` has a block of `plane` that cleaning cannot use.
     pub fn has_block_of_its_own(&self, plane: u32, stream: u32) -> bool {
-        self.is_open(plane, stream) && self.data_streams > 1 && stream < self.data_streams
+        self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
     }
 
     /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
@@ -151,7 +172,17 @@ impl Frontiers {
         let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
         let index = self.index(plane, stream);
         self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
+        self.note_stream(opened, stream);
         opened.is_some()
+    }
+
+    #[inline]
+    fn note_stream(&mut self, block: Option<u32>, stream: u32) {
+        if let Some(block) = block
+            && let Some(noted) = self.stream_of_block.get_mut(block as usize)
+        {
+            *noted = stream as u8;
+        }
     }
 
     /// Takes the open or closed block `block` of `plane`, which has failed, out of use: it is a victim.
@@ -199,6 +230,7 @@ impl Frontiers {
             Some(stream) => {
                 let index = self.index(plane, stream);
                 self.open[index] = Frontier { block, next_page };
+                self.note_stream(Some(block), stream);
                 self.free_pages[plane as usize] += self.pages_per_block - next_page;
             }
             None => self.blocks.close(block),

@@ -49,7 +49,8 @@ impl<M: Map> Log<M> {
     #[inline]
     fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
-        let (mut absent, mut stream): (SubpageMask, u32) = (0, self.frontiers.moved_stream());
+        let (mut absent, mut stream): (SubpageMask, u32) =
+            (0, self.frontiers.moved_stream(ppn / self.shape.pages_per_block));
         if per_page == 1 {
             let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
             absent = self.map.outside(unit).into();
@@ -122,7 +123,8 @@ impl<M: Map> Log<M> {
             // Programming an open page on the way here has made this copy obsolete.
             return Ok(());
         }
-        let (page, entry) = (self.open.moved_page(plane), self.map.locate(what.unit));
+        let page = self.open.moved_page(plane, self.frontiers.moved_stream(block));
+        let entry = self.map.locate(what.unit);
         let newer = entry != physical;
         if newer && self.open.protected {
             self.open.slot_mut(entry).previous = UNMAPPED;

@@ -1,12 +1,13 @@
 //! Open pages: units that wait in the controller's memory until they fill a page.
 //!
-//! There is one a stream of the host, and one a plane for what cleaning moves there: if moved units left their plane, the
+//! There is one a stream of the host, and one a plane (and class, where that is kept) for what cleaning moves there: if moved units left their plane, the
 //! fuller planes, which are cleaned more often, would grow fuller still. Where the address of a unit names its plane or channel,
 //! a stream of the host has an open page for each of these: units that followed others elsewhere would fill planes unevenly.
 //! A unit of an open page has the place of its previous copy, which stays valid until the page is programmed: so what was
 //! acknowledged after programming survives a power cut.
 
 use super::Append;
+use super::settings::LogSettings;
 use crate::log::map::{IN_OPEN_PAGE, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
@@ -68,6 +69,10 @@ pub(super) struct OpenPages {
     pub oldest: Option<u64>,
     /// Open pages of moved units: one a plane, as long as map entries can name them all.
     moved: u32,
+    /// Streams of the host.
+    hosts: u32,
+    /// Streams of moved data with open pages; where there is one, it is the last stream of all.
+    classes: u32,
     streams: u32,
     /// Open pages of a stream of the host: planes or channels that addresses name, as long as map entries can name them all.
     groups: u32,
@@ -77,14 +82,15 @@ pub(super) struct OpenPages {
 }
 
 impl OpenPages {
-    /// For `streams` of data, the last of which is moved data where there are several; `groups`: planes or channels that
-    /// addresses name.
-    pub fn new(streams: u32, groups: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
-        let (hosts, most) = (streams.max(2) - 1, ((1 << 16) - 1) / units_per_page);
-        let moved = planes.min(most - hosts);
-        let groups = groups.min((most - moved) / hosts);
-        let pages = (0..hosts * groups + moved).map(|_| OpenPage::new()).collect();
-        OpenPages { pages, oldest: None, moved, streams, groups, units_per_page, protected }
+    /// For the streams of `settings`; `groups`: planes or channels that addresses name.
+    pub fn new(settings: &LogSettings, groups: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
+        let (hosts, classes, most) =
+            (settings.host_streams(), settings.moved_streams(), ((1 << 16) - 1) / units_per_page);
+        let moved = planes.min((most - hosts) / classes);
+        let groups = groups.min((most - moved * classes) / hosts);
+        let pages = (0..hosts * groups + moved * classes).map(|_| OpenPage::new()).collect();
+        let streams = settings.data_streams();
+        OpenPages { pages, oldest: None, moved, hosts, classes, streams, groups, units_per_page, protected }
     }
 
     #[inline]
@@ -116,26 +122,43 @@ impl OpenPages {
     /// The open page of what the host writes to `stream` and to the plane or channel `group`.
     #[inline]
     pub fn host_page(&self, stream: u32, group: u32) -> u32 {
-        debug_assert!(stream < self.streams.max(2) - 1);
+        debug_assert!(stream < self.hosts);
         stream * self.groups + if group < self.groups { group } else { group % self.groups }
     }
 
-    /// The open page of what is moved in `plane`.
+    /// The first open page of moved units.
     #[inline]
-    pub fn moved_page(&self, plane: u32) -> u32 {
-        self.len() - self.moved + plane % self.moved
+    fn first_moved(&self) -> u32 {
+        self.hosts * self.groups
+    }
+
+    /// The open page of what is moved to blocks of `stream` in `plane`.
+    #[inline]
+    pub fn moved_page(&self, plane: u32, stream: u32) -> u32 {
+        let class = if self.classes == 1 { 0 } else { stream };
+        self.first_moved() + class * self.moved + plane % self.moved
+    }
+
+    /// The open pages of what is moved in `plane`.
+    pub fn moved_pages(&self, plane: u32) -> impl Iterator<Item = u32> + use<> {
+        let (first, moved) = (self.first_moved() + plane % self.moved, self.moved);
+        (0..self.classes).map(move |class| first + class * moved)
     }
 
     /// The stream whose blocks the open page `page` is programmed into.
     #[inline]
     pub fn stream_of(&self, page: u32) -> u32 {
-        (page / self.groups).min(self.streams - 1)
+        match page.checked_sub(self.first_moved()) {
+            None => page / self.groups,
+            Some(_) if self.classes == 1 => self.streams - 1,
+            Some(moved) => moved / self.moved,
+        }
     }
 
     /// The plane whose moved units `page` holds; `None` where it holds the host's.
     #[inline]
     pub fn plane_of(&self, page: u32) -> Option<u32> {
-        page.checked_sub(self.len() - self.moved)
+        page.checked_sub(self.first_moved()).map(|moved| moved % self.moved)
     }
 
     /// The open page, and the slot there, that `entry` names.

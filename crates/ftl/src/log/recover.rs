@@ -70,25 +70,27 @@ impl<M: Map> Log<M> {
     /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
     fn resume_frontiers(&mut self, io: &Io, mut begun: Vec<u32>) {
         begun.sort_by_key(|&block| io.nand().next_page(block));
-        let (moved, own) = (self.frontiers.moved_stream(), self.frontiers.own_stream());
+        let (data, own) = (self.frontiers.data_streams(), self.frontiers.own_stream());
         for block in begun {
             let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
             let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
             let is_own = |unit: u32| M::IN_LOG && self.map.is_own(unit);
             let of_map = units.filter_map(|unit| self.shape.unit_at(io.nand(), unit)).next().is_some_and(is_own);
-            let streams = if of_map { own..own + 1 } else { 0..moved };
-            self.frontiers.resume(plane, block, next_page, (!of_map).then_some(moved).into_iter().chain(streams));
+            let streams = if of_map { own..own + 1 } else { 0..data };
+            let first = self.frontiers.moved_stream(block);
+            self.frontiers.resume(plane, block, next_page, (!of_map).then_some(first).into_iter().chain(streams));
         }
     }
 
     /// Programs an open page whose program was cut off, where that takes no free block if possible.
     fn program_restored(&mut self, io: &mut Io, page: u32) -> Flash<()> {
-        let (home, moved) = (self.open.stream_of(page), self.frontiers.moved_stream());
-        let places = (0..io.geometry().planes()).flat_map(|plane| (0..=moved).map(move |stream| (plane, stream)));
+        let (home, data) = (self.open.stream_of(page), self.frontiers.data_streams());
+        let cleaning = self.frontiers.cleaning_stream();
+        let places = (0..io.geometry().planes()).flat_map(|plane| (0..data).map(move |stream| (plane, stream)));
         let best = places.max_by_key(|&(plane, stream)| {
             let begun = self.frontiers.is_open(plane, stream);
             // Cleaning needs its own frontier the most; a block that must be opened becomes its frontier.
-            let preferred = begun == (stream != moved);
+            let preferred = begun == (Some(stream) != cleaning);
             (begun, self.frontiers.blocks.free_count(plane), begun && stream == home, preferred, u32::MAX - plane)
         });
         let (plane, stream) = best.unwrap_or((0, home));

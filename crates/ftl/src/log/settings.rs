@@ -39,6 +39,12 @@ pub const KEYS: &[Key] = &[
     ),
     CLASSIFIER,
     Key::new(
+        "ftl.moved",
+        ValueType::Choice(&["together", "class"]),
+        "together",
+        "where moved data goes: to blocks of one stream, or to those of its class, hot or cold, with ftl.streams = 3",
+    ),
+    Key::new(
         "ftl.allocation",
         ValueType::Choice(&["static", "channel", "round-robin", "least-loaded"]),
         "round-robin",
@@ -105,6 +111,8 @@ pub struct LogSettings {
     pub gc_stop: BlockCount,
     /// Write streams with blocks of their own: 1 = all together; 2 = host, moved; 3 = hot, cold, moved.
     pub streams: u32,
+    /// Whether moved data keeps its class, hot or cold: it goes to the blocks of the host's stream that it came from.
+    pub keep_class: bool,
     /// Where a host write goes.
     pub allocation: Allocation,
     /// How erases are kept even.
@@ -123,6 +131,7 @@ impl LogSettings {
             gc_start: settings.blocks("ftl.gc_start"),
             gc_stop: settings.blocks("ftl.gc_stop"),
             streams: settings.small("ftl.streams"),
+            keep_class: keeps_class(settings),
             allocation: settings.choice(
                 "ftl.allocation",
                 &[
@@ -140,6 +149,28 @@ impl LogSettings {
             read: read_policy(settings),
         }
     }
+}
+
+impl LogSettings {
+    /// Streams that the host writes to.
+    pub fn host_streams(&self) -> u32 {
+        self.streams.max(2) - 1
+    }
+
+    /// Streams that data is moved to, and that have open pages for it.
+    pub fn moved_streams(&self) -> u32 {
+        if self.keep_class { self.host_streams() } else { 1 }
+    }
+
+    /// Streams of data: of the host, and of what is moved where that is not one of the host's.
+    pub fn data_streams(&self) -> u32 {
+        if self.keep_class { self.host_streams() } else { self.streams }
+    }
+}
+
+/// Whether moved data keeps its class.
+pub fn keeps_class(settings: &Settings) -> bool {
+    settings.choice("ftl.moved", &[("together", false), ("class", true)])
 }
 
 /// How a layer with `settings` reads.

@@ -8,6 +8,7 @@ mod recency;
 mod sequence;
 mod size;
 
+use super::settings::keeps_class;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
@@ -81,11 +82,16 @@ pub fn needs_hints(settings: &Settings) -> bool {
     named(settings).is_some_and(|classifier| classifier.needs_hints)
 }
 
-/// Refuses a classifier that would silently do nothing on the layer `entry`, one of `layers`.
+/// Refuses a classifier, or moves by class, that would silently do nothing on the layer `entry`, one of `layers`.
 ///
 /// # Errors
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
+    if keeps_class(settings) && settings.small("ftl.streams") < 3 {
+        let what = "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or \
+                    ftl.moved = together";
+        return Err(Unfit::new(&["ftl.moved", "ftl.streams"], what));
+    }
     let Some(classifier) = named(settings) else { return Ok(()) };
     if settings.small("ftl.streams") < 3 && !entry.hot_and_cold {
         let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";

@@ -272,6 +272,12 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              fs-hotcold, or another classifier",
     ),
     (
+        "default",
+        &["ftl.moved=class"],
+        "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/default.toml:N): moved data keeps its class where hot \
+             and cold data have streams; expected ftl.streams = 3, or ftl.moved = together",
+    ),
+    (
         "codesign-8ch",
         &["ftl.name=codesign", "fs.discard=page"],
         "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map unmaps whole \
