@@ -31,6 +31,34 @@ fn spread_reads_reach_their_bounds() {
     }
 }
 
+/// The series over time gives operations to the moment they ran: in no window are there more programs or erases than the planes can do, and
+/// none gets lost.
+#[test]
+fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
+    for io in ["iodepth=32", "rate_iops=20k"] {
+        let ssd = drive("default", "ssd.blocks_per_plane=40 part.pages_per_block=64 ssd.over_provisioning=28%");
+        let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=4k,n=60k,{io}"));
+        run.precondition = "steady";
+        let outcome = run.outcome(true);
+        let (series, summary) = (outcome.detail.time.unwrap(), outcome.summary);
+        let (part, planes) = (&ssd.drive.part, u64::from(ssd.drive.geometry.planes()));
+        // One that began before the window may end in it.
+        let most = |array: u64| planes * (series.window_ns / array + 1);
+        let busiest = |counts: &[u64]| *counts.iter().max().unwrap();
+        let (programs, erases) = (busiest(&series.programs), busiest(&series.erases));
+        let bounds = (most(part.t_program), most(part.t_erase));
+        println!(
+            "{io}: at most {programs} programs of {}, {erases} erases of {} in {} us",
+            bounds.0,
+            bounds.1,
+            series.window_ns / 1000
+        );
+        assert!(programs <= bounds.0 && erases <= bounds.1);
+        assert_eq!(series.programs.iter().sum::<u64>(), summary.flash.page_programs);
+        assert_eq!(series.erases.iter().sum::<u64>(), summary.flash.erases);
+    }
+}
+
 fn bandwidth(sets: &str, rw: &str) -> f64 {
     let ssd = drive("default", &format!("ssd.blocks_per_plane=64 ssd.over_provisioning=28% {sets}"));
     let mut run = Run::new(&ssd, &format!("rw={rw},bs=512k,n=16k,iodepth=64"));

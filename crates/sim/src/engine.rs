@@ -9,6 +9,7 @@
 //! works on the next of the same kind.
 
 mod dies;
+mod ended;
 mod gates;
 mod power;
 mod record;
@@ -126,6 +127,7 @@ pub struct Engine {
     /// Dies to start once a plan was taken or a gate has closed.
     woken: Vec<u32>,
     buffer_freed: u64,
+    ended: ended::Ended,
     collections: Vec<Nanos>,
     /// What verifies the times of a checked run.
     pub causality: Option<Box<Causality>>,
@@ -173,6 +175,7 @@ impl Engine {
             followed: 0,
             woken: Vec::new(),
             buffer_freed: 0,
+            ended: ended::Ended::default(),
             collections: Vec::new(),
             causality: None,
             timeline: None,
@@ -507,6 +510,7 @@ impl Engine {
             self.note_end(io, order);
         }
         self.live -= 1;
+        self.ended.count(&operation);
         let load = &mut io.dies[die as usize];
         load.operations -= 1;
         load.reads -= u32::from(operation.kind == OperationKind::Read);

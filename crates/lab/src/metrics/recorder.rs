@@ -11,7 +11,7 @@ use serde::Serialize;
 const MOST_WINDOWS: usize = 512;
 const FIRST_WINDOW: Nanos = 100_000;
 
-/// Counters of flash at a point in time, for the series.
+/// Counters at a point in time, for the series: operations of flash that have ended, and what was planned to store what the host wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashTotals {
     /// Page reads.
@@ -22,9 +22,9 @@ pub struct FlashTotals {
     pub gc_programs: u64,
     /// Erases.
     pub erases: u64,
-    /// Bytes of data programmed.
+    /// Bytes of data in programs planned.
     pub data_bytes: u64,
-    /// Bytes that the host wrote.
+    /// Bytes that the host wrote in requests submitted.
     pub host_bytes: u64,
 }
 
@@ -122,18 +122,19 @@ impl Recorder {
         self.last_completion
     }
 
-    /// The time of the next call of [`Self::sample`].
+    /// The end of the window that the last call of [`Self::sample`] began: it is called before anything happens then, or later.
     #[inline]
     pub fn next_sample(&self) -> Nanos {
         self.next_sample
     }
 
-    /// Adds the changes of the counters since the last sample to the window of `now`.
-    pub fn sample(&mut self, now: Nanos, totals: FlashTotals) {
+    /// Adds the changes of the counters since the last sample to the window of `now`; the next change comes at `next`.
+    pub fn sample(&mut self, now: Nanos, next: Nanos, totals: FlashTotals) {
         let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
         let window = self.window_at(now);
         window.flash = add(window.flash, done);
-        self.next_sample = now + self.window;
+        let passed = (next - self.start) / self.window;
+        self.next_sample = self.start + (passed + 1) * self.window;
     }
 
     /// Mean of the requests outstanding in a window. The last window ends with the last completion.

@@ -18,7 +18,7 @@ use palimpsest_flash::nand::faults::Faults;
 use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
-use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
+use palimpsest_ftl_api::plan::{Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use palimpsest_sim::drive::{Command, Drive, Verifier};
 use palimpsest_sim::engine::Engine;
@@ -305,14 +305,13 @@ impl<'a> Session<'a> {
     }
 
     fn totals(&self) -> FlashTotals {
-        let io = &self.drive.io.counters;
-        let by = |counts: &[u64]| counts.iter().sum::<u64>();
+        let ended = self.drive.engine.ended();
         FlashTotals {
-            reads: by(&io.reads),
-            programs: by(&io.programs),
-            gc_programs: io.programs[Cause::Gc as usize] + io.programs[Cause::Merge as usize],
-            erases: io.erases,
-            data_bytes: io.data_bytes,
+            reads: ended.reads,
+            programs: ended.programs,
+            gc_programs: ended.gc_programs,
+            erases: ended.erases,
+            data_bytes: self.drive.io.counters.data_bytes,
             host_bytes: self.host.bytes_written,
         }
     }
@@ -327,7 +326,7 @@ impl<'a> Session<'a> {
         self.drive_some(source, rest)?;
         if self.drive.io.plan.timed {
             let (now, totals) = (self.drive.engine.now(), self.totals());
-            self.recorder.sample(now, totals);
+            self.recorder.sample(now, now, totals);
         }
         self.take_snapshot();
         self.add_point();
@@ -395,7 +394,7 @@ impl<'a> Session<'a> {
                     if self.drive.next_time().is_some_and(|event| event < arrival) {
                         continue;
                     }
-                    self.drive.engine.advance_to(arrival.max(self.drive.engine.now()));
+                    self.pass_to(arrival.max(self.drive.engine.now()));
                     self.drive.set_stream(stream);
                     self.drive.submit(command, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
@@ -499,7 +498,7 @@ impl<'a> Session<'a> {
         if from >= arrival {
             return Ok(());
         }
-        self.drive.engine.advance_to(from);
+        self.pass_to(from);
         while self.drive.next_time().is_none() && self.drive.engine.now() < arrival {
             if !self.drive.background()? {
                 return Ok(());
@@ -513,18 +512,12 @@ impl<'a> Session<'a> {
 
     /// Runs the next event; without one, flushes the write buffer.
     pub(super) fn advance(&mut self) -> Result<()> {
-        if self.drive.next_time().is_some() {
-            self.drive.step(&mut self.recorder, &mut self.verifier)?;
-        } else {
-            self.drive.push_out()?;
-            self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
+        if let Some(next) = self.drive.next_time() {
+            self.sample_before(next);
+            return self.drive.step(&mut self.recorder, &mut self.verifier);
         }
-        let now = self.drive.engine.now();
-        if now >= self.recorder.next_sample() {
-            let totals = self.totals();
-            self.recorder.sample(now, totals);
-        }
-        Ok(())
+        self.drive.push_out()?;
+        self.drive.harvest(&mut self.recorder, &mut self.verifier)
     }
 
     /// Waits for all running operations of flash.

@@ -1,10 +1,11 @@
-//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, and the curve of write
+//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, and the curve of write
 //! amplification. One comparison a request covers them, so that a run without snapshots costs no more.
 
 use super::super::{Phase, Progress};
 use super::Session;
 use crate::metrics::curve::Curve;
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::Nanos;
 use std::ops::ControlFlow;
 
 /// The watcher is called after this many requests.
@@ -83,6 +84,21 @@ impl Session<'_> {
                 Ok(())
             }
             ControlFlow::Break(()) => Err(Error::Interrupted),
+        }
+    }
+
+    /// Lets time pass until `time`, before which there is no event.
+    pub(super) fn pass_to(&mut self, time: Nanos) {
+        self.sample_before(time);
+        self.drive.engine.advance_to(time);
+    }
+
+    /// The next thing happens at `time`: a window of the series may end before it.
+    #[inline]
+    pub(super) fn sample_before(&mut self, time: Nanos) {
+        if time >= self.recorder.next_sample() {
+            let totals = self.totals();
+            self.recorder.sample(self.drive.engine.now(), time, totals);
         }
     }
 }

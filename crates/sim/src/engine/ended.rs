@@ -1,0 +1,39 @@
+//! How many operations have ended: what series over time count.
+
+use super::Engine;
+use palimpsest_ftl_api::plan::{Cause, Operation, OperationKind};
+
+/// Operations that have ended since the engine was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Page reads.
+    pub reads: u64,
+    /// Page programs.
+    pub programs: u64,
+    /// Page programs of cleaning and merging.
+    pub gc_programs: u64,
+    /// Erases.
+    pub erases: u64,
+}
+
+impl Ended {
+    #[inline]
+    pub(super) fn count(&mut self, operation: &Operation) {
+        match operation.kind {
+            OperationKind::Read => self.reads += 1,
+            OperationKind::Program => {
+                self.programs += 1;
+                self.gc_programs += u64::from(matches!(operation.cause, Cause::Gc | Cause::Merge));
+            }
+            OperationKind::Erase => self.erases += 1,
+        }
+    }
+}
+
+impl Engine {
+    /// What has ended so far.
+    #[inline]
+    pub fn ended(&self) -> Ended {
+        self.ended
+    }
+}
