@@ -4,12 +4,16 @@
 //! that does not cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and
 //! counts that). A trim is narrowed to whole sectors, and the drive unmaps the whole units of its map within. A durable
 //! write is a write and a flush.
+//!
+//! Writes are in a volatile cache until they are flushed, as NVMe has it, and a power cut may lose them. So a cut refuses the request in
+//! which it comes, and every later one of the clients that were connected then: what they wrote is not what they would go on with.
 
 use crate::transmission::{Refusal, Request};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::Extent;
-use palimpsest_lab::run::served::Served;
+use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::units::SECTOR_BYTES;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 /// Requests in the queue; beyond it, connections wait.
@@ -18,7 +22,14 @@ const QUEUE: usize = 64;
 /// A message to the thread of the drive.
 pub enum Job {
     /// Serve a request.
-    Serve(Request, Sender<std::result::Result<Vec<u8>, Refusal>>),
+    Serve {
+        /// The request.
+        request: Request,
+        /// How often the power had failed when its client connected.
+        since: u64,
+        /// Where the answer goes.
+        answer: Sender<std::result::Result<Vec<u8>, Refusal>>,
+    },
     /// End, after the requests before it in the queue.
     Stop,
 }
@@ -28,41 +39,69 @@ pub fn queue() -> (SyncSender<Job>, Receiver<Job>) {
     sync_channel(QUEUE)
 }
 
-/// Sends `request` to the thread of the drive, and waits for the answer.
+/// How often the power failed.
+#[derive(Debug, Default)]
+pub struct PowerCuts(AtomicU64);
+
+impl PowerCuts {
+    /// How often so far.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Hears what happens to the drive.
+pub trait Witness {
+    /// The drive failed, for good.
+    fn failed(&self, error: &Error);
+
+    /// The power failed, and the drive has recovered.
+    fn power_lost(&self);
+}
+
+/// Sends `request` of a client that connected when the power had failed `since` times to the thread of the drive, and waits for the
+/// answer.
 ///
 /// # Errors
-/// [`Refusal`]: the drive failed, or has ended.
-pub fn request(jobs: &SyncSender<Job>, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
-    let (sender, answer) = channel();
-    jobs.send(Job::Serve(request, sender)).map_err(|_| Refusal::Ending)?;
-    answer.recv().unwrap_or(Err(Refusal::Ending))
+/// [`Refusal`]: the power failed since, the drive failed, or has ended.
+pub fn request(jobs: &SyncSender<Job>, since: u64, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
+    let (answer, answered) = channel();
+    jobs.send(Job::Serve { request, since, answer }).map_err(|_| Refusal::Ending)?;
+    answered.recv().unwrap_or(Err(Refusal::Ending))
 }
 
 /// Runs the drive until [`Job::Stop`]. After the drive's first error every request is refused, as its flash may hold part of a
-/// write; `report` gets the error immediately.
+/// write; `witness` hears of it, and of power cuts, immediately.
 ///
 /// # Errors
 /// That first error.
-pub fn work(served: &mut Served<'_>, jobs: &Receiver<Job>, report: &dyn Fn(&Error)) -> Result<()> {
+pub fn work(
+    served: &mut Served<'_>,
+    jobs: &Receiver<Job>,
+    power_cuts: &PowerCuts,
+    witness: &dyn Witness,
+) -> Result<()> {
     let mut state = Ok(());
     for job in jobs {
-        let Job::Serve(request, answer) = job else { break };
+        let Job::Serve { request, since, answer } = job else { break };
         let outcome = match &state {
-            Ok(()) => serve(served, request),
-            Err(_) => {
-                let _ = answer.send(Err(Refusal::Failed));
-                continue;
-            }
+            Err(_) => Err(Refusal::Failed),
+            Ok(()) if since < power_cuts.count() => Err(Refusal::PowerLost),
+            Ok(()) => serve(served, request).map_err(|failure| match failure {
+                Failure::PowerLost => {
+                    power_cuts.0.fetch_add(1, Ordering::SeqCst);
+                    witness.power_lost();
+                    Refusal::PowerLost
+                }
+                Failure::Drive(error) => {
+                    witness.failed(&error);
+                    state = Err(error);
+                    Refusal::Failed
+                }
+            }),
         };
         // A closed connection needs no answer.
-        let _ = answer.send(match outcome {
-            Ok(bytes) => Ok(bytes),
-            Err(error) => {
-                report(&error);
-                state = Err(error);
-                Err(Refusal::Failed)
-            }
-        });
+        let _ = answer.send(outcome);
     }
     state
 }
@@ -73,7 +112,7 @@ fn widened(offset: u64, length: u64) -> Extent {
     Extent { sector, sectors: ((offset + length).div_ceil(SECTOR_BYTES) - sector) as u32 }
 }
 
-fn serve(served: &mut Served<'_>, request: Request) -> Result<Vec<u8>> {
+fn serve(served: &mut Served<'_>, request: Request) -> Reply<Vec<u8>> {
     match request {
         Request::Read { offset, length } => {
             let mut bytes = served.read(widened(offset, u64::from(length)))?;
@@ -97,7 +136,7 @@ fn serve(served: &mut Served<'_>, request: Request) -> Result<Vec<u8>> {
     }
 }
 
-fn write(served: &mut Served<'_>, offset: u64, bytes: Vec<u8>) -> Result<()> {
+fn write(served: &mut Served<'_>, offset: u64, bytes: Vec<u8>) -> Reply<()> {
     let extent = widened(offset, bytes.len() as u64);
     let whole = u64::from(extent.sectors) * SECTOR_BYTES;
     if whole == bytes.len() as u64 {

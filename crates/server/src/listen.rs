@@ -2,17 +2,19 @@
 //!
 //! Ignored: timeouts of idle clients, and access control beyond that of the socket.
 
-use crate::drive::{self, Job};
+use crate::drive::{self, Job, PowerCuts, Witness};
 use crate::handshake::{self, Chosen, Export};
 use crate::transmission;
 use crate::wire::Fault;
+use palimpsest_lab::error::Error;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Most clients at the same time; more are refused.
@@ -67,16 +69,50 @@ impl Listener {
     }
 }
 
+/// A connection.
+trait Socket: Read + Write + Send + Sized + 'static {
+    /// Another handle of it.
+    fn another(&self) -> io::Result<Self>;
+
+    /// Takes no more requests from it; replies still go out.
+    fn hang_up(&self);
+}
+
+impl Socket for TcpStream {
+    fn another(&self) -> io::Result<Self> {
+        self.try_clone()
+    }
+
+    fn hang_up(&self) {
+        let _ = self.shutdown(Shutdown::Read);
+    }
+}
+
+impl Socket for UnixStream {
+    fn another(&self) -> io::Result<Self> {
+        self.try_clone()
+    }
+
+    fn hang_up(&self) {
+        let _ = self.shutdown(Shutdown::Read);
+    }
+}
+
+/// Ends a connection.
+type HangUp = Box<dyn Fn() + Send>;
+
 /// The state that all threads share.
 pub struct Service {
     /// The drive as a client finds it.
     pub export: Export,
     /// The queue of the drive.
     pub jobs: SyncSender<Job>,
-    /// Whether to end after the last client that used the drive.
+    /// Whether to end after the last client that used the drive; those whom a power cut disconnects may come back.
     pub once: bool,
-    /// Clients that are connected.
-    connected: AtomicUsize,
+    /// Power cuts of the drive.
+    pub power_cuts: Arc<PowerCuts>,
+    /// Clients that are connected, by number.
+    connected: Mutex<BTreeMap<u64, HangUp>>,
     /// Clients that use the drive.
     using: AtomicUsize,
 }
@@ -84,7 +120,27 @@ pub struct Service {
 impl Service {
     /// A service without clients.
     pub fn new(export: Export, jobs: SyncSender<Job>, once: bool) -> Arc<Service> {
-        Arc::new(Service { export, jobs, once, connected: AtomicUsize::new(0), using: AtomicUsize::new(0) })
+        let (power_cuts, connected, using) = (Arc::default(), Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Service { export, jobs, once, power_cuts, connected, using })
+    }
+
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, HangUp>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Witness for Service {
+    fn failed(&self, error: &Error) {
+        eprintln!("error: {error}; every further request is refused");
+    }
+
+    fn power_lost(&self) {
+        let clients = self.clients();
+        clients.values().for_each(|hang_up| hang_up());
+        eprintln!(
+            "the power failed, and the drive has recovered; {} connections end: what they wrote and did not flush may be lost",
+            clients.len()
+        );
     }
 }
 
@@ -106,11 +162,8 @@ pub fn accept(listener: Listener, service: Arc<Service>) {
     }
 }
 
-fn accept_from<S>(service: &Arc<Service>, mut next: impl FnMut() -> io::Result<(S, String)>)
-where
-    S: Read + Write + Send + 'static,
-{
-    loop {
+fn accept_from<S: Socket>(service: &Arc<Service>, mut next: impl FnMut() -> io::Result<(S, String)>) {
+    for number in 0.. {
         let (mut stream, client) = match next() {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -119,33 +172,43 @@ where
                 continue;
             }
         };
-        if service.connected.fetch_add(1, Ordering::SeqCst) >= MOST_CLIENTS {
-            service.connected.fetch_sub(1, Ordering::SeqCst);
+        if service.clients().len() >= MOST_CLIENTS {
             eprintln!("client {client}: refused, {MOST_CLIENTS} are connected");
             continue;
         }
+        let since = service.power_cuts.count();
+        let another = match stream.another() {
+            Ok(another) => another,
+            Err(error) => {
+                eprintln!("client {client}: refused, {error}");
+                continue;
+            }
+        };
+        service.clients().insert(number, Box::new(move || another.hang_up()));
         let shared = Arc::clone(service);
         let spawned = std::thread::Builder::new().spawn(move || {
-            if let Err(fault) = serve_client(&mut stream, &shared) {
+            if let Err(fault) = serve_client(&mut stream, &shared, since) {
                 eprintln!("client {client}: {fault}; connection closed");
             }
-            shared.connected.fetch_sub(1, Ordering::SeqCst);
+            shared.clients().remove(&number);
         });
         if let Err(error) = spawned {
-            service.connected.fetch_sub(1, Ordering::SeqCst);
+            service.clients().remove(&number);
             eprintln!("a client was refused: {error}");
         }
     }
 }
 
-/// Serves one client from its handshake to its end.
-fn serve_client(stream: &mut (impl Read + Write), service: &Service) -> Result<(), Fault> {
+/// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
+fn serve_client(stream: &mut (impl Read + Write), service: &Service, since: u64) -> Result<(), Fault> {
     if handshake::negotiate(stream, &service.export)? == Chosen::Nothing {
         return Ok(());
     }
     service.using.fetch_add(1, Ordering::SeqCst);
-    let ended = transmission::transmit(stream, &service.export, &mut |request| drive::request(&service.jobs, request));
-    if service.using.fetch_sub(1, Ordering::SeqCst) == 1 && service.once {
+    let mut serve = |request| drive::request(&service.jobs, since, request);
+    let ended = transmission::transmit(stream, &service.export, &mut serve);
+    let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
+    if is_last && service.once && service.power_cuts.count() == since {
         let _ = service.jobs.send(Job::Stop);
     }
     ended.map(|_| ())

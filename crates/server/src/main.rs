@@ -73,11 +73,11 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     let preferred_block = handshake::preferred_block(served.unit_bytes());
     let export = Export { name, bytes: served.bytes(), preferred_block };
     let service = Service::new(export, jobs, arguments.once);
-    std::thread::spawn(move || listen::accept(listener, service));
+    let accepting = Arc::clone(&service);
+    std::thread::spawn(move || listen::accept(listener, accepting));
 
     let since = Instant::now();
-    let report = |error: &Error| eprintln!("error: {error}; every further request is refused");
-    drive::work(&mut served, &queue, &report)?;
+    drive::work(&mut served, &queue, &service.power_cuts, &*service)?;
     let measured = since.elapsed();
     let mut summary = served.finish()?.summary;
     let requests = &summary.requests;

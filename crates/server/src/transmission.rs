@@ -1,7 +1,8 @@
 //! The transmission phase: requests and simple replies, one after the other.
 //!
 //! A client may send many requests before it reads a reply; they are served, and answered, in order. A refused request has no
-//! effect and the connection continues; a malformed message ends it.
+//! effect and the connection continues; a malformed message ends it. A power cut of the drive is answered with an error, and ends it:
+//! a client that connects again knows that what it had not flushed may be lost.
 
 use crate::handshake::Export;
 use crate::wire::{self, Fault, Fields};
@@ -42,6 +43,8 @@ pub enum Request {
 pub enum Refusal {
     /// The drive failed.
     Failed,
+    /// The power of the drive failed since the client connected.
+    PowerLost,
     /// The server is ending.
     Ending,
 }
@@ -60,14 +63,18 @@ pub fn transmit(stream: &mut (impl Read + Write), export: &Export, serve: Serve<
         if header.command == wire::CMD_DISC {
             break;
         }
+        let mut power_lost = false;
         let outcome = take(stream, &header, export)?.and_then(|request| {
-            serve(request).map_err(|refusal| match refusal {
-                Refusal::Failed => wire::EIO,
-                Refusal::Ending => wire::ESHUTDOWN,
+            serve(request).map_err(|refusal| {
+                power_lost = refusal == Refusal::PowerLost;
+                if refusal == Refusal::Ending { wire::ESHUTDOWN } else { wire::EIO }
             })
         });
         served += u64::from(outcome.is_ok());
         reply(stream, header.cookie, outcome)?;
+        if power_lost {
+            return Err(Fault::PowerLost);
+        }
     }
     Ok(served)
 }

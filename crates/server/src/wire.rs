@@ -85,6 +85,8 @@ pub const MAX_OPTION_BYTES: u32 = 64 << 10;
 pub enum Fault {
     /// The client broke the protocol: how, and what was expected.
     Protocol(String),
+    /// The power of the drive failed.
+    PowerLost,
     /// The connection failed.
     Io(io::Error),
 }
@@ -93,6 +95,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Protocol(what) => f.write_str(what),
+            Fault::PowerLost => f.write_str("the power failed during a request"),
             Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 f.write_str("the client closed the connection in the middle of a message")
             }

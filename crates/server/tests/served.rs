@@ -272,6 +272,23 @@ fn a_drive_that_dies_answers_with_an_error() {
 }
 
 #[test]
+fn a_power_cut_ends_the_connections() {
+    let mut server = Server::start(&["--set=faults.power_cut_at=40", "--once"]);
+    let (mut idle, mut client) = (server.client(), server.client());
+    let refused = (0..1000).find_map(|block| client.request(wire::CMD_WRITE, block * 8192, 8192, &[1; 8192]).err());
+    assert_eq!(refused, Some(wire::EIO));
+    assert!(server.message().contains("the power failed, and the drive has recovered; 2 connections end"));
+    for stream in [&mut idle.stream, &mut client.stream] {
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
+    }
+    let mut again = server.client();
+    assert_eq!(again.read(0, 8192), [1; 8192]);
+    drop(again);
+    let summary = summary(&server.wait());
+    assert_eq!((&summary["power"]["cuts"], &summary["power"]["unflushed_writes_lost"]), (&1.into(), &0.into()));
+}
+
+#[test]
 fn mistakes_of_the_user_are_one_line() {
     for options in [&["--ssd=nothing"][..], &["--ftl=a b"], &["--listen=nowhere"], &["--set=part.nop"], &["--wrong"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(options).output().unwrap();

@@ -58,8 +58,8 @@ pub trait Verifier {
     /// In a timed run, the changes of `extent` (everywhere, if `None`) up to number `change` are durable.
     fn durable(&mut self, _extent: Option<Extent>, _change: u64) {}
 
-    /// The power failed in a timed run; what is not durable may be lost.
-    fn power_lost(&mut self) {}
+    /// The power failed in a timed run; what is not durable may be lost. Writes with the numbers `unanswered` were not acknowledged.
+    fn power_lost(&mut self, _unanswered: &[u64]) {}
 }
 
 /// A drive.
@@ -96,10 +96,12 @@ pub struct Drive {
     plans: u64,
     /// A power cut is to come in a timed run.
     cut_ahead: bool,
-    /// Power cuts in timed runs so far.
+    /// Power cuts so far.
     pub power_cuts: u64,
-    /// Read this many logical subpages back after a power cut in a timed run, without time.
+    /// Read this many logical subpages back after a power cut, without time and uncounted.
     pub read_back_after_cut: Option<u64>,
+    /// A power cut drops the requests in flight, as the host that sent them is told; else they are repeated.
+    pub drops_requests: bool,
 }
 
 impl Drive {
@@ -133,6 +135,7 @@ impl Drive {
             cut_ahead: false,
             power_cuts: 0,
             read_back_after_cut: None,
+            drops_requests: false,
         }
     }
 
@@ -260,12 +263,8 @@ impl Drive {
         match self.serve(command) {
             Ok(()) => {}
             Err(Halt::PowerCut) => {
-                self.power_cycle()?;
-                if self.io.has_contents() {
-                    verifier.power_failed(&mut self.io, command);
-                    self.io.buffers().end_request();
-                }
-                return self.serve_verified(command, verifier);
+                self.power_cycle(command, verifier)?;
+                return if self.drops_requests { Ok(()) } else { self.serve_verified(command, verifier) };
             }
             Err(halt) => return Err(explain(halt)),
         }
@@ -282,13 +281,6 @@ impl Drive {
             self.io.buffers().end_request();
         }
         Ok(())
-    }
-
-    /// The power failed and is back: the layer rebuilds its tables. The host's request in flight is repeated.
-    fn power_cycle(&mut self) -> Result<()> {
-        self.io.nand.set_power_cut_at(None);
-        self.io.host.take_delivered();
-        self.ftl.recover(&mut self.io).map_err(explain)
     }
 
     /// Submits `command`, which arrived at `arrival`, now.

@@ -13,7 +13,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The view.
 pub struct Shadow {
@@ -28,8 +28,18 @@ pub struct Shadow {
     timed: bool,
     /// What each subpage held before, as far as it may come back.
     earlier: BTreeMap<u32, Earlier>,
-    /// After a power cut: what each subpage may hold instead.
-    doubt: BTreeMap<u32, Vec<Content>>,
+    /// After a power cut: what each subpage may hold instead, the newest first, and the acknowledged write that is lost then.
+    doubt: BTreeMap<u32, Vec<(Content, Option<u64>)>>,
+    lost: Lost,
+}
+
+/// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Numbers of the writes that are lost, in whole or in part.
+    pub writes: BTreeSet<u64>,
+    /// Subpages that came back with older data, over all cuts.
+    pub subpages: u64,
 }
 
 /// What a subpage held before.
@@ -92,8 +102,8 @@ impl Verifier for Shadow {
         self.settle_durable(extent, change);
     }
 
-    fn power_lost(&mut self) {
-        self.lose_power();
+    fn power_lost(&mut self, unanswered: &[u64]) {
+        self.lose_power(unanswered);
     }
 }
 
@@ -111,7 +121,13 @@ impl Shadow {
             timed: false,
             earlier: BTreeMap::new(),
             doubt: BTreeMap::new(),
+            lost: Lost::default(),
         }
+    }
+
+    /// What was lost so far.
+    pub fn lost(&self) -> &Lost {
+        &self.lost
     }
 
     /// Prepares for a power cut: records the contents that it may restore. `durable`: a write cannot be lost once
@@ -147,11 +163,12 @@ impl Shadow {
         }
     }
 
-    /// The power failed in a timed run.
-    pub fn lose_power(&mut self) {
+    /// The power failed in a timed run; writes with the numbers `unanswered` were not acknowledged.
+    pub fn lose_power(&mut self, unanswered: &[u64]) {
         self.cut_ahead = None;
         for (lsn, Earlier { all, volatile }) in std::mem::take(&mut self.earlier) {
-            let back = all.into_iter().rev().take(volatile).map(|(content, _)| content);
+            let replaced = |by: Change| (!by.trim && !unanswered.contains(&by.number)).then_some(by.number);
+            let back = all.into_iter().rev().take(volatile).map(|(content, by)| (content, replaced(by)));
             if volatile > 0 {
                 self.doubt.entry(lsn).or_default().extend(back);
             }
@@ -164,19 +181,25 @@ impl Shadow {
         self.cut_ahead = None;
         for (lsn, Earlier { all, volatile }) in earlier {
             let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { volatile };
-            if back > 0 {
-                let back = all[all.len() - back..].iter().map(|(content, _)| content.clone());
+            let back = all
+                .into_iter()
+                .rev()
+                .take(back)
+                .enumerate()
+                .map(|(age, (content, by))| (content, (age < volatile && !by.trim).then_some(by.number)));
+            let back: Vec<_> = back.collect();
+            if !back.is_empty() {
                 self.doubt.entry(lsn).or_default().extend(back);
             }
         }
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
             let nothing = if self.payload == Payload::Tag { Content::Tag(0) } else { Content::Bytes(None) };
-            self.doubt.entry(piece.lsn).or_default().push(nothing);
+            self.doubt.entry(piece.lsn).or_default().push((nothing, None));
         }
         let per_subpage = self.per_subpage;
         for piece in written.into_iter().flat_map(|extent| pieces(extent, per_subpage)) {
             let new = self.overwritten(port, piece, &self.content(piece.lsn));
-            self.doubt.entry(piece.lsn).or_default().push(new);
+            self.doubt.entry(piece.lsn).or_default().insert(0, (new, None));
         }
     }
 
@@ -224,7 +247,7 @@ impl Shadow {
     fn write_doubtful(&mut self, port: &HostPort, piece: Piece) {
         let Some(contents) = self.doubt.remove(&piece.lsn) else { return };
         if piece.sectors < self.per_subpage {
-            let changed = contents.iter().map(|old| self.overwritten(port, piece, old)).collect();
+            let changed = contents.iter().map(|(old, by)| (self.overwritten(port, piece, old), *by)).collect();
             self.doubt.insert(piece.lsn, changed);
         }
     }
@@ -305,16 +328,22 @@ impl Shadow {
 
     /// If `lsn` holds one of `contents`, that is what it has held since the power cut.
     #[cold]
-    fn settle(&mut self, lsn: u32, contents: &[Content], data: Data, buffers: &Buffers) {
-        let is_found = |content: &&Content| match content {
+    fn settle(&mut self, lsn: u32, contents: &[(Content, Option<u64>)], data: Data, buffers: &Buffers) {
+        let is_found = |content: &Content| match content {
             Content::Tag(tag) => *tag == data.value,
             Content::Bytes(bytes) => same_bytes(bytes.as_deref(), buffers.get(data)),
         };
-        match contents.iter().find(is_found) {
-            Some(Content::Tag(tag)) => self.tags[lsn as usize] = *tag,
-            Some(Content::Bytes(bytes)) => self.bytes[lsn as usize] = bytes.clone(),
-            None => {}
+        if is_found(&self.content(lsn)) {
+            return;
         }
+        let Some(found) = contents.iter().position(|(content, _)| is_found(content)) else { return };
+        match &contents[found].0 {
+            Content::Tag(tag) => self.tags[lsn as usize] = *tag,
+            Content::Bytes(bytes) => self.bytes[lsn as usize] = bytes.clone(),
+        }
+        let lost: Vec<u64> = contents[..=found].iter().filter_map(|(_, by)| *by).collect();
+        self.lost.subpages += u64::from(!lost.is_empty());
+        self.lost.writes.extend(lost);
     }
 
     /// The bytes of `extent` out of what a verified read of it delivered.

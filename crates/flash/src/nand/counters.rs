@@ -59,6 +59,12 @@ impl NandCounters {
         added
     }
 
+    /// No count is above that of `most`: what a power cut took back had been counted here.
+    pub fn limit(&mut self, most: &NandCounters) {
+        let mut most = most.clone();
+        self.each().into_iter().zip(most.each()).for_each(|(count, most)| *count = (*count).min(*most));
+    }
+
     /// Takes `added` back.
     pub(super) fn take_back(&mut self, added: &NandCounters) {
         let mut added = added.clone();

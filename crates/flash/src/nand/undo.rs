@@ -80,6 +80,11 @@ impl Nand {
         }
     }
 
+    /// Replaces what it has done, for whoever looked without being counted.
+    pub fn set_counters(&mut self, counters: NandCounters) {
+        self.counters = counters;
+    }
+
     /// The power fails. Operations that have not ended are undone, and count no more; those of the numbers `running` are torn:
     /// what they were programming or erasing cannot be read.
     pub fn lose_power(&mut self, running: &[u64]) {

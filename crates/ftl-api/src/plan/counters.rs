@@ -57,22 +57,21 @@ impl IoCounters {
         added
     }
 
+    fn each(&mut self) -> impl Iterator<Item = &mut u64> {
+        let IoCounters { reads, programs, erases, sensed, wanted, bus_bytes, .. } = self;
+        let by_cause = [reads, programs, sensed, wanted].into_iter().flatten();
+        let data =
+            [&mut self.data_bytes, &mut self.second_bytes, &mut self.padding_bytes, &mut self.unwritten_subpages];
+        by_cause.chain([erases, bus_bytes]).chain(data)
+    }
+
+    /// No count is above that of `most`: what a power cut took back had been counted here.
+    pub fn limit(&mut self, most: &IoCounters) {
+        self.each().zip(most.clone().each()).for_each(|(count, most)| *count = (*count).min(*most));
+    }
+
     /// Takes `added` back.
     pub(super) fn take_back(&mut self, added: &IoCounters) {
-        let by_cause = [
-            (&mut self.reads, &added.reads),
-            (&mut self.programs, &added.programs),
-            (&mut self.sensed, &added.sensed),
-            (&mut self.wanted, &added.wanted),
-        ];
-        for (counts, added) in by_cause {
-            counts.iter_mut().zip(added).for_each(|(count, added)| *count -= added);
-        }
-        self.erases -= added.erases;
-        self.bus_bytes -= added.bus_bytes;
-        self.data_bytes -= added.data_bytes;
-        self.second_bytes -= added.second_bytes;
-        self.padding_bytes -= added.padding_bytes;
-        self.unwritten_subpages -= added.unwritten_subpages;
+        self.each().zip(added.clone().each()).for_each(|(count, added)| *count -= *added);
     }
 }

@@ -195,14 +195,15 @@ fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
     }
 }
 
+/// What was done between two moments; nothing where a power cut took back more.
 pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
     FlashTotals {
-        reads: later.reads - earlier.reads,
-        programs: later.programs - earlier.programs,
-        gc_programs: later.gc_programs - earlier.gc_programs,
-        erases: later.erases - earlier.erases,
-        data_bytes: later.data_bytes - earlier.data_bytes,
-        host_bytes: later.host_bytes - earlier.host_bytes,
+        reads: later.reads.saturating_sub(earlier.reads),
+        programs: later.programs.saturating_sub(earlier.programs),
+        gc_programs: later.gc_programs.saturating_sub(earlier.gc_programs),
+        erases: later.erases.saturating_sub(earlier.erases),
+        data_bytes: later.data_bytes.saturating_sub(earlier.data_bytes),
+        host_bytes: later.host_bytes.saturating_sub(earlier.host_bytes),
     }
 }
 

@@ -33,6 +33,7 @@ pub struct Summary {
     pub mapping: MappingBytes,
     pub energy_uj: Energy,
     pub lifetime: Lifetime,
+    pub power: Option<Power>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
     /// The user ended the run before its last request.
@@ -191,6 +192,16 @@ pub struct Lifetime {
     pub reused_erases: u64,
     pub projected_host_bytes: Option<u64>,
     pub retired_blocks: u64,
+}
+
+/// Power cuts since the drive was new, and what they lost of what had been acknowledged and not flushed: writes that lost something,
+/// and subpages that came back with older data. Null where no cut was to come.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Power {
+    pub cuts: u64,
+    pub unflushed_writes_lost: u64,
+    pub unflushed_subpages_lost: u64,
 }
 
 /// The preconditioning.

@@ -4,6 +4,9 @@
 //! Each request completes before the next (queue depth one). At timed fidelity it takes the time of the engine, on the drive's
 //! own clock, which stops between requests: the program's own time is ignored, so there is no idle time and no background
 //! collection. The result is that of a run.
+//!
+//! A power cut drops the request in flight: it is done, or not, each subpage for itself. What was acknowledged and not flushed is as
+//! the layer's guarantee says; the program learns of the cut, and can write that again.
 
 use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};
 use crate::config::Resolved;
@@ -32,7 +35,25 @@ impl Source for NoFiles {
     }
 }
 
-/// A served drive. It must not be used after the first error: flash and shadow may disagree.
+/// Why a request was not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The power failed in the middle of it. The drive has recovered, and goes on.
+    PowerLost,
+    /// The drive failed.
+    Drive(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Drive(error)
+    }
+}
+
+/// What a served request comes to.
+pub type Reply<T> = std::result::Result<T, Failure>;
+
+/// A served drive. It must not be used after [`Failure::Drive`]: flash and shadow may disagree.
 pub struct Served<'a> {
     resolved: &'a Resolved,
     options: &'a Options,
@@ -50,8 +71,10 @@ impl<'a> Served<'a> {
             return Err(Error::input("--payload", "a served drive stores the bytes of its client; expected bytes"));
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
+        // What preconditioning writes is repeated.
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         session.start_timing()?;
+        session.drive.drops_requests = true;
         session.start_measuring();
         session.expect(Phase::Run, 0)?;
         Ok(Served { resolved, options, session, precondition })
@@ -70,8 +93,8 @@ impl<'a> Served<'a> {
     /// Writes whole sectors of `bytes` from `sector` on; they must be in the drive.
     ///
     /// # Errors
-    /// Errors of flash.
-    pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Result<()> {
+    /// [`Failure`]: a power cut, errors of flash.
+    pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Reply<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
         assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
         self.session.drive.io.host.bring(Some((sector, bytes)));
@@ -83,35 +106,35 @@ impl<'a> Served<'a> {
     /// The bytes of `extent`, which must be in the drive.
     ///
     /// # Errors
-    /// Errors of flash, and [`Error::Rule`] where the bytes differ from those written.
-    pub fn read(&mut self, extent: Extent) -> Result<Vec<u8>> {
+    /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] where the bytes differ from those written.
+    pub fn read(&mut self, extent: Extent) -> Reply<Vec<u8>> {
         self.session.verifier.returned = Some(Vec::new());
-        self.serve(RequestKind::Read, extent)?;
-        Ok(self.session.verifier.returned.take().expect("a read that was served returned bytes"))
+        let served = self.serve(RequestKind::Read, extent);
+        let returned = self.session.verifier.returned.take();
+        served.map(|()| returned.expect("a read that was served returned bytes"))
     }
 
     /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest of it stays.
     ///
     /// # Errors
-    /// Errors of flash.
-    pub fn trim(&mut self, extent: Extent) -> Result<()> {
+    /// [`Failure`]: a power cut, errors of flash.
+    pub fn trim(&mut self, extent: Extent) -> Reply<()> {
         self.serve(RequestKind::Trim, extent)
     }
 
     /// Makes all writes durable.
     ///
     /// # Errors
-    /// Errors of flash.
-    pub fn flush(&mut self) -> Result<()> {
+    /// [`Failure`]: a power cut, errors of flash.
+    pub fn flush(&mut self) -> Reply<()> {
         self.serve(RequestKind::Flush, Extent { sector: 0, sectors: 0 })
     }
 
-    fn serve(&mut self, kind: RequestKind, extent: Extent) -> Result<()> {
+    fn serve(&mut self, kind: RequestKind, extent: Extent) -> Reply<()> {
         let session = &mut self.session;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
-        session.tally(kind, extent);
-        let command = Command { kind, extent };
+        let (command, cuts) = (Command { kind, extent }, session.drive.power_cuts);
         if self.options.fidelity == Fidelity::Count {
             session.drive.count(command, &mut session.verifier)?;
         } else {
@@ -122,7 +145,11 @@ impl<'a> Served<'a> {
                 session.advance()?;
             }
         }
-        session.watch()
+        if session.drive.power_cuts > cuts {
+            return Err(Failure::PowerLost);
+        }
+        session.tally(kind, extent);
+        Ok(session.watch()?)
     }
 
     /// Waits for all running operations, checks every conservation law, and returns the result.
@@ -170,6 +197,14 @@ mod tests {
         }
     }
 
+    /// Serves a request, again if the power failed in it.
+    fn again<T>(served: &mut Served<'_>, mut request: impl FnMut(&mut Served<'_>) -> Reply<T>) -> T {
+        match request(served) {
+            Err(Failure::PowerLost) => request(served).unwrap(),
+            reply => reply.unwrap(),
+        }
+    }
+
     /// Random requests against a plain array; a trim of the array zeroes whole units only, as the drive unmaps them.
     fn against_array(ftl: &str, fidelity: Fidelity, extra: &[&str], trims: bool) {
         // Extra settings replace those of the drive.
@@ -187,18 +222,21 @@ mod tests {
             let extent = Extent { sector, sectors: (1 + rng.below(40)).min(sectors - sector) as u32 };
             let range = (sector * SECTOR_BYTES) as usize..(extent.end() * SECTOR_BYTES) as usize;
             match rng.below(16) {
-                0 => served.flush().unwrap(),
+                0 => again(&mut served, |served| served.flush()),
                 1 if !trims => {}
                 1 => {
-                    served.trim(extent).unwrap();
+                    again(&mut served, |served| served.trim(extent));
                     let (from, to) = (range.start.div_ceil(unit) * unit, range.end / unit * unit);
                     array.get_mut(from..to).unwrap_or_default().fill(0);
                 }
-                2..8 => assert!(served.read(extent).unwrap() == array[range], "{extent:?} differs"),
+                2..8 => {
+                    let read = again(&mut served, |served| served.read(extent));
+                    assert!(read == array[range], "{extent:?} differs");
+                }
                 _ => {
                     let bytes: Box<[u8]> = range.clone().map(|_| rng.below(256) as u8).collect();
                     array[range].copy_from_slice(&bytes);
-                    served.write(sector, bytes).unwrap();
+                    again(&mut served, |served| served.write(sector, bytes.clone()));
                 }
             }
         }

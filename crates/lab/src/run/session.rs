@@ -2,6 +2,7 @@
 
 mod jobs;
 mod laws;
+mod power;
 mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
@@ -20,11 +21,12 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::{Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
-use palimpsest_sim::drive::{Command, Drive, Verifier};
+use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
+use power::ShadowVerifier;
 use std::collections::VecDeque;
 
 /// Requests are read from the workload this far ahead of their service, so that memory can be prefetched.
@@ -50,38 +52,10 @@ pub(super) struct Baseline {
     pub(super) io: IoCounters,
     pub(super) ftl: LayerFigures,
     pub(super) time: Nanos,
+    /// Power cuts that the counters here know of.
+    power_cuts: u64,
     pub(super) bus_busy: Vec<Nanos>,
     pub(super) die_busy: Vec<Nanos>,
-}
-
-pub(super) struct ShadowVerifier {
-    shadow: Shadow,
-    /// Bytes of the last read, where the caller wants them.
-    pub(super) returned: Option<Vec<u8>>,
-}
-
-impl Verifier for ShadowVerifier {
-    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
-        if command.kind != RequestKind::Read || self.returned.is_none() {
-            return self.shadow.served(io, command);
-        }
-        let delivered = io.host.take_delivered();
-        self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
-        self.returned = Some(self.shadow.assemble(command.extent, &delivered, io.buffers()));
-        Ok(())
-    }
-
-    fn power_failed(&mut self, io: &mut Io, command: Command) {
-        self.shadow.power_failed(io, command);
-    }
-
-    fn durable(&mut self, extent: Option<Extent>, change: u64) {
-        self.shadow.durable(extent, change);
-    }
-
-    fn power_lost(&mut self) {
-        self.shadow.power_lost();
-    }
 }
 
 /// A drive under a workload.
@@ -146,6 +120,7 @@ impl<'a> Session<'a> {
             shadow.expect_power_cut(durable && !entry.is_file_system());
         }
         let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+        drive.read_back_after_cut = config.faults.power_cut_at.map(|_| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
             drive.verify_times(None);
         }
@@ -294,6 +269,7 @@ impl<'a> Session<'a> {
             io: drive.io.counters.clone(),
             ftl: drive.ftl.figures(),
             time: drive.engine.now(),
+            power_cuts: drive.power_cuts,
             bus_busy: drive.engine.bus_busy(),
             die_busy: drive.engine.die_busy(),
         };
@@ -514,7 +490,11 @@ impl<'a> Session<'a> {
     pub(super) fn advance(&mut self) -> Result<()> {
         if let Some(next) = self.drive.next_time() {
             self.sample_before(next);
-            return self.drive.step(&mut self.recorder, &mut self.verifier);
+            self.drive.step(&mut self.recorder, &mut self.verifier)?;
+            if self.drive.power_cuts > self.baseline.power_cuts {
+                self.note_power_cut();
+            }
+            return Ok(());
         }
         self.drive.push_out()?;
         self.drive.harvest(&mut self.recorder, &mut self.verifier)

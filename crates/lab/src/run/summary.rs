@@ -8,8 +8,8 @@ use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Precondition, ReadAmplification,
-    SCHEMA_VERSION, Sim, Summary, Throughput,
+    ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
+    ReadAmplification, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Picojoules;
@@ -85,6 +85,7 @@ pub(super) fn outcome(
         },
         energy_uj: energy(session),
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
+        power: config.faults.power_cut_at.map(|_| power(session)),
         ftl_stats: own_figures(&figures, before),
         notes: notes(session, skipped_lines, &precondition, unsafe_after(&config.part, figures.safe_life, &measured)),
         precondition,
@@ -165,6 +166,30 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
     }
 }
 
+fn power(session: &Session<'_>) -> Power {
+    let lost = session.verifier.shadow.lost();
+    Power {
+        cuts: session.drive.power_cuts,
+        unflushed_writes_lost: lost.writes.len() as u64,
+        unflushed_subpages_lost: lost.subpages,
+    }
+}
+
+/// What became of the power cut `cut` that was to come.
+fn power_note(session: &Session<'_>, cut: u64) -> String {
+    let Power { cuts, unflushed_writes_lost: writes, unflushed_subpages_lost: subpages } = power(session);
+    match (cuts, writes) {
+        (0, _) => {
+            let operations = session.drive.io.nand.operations();
+            format!("the power did not fail: the run ended after {operations} flash operations, before {cut}")
+        }
+        (_, 0) => "the power failed, and everything acknowledged was read back".into(),
+        _ => format!(
+            "the power failed, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; everything              else acknowledged was read back"
+        ),
+    }
+}
+
 /// The layer's own figures of the measured part.
 fn own_figures(figures: &LayerFigures, before: &LayerFigures) -> Map<String, Value> {
     let earlier = |name: &str| before.own.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
@@ -226,8 +251,11 @@ fn notes(
     if session.drive.recording().is_some_and(|found| found.truncated) {
         notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }
+    notes.extend(session.faults().power_cut_at.map(|cut| power_note(session, cut)));
     if session.verified() {
-        notes.push("every read was verified against what the host had written".into());
+        if session.host.subpages_read > 0 {
+            notes.push("every read was verified against what the host had written".into());
+        }
         if session.drive.io.plan.timed {
             let what =
                 "every program, erase, read and acknowledgement was verified to come after the data that it needs";

@@ -1,0 +1,55 @@
+//! A run and power cuts: what is verified, and what the counters of the measurement are after a cut.
+
+use super::Session;
+use palimpsest_flash::error::Result;
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::faults::FaultSettings;
+use palimpsest_ftl_api::plan::Io;
+use palimpsest_sim::drive::{Command, Verifier};
+use palimpsest_sim::shadow::Shadow;
+
+/// Verifies reads, and keeps the bytes of one.
+pub(in crate::run) struct ShadowVerifier {
+    pub(in crate::run) shadow: Shadow,
+    /// Bytes of the last read, where the caller wants them.
+    pub(in crate::run) returned: Option<Vec<u8>>,
+}
+
+impl Verifier for ShadowVerifier {
+    fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        if command.kind != RequestKind::Read || self.returned.is_none() {
+            return self.shadow.served(io, command);
+        }
+        let delivered = io.host.take_delivered();
+        self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
+        self.returned = Some(self.shadow.assemble(command.extent, &delivered, io.buffers()));
+        Ok(())
+    }
+
+    fn power_failed(&mut self, io: &mut Io, command: Command) {
+        self.shadow.power_failed(io, command);
+    }
+
+    fn durable(&mut self, extent: Option<Extent>, change: u64) {
+        self.shadow.durable(extent, change);
+    }
+
+    fn power_lost(&mut self, unanswered: &[u64]) {
+        self.shadow.power_lost(unanswered);
+    }
+}
+
+impl Session<'_> {
+    /// What is injected.
+    pub(in crate::run) fn faults(&self) -> &FaultSettings {
+        &self.config.faults
+    }
+
+    /// A power cut took back operations that were planned, some of them before the measurement began.
+    #[cold]
+    pub(super) fn note_power_cut(&mut self) {
+        self.baseline.power_cuts = self.drive.power_cuts;
+        self.baseline.nand.limit(self.drive.io.nand.counters());
+        self.baseline.io.limit(&self.drive.io.counters);
+    }
+}
