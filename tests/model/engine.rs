@@ -287,6 +287,33 @@ fn a_read_suspends_a_program_that_still_takes_its_data() {
     assert_eq!(done, [COMMAND + ERASE + read + RESUME, COMMAND + read], "and an erase behind its command");
 }
 
+/// The cache register moves the next page while the array programs: that does not hold up a read, and the page stays in the register.
+#[test]
+fn a_read_suspends_a_program_in_front_of_the_cache_register() {
+    let settings = [&SUSPENDS[..], &["sim.cache_register=true"]].concat();
+    let (loaded, read) = (COMMAND + TRANSFER, SUSPEND + COMMAND + SENSE + TRANSFER);
+    let done = times(&settings, 1, &[(0, Program(first(1))), (50_000, Read(0))]);
+    assert_eq!(done, [loaded + PROGRAM + read + RESUME, 50_000 + read]);
+    // With the next page in the register, and while it is moved there.
+    for arrival in [50_000, 15_000] {
+        let done = times(&settings, 1, &[(0, Program(first(1))), (0, Program(first(2))), (arrival, Read(0))]);
+        let end = loaded + PROGRAM + read + RESUME;
+        assert_eq!(done, [end, end + PROGRAM, arrival + read], "a read at {arrival}");
+    }
+    // A die with more programs than it can do serves reads in the time that one takes.
+    for scheduler in ["sim.scheduler=fifo", "sim.scheduler=read-first"] {
+        let settings = [&settings[..], &[scheduler]].concat();
+        let mut ops: Vec<(Nanos, Op)> =
+            (0..16).map(|number| (0, Program(first(1 + number % 4) + number / 4))).collect();
+        ops.push((500_000, Read(0)));
+        let wait = times(&settings, 1, &ops)[16] - 500_000;
+        match scheduler {
+            "sim.scheduler=fifo" => assert!(wait > 10 * PROGRAM, "it is the last in line"),
+            _ => assert_eq!(wait, read),
+        }
+    }
+}
+
 #[test]
 fn a_read_suspends_what_is_being_resumed() {
     let read = SUSPEND + COMMAND + SENSE + TRANSFER;

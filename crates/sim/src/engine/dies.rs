@@ -1,4 +1,5 @@
-//! Dies: what starts next, how long it takes, what runs together, and what is suspended.
+//! Dies: what starts next, how long it takes, what runs together, and what is suspended. A read suspends a program also while the cache
+//! register holds the next page, which stays there: planes have latches enough. Ignored: parts that must load it again.
 
 use super::super::events::Event;
 use super::super::settings::{MultiPlane, Scheduler, Suspend};
@@ -21,6 +22,8 @@ pub(super) struct Batch {
     /// Operations whose data has not left the die.
     unmoved: u8,
     members: [u32; MOST_PLANES],
+    /// All data of a program is in the die at this time.
+    loaded: Nanos,
     /// The array works on it from then on.
     array_from: Nanos,
     /// The array has done its work at this time.
@@ -52,6 +55,8 @@ pub(super) struct Die {
     /// The batch behind it, with the cache register only.
     pub(super) back: Option<Batch>,
     pub(super) suspended: Option<Batch>,
+    /// The batch in the cache register behind what is suspended, whose data stays there. Its `array_until` is how long it takes.
+    pub(super) behind: Option<Batch>,
     /// Nothing may start before this time.
     closed_until: Nanos,
     generation: u32,
@@ -79,8 +84,9 @@ impl Engine {
         let state = &self.dies[die as usize];
         let pipelined = match &state.front {
             None => None,
-            Some(_) if !self.settings.cache_register => return self.try_suspend(die),
-            Some(front) if state.back.is_none() && self.may_pipeline(front) => Some(front.kind),
+            Some(front) if self.settings.cache_register && state.back.is_none() && self.may_pipeline(front) => {
+                Some(front.kind)
+            }
             Some(_) => return self.try_suspend(die),
         };
         if state.closed_until > self.now {
@@ -89,7 +95,8 @@ impl Engine {
         let only = if state.suspended.is_some() { Some(OperationKind::Read) } else { pipelined };
         let starving = state.suspended.as_ref().is_some_and(|batch| self.starves(batch, 0));
         let Some(first) = (if starving { None } else { self.pick(die, only) }) else {
-            return pipelined.is_none() && self.resume(die);
+            // What goes next may be a read, which does not go behind a program.
+            return if pipelined.is_none() { self.resume(die) } else { self.try_suspend(die) };
         };
         self.start(die, first);
         true
@@ -148,6 +155,7 @@ impl Engine {
             count: 0,
             unmoved: 0,
             members: [NONE; MOST_PLANES],
+            loaded: 0,
             array_from: 0,
             array_until: 0,
             sensed: false,
@@ -256,6 +264,7 @@ impl Engine {
             array = array.max(Nanos::from(operation.array));
             self.note_start(index, loaded);
         }
+        batch.loaded = loaded;
         batch.array_from = match &self.dies[die as usize].front {
             Some(front) => loaded.max(front.array_until),
             None => loaded,
@@ -387,12 +396,7 @@ impl Engine {
             OperationKind::Read => false,
         };
         let running = front.array_from <= self.now && front.array_until > self.now + self.t_suspend;
-        if !allowed
-            || !running
-            || self.starves(front, self.t_suspend)
-            || state.back.is_some()
-            || state.suspended.is_some()
-        {
+        if !allowed || !running || self.starves(front, self.t_suspend) || state.suspended.is_some() {
             return false;
         }
         if self.pick(die, Some(OperationKind::Read)).is_none() {
@@ -404,6 +408,11 @@ impl Engine {
         batch.array_until -= now; // what is left to do
         batch.suspended_at = batch.suspended_at.min(now);
         state.suspended = Some(batch);
+        state.behind = state.back.take().map(|back| Batch {
+            array_from: Nanos::MAX,
+            array_until: back.array_until - back.array_from,
+            ..back
+        });
         state.generation = (state.generation + 1) % GENERATIONS;
         state.busy += now - state.busy_since;
         state.closed_until = now + self.t_suspend;
@@ -421,9 +430,18 @@ impl Engine {
         batch.array_until += batch.array_from;
         state.busy_since = now;
         state.front = Some(batch);
+        state.back = state.behind.take().map(|back| Batch {
+            array_from: batch.array_until.max(back.loaded),
+            array_until: batch.array_until.max(back.loaded) + back.array_until,
+            ..back
+        });
+        let back = state.back;
         self.finish_at(die, batch.array_until);
         self.events.push(batch.array_from, Event::Wake(die));
-        self.noted(move |engine| engine.record_resumption(batch.operations(), batch.array_from));
+        self.noted(move |engine| {
+            engine.record_resumption(batch.operations(), batch.array_from);
+            back.iter().for_each(|back| engine.record_array(back.operations(), back.array_from));
+        });
         false
     }
 }
