@@ -92,6 +92,31 @@ fn blocks_go_through_the_states_of_the_paper() {
     model.read_back().expect("what was written");
 }
 
+/// As in the FTL that the authors of the LLH paper published: overwrites of what waits in a merge buffer take places of their
+/// own, a hole where they were, and cleaning leaves one more clean block where blocks are opened before it.
+#[test]
+fn the_baseline_writes_and_cleans_as_the_published_ftl() {
+    let run = |changes: &[&str]| {
+        let mut model =
+            model("hotcold", (1, 12, 8, 2), Payload::Tag, &[&["ssd.over_provisioning=100%"], changes].concat());
+        (0..50).for_each(|_| write(&mut model, 7));
+        let programs = model.drive.io.nand().counters().programs;
+        let clean = |model: &Model| (0..12).filter(|&block| model.drive.io.nand().next_page(block) == 0).count();
+        let mut fewest = 12;
+        for index in 0..1000 {
+            write(&mut model, index * 7 % 48);
+            fewest = fewest.min(clean(&model));
+        }
+        model.check();
+        model.read_back().expect("what was written");
+        (programs, fewest)
+    };
+    assert_eq!(run(&[]), (0, 1), "one unit never fills a page");
+    assert_eq!(run(&["ftl.absorb=false"]), (25, 1), "a page of two subpages for two writes");
+    assert_eq!(run(&["ftl.open_block=before"]), (0, 2));
+    assert_eq!(run(&["ftl.absorb=false", "buffer.ack=program"]).0, 0, "what is acknowledged must be durable");
+}
+
 #[test]
 fn outside_the_safe_share_of_life_nothing_is_reused() {
     let changes = ["ssd.over_provisioning=100%", "part.endurance=10", "ftl.threshold_pu=1 block", "ftl.wom_failure=0%"];

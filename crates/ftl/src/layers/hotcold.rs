@@ -3,7 +3,7 @@
 //! A fine-grained map in banks, hot and cold data in blocks of their own, greedy cleaning in each bank: [`super::llh`] without
 //! partially-used and reused blocks, so that the two differ in nothing else. It runs on every part.
 
-use super::llh::Llh;
+use super::llh::{Llh, settings};
 use super::pages::BuildSubpageLayer;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry};
@@ -14,6 +14,8 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     takes_hints: true,
     hot_and_cold: true,
+    keys: || settings::BASELINE_KEYS.iter().collect(),
+    model: settings::BASELINE_MODEL,
     build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
     ..Entry::PLAIN
 };

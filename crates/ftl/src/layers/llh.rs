@@ -18,6 +18,7 @@ mod code;
 mod collect;
 mod recover;
 pub mod settings;
+mod threshold;
 mod write;
 
 use super::gather::Gather;
@@ -26,7 +27,7 @@ use crate::log::blocks::Blocks;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::maps::bytes::map_bytes;
-use bank::{Bank, NO_FRONTIER, Threshold, Transitions, UseState};
+use bank::{Bank, NO_FRONTIER, Transitions, UseState};
 use buffers::{BankWrite, Buffer, NOT_WAITING};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent};
@@ -39,6 +40,7 @@ use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 use settings::LlhSettings;
+use threshold::Threshold;
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
@@ -46,7 +48,7 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     takes_hints: true,
     hot_and_cold: true,
-    keys: || settings::KEYS.iter().collect(),
+    keys: || settings::BASELINE_KEYS.iter().chain(settings::KEYS).collect(),
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),

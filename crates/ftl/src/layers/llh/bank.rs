@@ -1,5 +1,4 @@
-//! Banks: the life cycle of blocks (LLH paper, Fig. 6), which page a stream programs next, and how many blocks wait partially
-//! used.
+//! Banks: the life cycle of blocks (LLH paper, Fig. 6), and which page a stream programs next.
 //!
 //! A block is written in one of four rounds: all pages in the standard order (`write L1 H`), low pages only (`write L1`), low
 //! pages again where all that they held is invalid, each followed by its high page (`write L2 H`), or high pages only
@@ -7,6 +6,7 @@
 //! cleaning gains none.
 
 use super::settings::ThresholdPu;
+use super::threshold::{Threshold, ThresholdRule};
 use super::{COLD, HOT, Llh};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::WearLeveling;
@@ -70,63 +70,6 @@ pub(super) const NO_FRONTIER: Frontier = Frontier {
     rewritten: 0,
 };
 
-/// How many blocks may wait partially used, and the valid counts of the last victims, which move that number.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Threshold {
-    pub now: u32,
-    pub least: u32,
-    pub most: u32,
-    recent: Vec<u32>,
-    next: usize,
-    /// Victims in a row that point the same way before the number moves.
-    steps: u32,
-    /// It falls to this at the lowest.
-    floor: u32,
-    /// How many of them have pointed up, or down where negative.
-    run: i64,
-}
-
-impl Threshold {
-    pub fn new(start: u32) -> Self {
-        Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
-    }
-
-    /// The same, which moves after `steps` victims in a row that point the same way, and does not fall below `floor`.
-    pub fn slowed(self, steps: u32, floor: u32) -> Self {
-        Threshold { steps: steps.max(1), floor, ..self }
-    }
-
-    /// A victim had `valid` valid units: fewer blocks wait if that is more than the mean of the last `window`, more of them
-    /// (`limit` at most) if it is less.
-    pub fn update(&mut self, valid: u32, window: usize, limit: u32) {
-        if window == 0 {
-            return;
-        }
-        let (sum, count) = (self.recent.iter().map(|&valid| u64::from(valid)).sum::<u64>(), self.recent.len() as u64);
-        match (u64::from(valid) * count).cmp(&sum) {
-            std::cmp::Ordering::Greater => self.run = self.run.min(0) - 1,
-            std::cmp::Ordering::Less => self.run = self.run.max(0) + 1,
-            std::cmp::Ordering::Equal => {}
-        }
-        if self.run.unsigned_abs() >= u64::from(self.steps) {
-            let up = self.run > 0;
-            self.run = 0;
-            if up {
-                self.now = (self.now + 1).min(limit.max(self.now));
-            } else if self.now > self.floor {
-                self.now -= 1;
-            }
-        }
-        (self.least, self.most) = (self.least.min(self.now), self.most.max(self.now));
-        if self.recent.len() < window {
-            self.recent.push(valid);
-        } else {
-            self.recent[self.next] = valid;
-            self.next = (self.next + 1) % window;
-        }
-    }
-}
-
 /// A bank.
 pub(super) struct Bank {
     /// Of hot data, and of cold and moved data.
@@ -162,17 +105,25 @@ impl Llh {
     }
 
     /// Blocks of `bank` that may wait at most: the streams need one each, and cleaning one.
-    pub(super) fn waiting_limit(&self, bank: u32) -> u32 {
+    fn waiting_limit(&self, bank: u32) -> u32 {
         self.spare_blocks(bank).saturating_sub(2 + RESERVE)
+    }
+
+    /// What the threshold of `bank` rises to at the most.
+    pub(super) fn threshold_limit(&self, bank: u32) -> u32 {
+        self.blocks_of(bank, self.settings.threshold_cap).min(self.waiting_limit(bank))
     }
 
     /// The threshold of `bank` at the start.
     pub(super) fn first_threshold(&self, bank: u32) -> u32 {
-        let start = match self.settings.threshold_pu {
+        self.blocks_of(bank, self.settings.threshold_pu).min(self.waiting_limit(bank))
+    }
+
+    fn blocks_of(&self, bank: u32, threshold: ThresholdPu) -> u32 {
+        match threshold {
             ThresholdPu::SpareOver(parts) => self.spare_blocks(bank) / parts,
             ThresholdPu::Blocks(blocks) => blocks,
-        };
-        start.min(self.waiting_limit(bank))
+        }
     }
 
     /// Subpages that the next page of `stream` takes.
@@ -295,6 +246,13 @@ impl Llh {
         if self.reuse_now(bank, stream) {
             return self.begin_again(io, bank, stream);
         }
+        if self.settings.open_before && self.blocks.free_count(bank) > RESERVE {
+            self.open_clean(io, bank, stream, self.keeps(bank, stream))?;
+            if self.blocks.free_count(bank) <= self.gc_start {
+                self.collect_until(io, bank)?;
+            }
+            return Ok(());
+        }
         if self.blocks.free_count(bank) <= self.gc_start {
             self.collect_until(io, bank)?;
         }
@@ -305,12 +263,11 @@ impl Llh {
         if self.frontier(bank, stream).block != NO_BLOCK {
             return Ok(());
         }
-        if self.reuse_now(bank, stream) {
+        if self.settings.threshold_rule == ThresholdRule::Paper && self.reuse_now(bank, stream) {
             return self.begin_again(io, bank, stream);
         }
         if self.blocks.free_count(bank) > RESERVE {
-            let keeps = self.reuse && (stream == HOT || self.settings.reuse_cold);
-            return self.open_clean(io, bank, stream, keeps && !self.enough_waiting(bank));
+            return self.open_clean(io, bank, stream, self.keeps(bank, stream));
         }
         if !self.banks[bank as usize].waiting[stream as usize].is_empty() {
             return self.begin_again(io, bank, stream);
@@ -320,14 +277,56 @@ impl Llh {
 
     /// Whether as many blocks wait as the threshold allows.
     fn enough_waiting(&self, bank: u32) -> bool {
-        let bank = &self.banks[bank as usize];
-        bank.waiting.iter().map(Vec::len).sum::<usize>() as u32 >= bank.threshold.now
+        self.waiting_blocks(bank) >= self.banks[bank as usize].threshold.now
     }
 
-    fn reuse_now(&self, bank: u32, stream: u32) -> bool {
+    /// Whether more blocks wait than that.
+    fn more_waiting(&self, bank: u32) -> bool {
+        self.waiting_blocks(bank) > self.banks[bank as usize].threshold.now
+    }
+
+    fn waiting_blocks(&self, bank: u32) -> u32 {
+        self.banks[bank as usize].waiting.iter().map(Vec::len).sum::<usize>() as u32
+    }
+
+    /// Whether `stream` gets a block that waits to be reused, rather than a clean one.
+    fn reuse_now(&mut self, bank: u32, stream: u32) -> bool {
+        let published = self.settings.threshold_rule == ThresholdRule::Published;
+        // Clean blocks first: cleaning leaves one more than `gc_stop`.
+        if published && self.blocks.free_count(bank) > self.gc_stop + 1 {
+            return false;
+        }
         let waiting = &self.banks[bank as usize].waiting[stream as usize];
         let empty = |&block: &u32| self.blocks.valid_count(block) == 0;
-        !waiting.is_empty() && (self.enough_waiting(bank) || self.settings.reuse_empty && waiting.iter().any(empty))
+        if self.settings.reuse_empty && waiting.iter().any(empty) {
+            return true;
+        }
+        if published && self.may_keep(stream) {
+            self.judge(bank);
+            return !self.banks[bank as usize].waiting[stream as usize].is_empty() && self.more_waiting(bank);
+        }
+        !waiting.is_empty() && self.enough_waiting(bank)
+    }
+
+    /// Moves the threshold by the cheapest victim that there is.
+    fn judge(&mut self, bank: u32) {
+        let (limit, full, window) =
+            (self.threshold_limit(bank), self.blocks.units_per_block(), self.settings.threshold_window as usize);
+        if let Some(cheapest) = self.blocks.fewest_valid(bank) {
+            let valid = self.blocks.valid_count(cheapest);
+            self.banks[bank as usize].threshold.judge(valid, window, full, limit);
+        }
+    }
+
+    /// Whether blocks of `stream` may be partially used at all.
+    fn may_keep(&self, stream: u32) -> bool {
+        self.reuse && (stream == HOT || self.settings.reuse_cold)
+    }
+
+    /// Whether a clean block is partially used when `stream` opens it.
+    fn keeps(&self, bank: u32, stream: u32) -> bool {
+        let few = self.settings.threshold_rule == ThresholdRule::Published || !self.enough_waiting(bank);
+        self.may_keep(stream) && few
     }
 
     /// Opens a clean block of `bank` for `stream`, which there must be.
@@ -387,43 +386,5 @@ impl Llh {
             wanted && io.nand().programs(first + page) == 0
         };
         (frontier.step..self.pages_per_block).filter(|&step| whole(step)).count() as u32
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_threshold_falls_when_victims_hold_more_and_rises_when_they_hold_less() {
-        let mut threshold = Threshold::new(4);
-        threshold.update(10, 2, 5);
-        assert_eq!(threshold.now, 4, "nothing to compare with");
-        threshold.update(12, 2, 5);
-        assert_eq!(threshold.now, 3);
-        threshold.update(11, 2, 5);
-        assert_eq!(threshold.now, 3, "the mean of 10 and 12");
-        threshold.update(11, 2, 5);
-        assert_eq!(threshold.now, 4, "11 against the mean of 12 and 11");
-        threshold.update(1, 2, 5);
-        threshold.update(1, 2, 5);
-        assert_eq!((threshold.now, threshold.least, threshold.most), (5, 3, 5), "no more than the limit");
-        threshold.update(9, 0, 5);
-        assert_eq!(threshold.now, 5, "a window of 0 fixes it");
-    }
-
-    #[test]
-    fn a_slowed_threshold_moves_after_steps_in_a_row_down_to_its_floor() {
-        let mut threshold = Threshold::new(3).slowed(2, 2);
-        let mut seen = Vec::new();
-        for valid in [10, 12, 9, 13, 14, 15, 16, 17, 18] {
-            threshold.update(valid, 1, 5);
-            seen.push(threshold.now);
-        }
-        assert_eq!(seen, [3, 3, 3, 3, 2, 2, 2, 2, 2]);
-        for valid in [17, 16, 15, 14] {
-            threshold.update(valid, 1, 5);
-        }
-        assert_eq!(threshold.now, 4);
     }
 }

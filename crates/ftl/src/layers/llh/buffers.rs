@@ -148,17 +148,23 @@ impl Llh {
         }
     }
 
+    /// Makes the slot that `entry` names a hole, which keeps its place. Returns where the previous copy of its unit is.
+    pub(super) fn vacate(&mut self, io: &mut Io, unit: u32, entry: u32) -> u32 {
+        let (buffer, index) = self.slot_of(unit, entry);
+        let slot = &mut self.buffers[buffer].slots[index];
+        let vacated = std::mem::replace(slot, Slot { holds: slot.holds, ..EMPTY });
+        io.unpin(vacated.data);
+        vacated.previous
+    }
+
     /// Forgets `unit`.
     pub(super) fn unmap(&mut self, io: &mut Io, unit: u32) {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}
             entry if entry >= IN_BUFFER => {
-                let (buffer, index) = self.slot_of(unit, entry);
-                let slot = self.buffers[buffer].slots[index];
-                io.unpin(slot.data);
-                self.buffers[buffer].slots[index] = Slot { holds: slot.holds, ..EMPTY };
-                if slot.previous != UNMAPPED {
-                    self.invalidate(slot.previous);
+                let previous = self.vacate(io, unit, entry);
+                if previous != UNMAPPED {
+                    self.invalidate(previous);
                 }
                 self.drop_shadow(io, unit);
             }

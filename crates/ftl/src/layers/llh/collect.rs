@@ -5,6 +5,7 @@
 
 use super::bank::{RESERVE, UseState};
 use super::buffers::BankWrite;
+use super::threshold::ThresholdRule;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -107,9 +108,13 @@ impl Llh {
 
     fn clean_victim(&mut self, io: &mut Io, bank: u32, victim: u32) -> Flash<()> {
         self.counters.collections += 1;
-        let limit = self.waiting_limit(bank);
-        let valid = self.blocks.valid_count(victim);
-        self.banks[bank as usize].threshold.update(valid, self.settings.threshold_window as usize, limit);
+        let (valid, window) = (self.blocks.valid_count(victim), self.settings.threshold_window as usize);
+        let limit = self.threshold_limit(bank);
+        let threshold = &mut self.banks[bank as usize].threshold;
+        match self.settings.threshold_rule {
+            ThresholdRule::Paper => threshold.update(valid, window, limit),
+            ThresholdRule::Published => threshold.record(valid, window),
+        }
         self.clean(io, victim)?;
         if self.settings.log.wear_leveling == WearLeveling::Static {
             self.level_wear(io, bank)?;

@@ -1,6 +1,7 @@
 //! The keys of `llh`, their checks, and the drives that the model suite draws for it.
 
 use super::code;
+pub use super::threshold::ThresholdRule;
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::{Parsed, shown};
@@ -10,8 +11,30 @@ use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Model, Proposal, Unfit};
 use palimpsest_wom as wom;
 
-/// The keys.
+/// The keys that the baseline has, too.
+pub const BASELINE_KEYS: &[Key] = &[
+    Key::new(
+        "ftl.open_block",
+        ValueType::Choice(&["after", "before"]),
+        "after",
+        "a clean block is opened after cleaning for it, or before, which leaves one more clean",
+    ),
+    Key::new(
+        "ftl.absorb",
+        ValueType::Flag,
+        "true",
+        "whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)",
+    ),
+];
+
+/// The other keys.
 pub const KEYS: &[Key] = &[
+    Key::new(
+        "ftl.threshold_rule",
+        ValueType::Choice(&["paper", "published"]),
+        "paper",
+        "what moves the threshold of partially-used blocks: each victim, as in the paper, or the rule of its authors' code",
+    ),
     Key::new(
         "ftl.threshold_pu",
         ValueType::Notation(&Notation {
@@ -21,6 +44,16 @@ pub const KEYS: &[Key] = &[
         }),
         "OP/2",
         "partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks",
+    ),
+    Key::new(
+        "ftl.threshold_cap",
+        ValueType::Notation(&Notation {
+            words: Vec::new,
+            read: |text| threshold(text).map(format_threshold),
+            expected: || THRESHOLD.into(),
+        }),
+        "OP/1",
+        "what that threshold rises to at most: OP/N of the spare blocks of a bank, or blocks; never all of them",
     ),
     Key::new(
         "ftl.threshold_window",
@@ -89,8 +122,16 @@ pub enum ThresholdPu {
 pub struct LlhSettings {
     /// Those of every layer.
     pub log: LogSettings,
+    /// Whether a clean block is opened before cleaning.
+    pub open_before: bool,
+    /// Whether a write replaces what waits in a buffer.
+    pub absorb: bool,
+    /// What moves the threshold of partially-used blocks.
+    pub threshold_rule: ThresholdRule,
     /// Partially-used blocks of a bank at the start.
     pub threshold_pu: ThresholdPu,
+    /// What that threshold rises to at most.
+    pub threshold_cap: ThresholdPu,
     /// Collections whose mean valid count moves that threshold; 0: it never moves.
     pub threshold_window: u32,
     /// Collections in a row that point the same way before that threshold moves.
@@ -116,7 +157,14 @@ impl LlhSettings {
     pub fn new(settings: &Settings) -> Self {
         LlhSettings {
             log: LogSettings::new(settings),
+            open_before: settings.choice("ftl.open_block", &[("after", false), ("before", true)]),
+            absorb: settings.flag("ftl.absorb"),
+            threshold_rule: settings.choice(
+                "ftl.threshold_rule",
+                &[("paper", ThresholdRule::Paper), ("published", ThresholdRule::Published)],
+            ),
             threshold_pu: threshold(&settings.text("ftl.threshold_pu")).expect("the configuration read a threshold"),
+            threshold_cap: threshold(&settings.text("ftl.threshold_cap")).expect("the configuration read a threshold"),
             threshold_window: settings.small("ftl.threshold_window"),
             threshold_steps: settings.small("ftl.threshold_steps"),
             threshold_floor: settings.small("ftl.threshold_floor"),
@@ -192,10 +240,21 @@ pub const MODEL: Model = Model {
     ..Model::ANY
 };
 
+/// Each option of the baseline.
+pub const BASELINE_MODEL: Model = Model { varies: |rng, _| varies_both(rng), ..Model::ANY };
+
+fn one_of(rng: &mut Rng, key: &str, choices: &[&str]) -> String {
+    format!("{key}={}", choices[rng.below(choices.len() as u64) as usize])
+}
+
+fn varies_both(rng: &mut Rng) -> Vec<String> {
+    vec![one_of(rng, "ftl.open_block", &["after", "before"]), one_of(rng, "ftl.absorb", &["true", "false"])]
+}
+
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let streams = drawn.iter().any(|setting| setting == "ftl.streams=3");
-    let mut one_of =
-        |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
+    let both = varies_both(rng);
+    let mut one_of = |key: &str, choices: &[&str]| one_of(rng, key, choices);
     let mut varied = vec![
         one_of("part.order", &["low-low-high", "low-low-high", "low-high-low"]),
         one_of("part.nop", &["2", "2", "4"]),
@@ -206,7 +265,13 @@ fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
         one_of("ftl.wom", &codes()),
         one_of("part.spare_size", &["32B", "128B", "640B"]),
         one_of("ftl.reuse_cold", &["false", "false", "true"]),
+        one_of("ftl.threshold_rule", &["paper", "published"]),
+        one_of("ftl.threshold_cap", &["OP/1", "OP/2", "1 block"]),
+        one_of("ftl.threshold_steps", &["1", "1", "2"]),
+        one_of("ftl.threshold_floor", &["0", "0", "1"]),
+        one_of("ftl.reuse_empty", &["false", "true"]),
     ];
+    varied.extend(both);
     if streams {
         varied.push("ftl.classifier=recency".into());
     }

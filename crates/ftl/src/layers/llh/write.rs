@@ -4,7 +4,7 @@
 
 use super::bank::NO_FRONTIER;
 use super::buffers::{BankWrite, HOLE};
-use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use super::{COLD, HOT, IN_BUFFER, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING};
@@ -14,7 +14,9 @@ impl Llh {
     /// Takes a unit that the host wrote.
     #[inline]
     pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: BankWrite) -> Flash<()> {
-        if self.replace_in_buffer(io, what) {
+        // Where buffers are lost with the power, a hole would be acknowledged before what came in its place is durable.
+        let absorbs = self.settings.absorb || !self.protected;
+        if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
         }
         let bank = self.bank_of(what.unit);
@@ -27,12 +29,15 @@ impl Llh {
             self.ensure_page(io, bank, stream)?;
         }
         // Cleaning may have moved the previous copy into a buffer.
-        if self.replace_in_buffer(io, what) {
+        if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
         }
         io.take_buffer(what.holds);
         self.counters.host_units[stream as usize] += 1;
-        let previous = self.map[what.unit as usize];
+        let previous = match self.map[what.unit as usize] {
+            entry if entry != UNMAPPED && entry >= IN_BUFFER => self.vacate(io, what.unit, entry),
+            previous => previous,
+        };
         self.push(io, stream, what, previous);
         if self.buffers[buffer].slots.len() as u32 >= self.capacity(io, bank, stream) {
             self.drain(io, bank, stream, false, false)?;

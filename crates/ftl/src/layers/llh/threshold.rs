@@ -1,0 +1,153 @@
+//! How many blocks of a bank may wait partially used, by the valid counts of victims (LLH paper, Sec. 4 and 5.2).
+//!
+//! Two rules move that number, by one block at a time. By the paper's text each victim is compared with those before it. The
+//! FTL that its authors published (the paper's reference 1) compares only where a block for hot data is wanted and clean ones
+//! are few: then it takes the cheapest victim that there is at that moment against the last victims, and blocks that were
+//! never cleaned count as full.
+
+use std::cmp::Ordering;
+
+/// Which rule moves the threshold, and when blocks are reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdRule {
+    /// Each victim against the mean of those before it; reuse where as many blocks wait as the threshold allows.
+    Paper,
+    /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more clean blocks
+    /// are left than cleaning leaves and one; then reuse where more blocks wait than the threshold. Clean blocks first.
+    Published,
+}
+
+/// How many blocks may wait partially used, and the valid counts of the last victims, which move that number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Threshold {
+    pub now: u32,
+    pub least: u32,
+    pub most: u32,
+    recent: Vec<u32>,
+    next: usize,
+    /// Comparisons in a row that point the same way before the number moves.
+    steps: u32,
+    /// It falls to this at the lowest.
+    floor: u32,
+    /// How many of them have pointed up, or down where negative.
+    run: i64,
+}
+
+impl Threshold {
+    pub fn new(start: u32) -> Self {
+        Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
+    }
+
+    /// The same, which moves after `steps` comparisons in a row that point the same way, and does not fall below `floor`.
+    pub fn slowed(self, steps: u32, floor: u32) -> Self {
+        Threshold { steps: steps.max(1), floor, ..self }
+    }
+
+    /// By [`ThresholdRule::Paper`]: a victim had `valid` valid units. Fewer blocks wait if that is more than the mean of the last
+    /// `window`, more of them (`limit` at most) if it is less. A window of 0 fixes the number.
+    pub fn update(&mut self, valid: u32, window: usize, limit: u32) {
+        if window > 0 {
+            self.step(self.compare(valid, self.recent.len(), 0), limit);
+            self.record(valid, window);
+        }
+    }
+
+    /// By [`ThresholdRule::Published`]: as [`Self::update`], of the victim that would be the cheapest now; of the last `window`
+    /// victims, those that there have not been count as `full`.
+    pub fn judge(&mut self, cheapest: u32, window: usize, full: u32, limit: u32) {
+        if window > 0 {
+            self.step(self.compare(cheapest, window, full), limit);
+        }
+    }
+
+    /// A victim had `valid` valid units; keeps the last `window` of them.
+    pub fn record(&mut self, valid: u32, window: usize) {
+        if self.recent.len() < window {
+            self.recent.push(valid);
+        } else if window > 0 {
+            self.recent[self.next] = valid;
+            self.next = (self.next + 1) % window;
+        }
+    }
+
+    /// `valid` against the mean of `count` victims, of which those that are not known had `missing`.
+    fn compare(&self, valid: u32, count: usize, missing: u32) -> Ordering {
+        let known: u64 = self.recent.iter().map(|&valid| u64::from(valid)).sum();
+        let unknown = (count - self.recent.len()) as u64 * u64::from(missing);
+        (u64::from(valid) * count as u64).cmp(&(known + unknown))
+    }
+
+    fn step(&mut self, points: Ordering, limit: u32) {
+        match points {
+            Ordering::Greater => self.run = self.run.min(0) - 1,
+            Ordering::Less => self.run = self.run.max(0) + 1,
+            Ordering::Equal => {}
+        }
+        if self.run.unsigned_abs() >= u64::from(self.steps) {
+            let up = self.run > 0;
+            self.run = 0;
+            if up {
+                self.now = (self.now + 1).min(limit.max(self.now));
+            } else if self.now > self.floor {
+                self.now -= 1;
+            }
+        }
+        (self.least, self.most) = (self.least.min(self.now), self.most.max(self.now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_falls_when_victims_hold_more_and_rises_when_they_hold_less() {
+        let mut threshold = Threshold::new(4);
+        threshold.update(10, 2, 5);
+        assert_eq!(threshold.now, 4, "nothing to compare with");
+        threshold.update(12, 2, 5);
+        assert_eq!(threshold.now, 3);
+        threshold.update(11, 2, 5);
+        assert_eq!(threshold.now, 3, "the mean of 10 and 12");
+        threshold.update(11, 2, 5);
+        assert_eq!(threshold.now, 4, "11 against the mean of 12 and 11");
+        threshold.update(1, 2, 5);
+        threshold.update(1, 2, 5);
+        assert_eq!((threshold.now, threshold.least, threshold.most), (5, 3, 5), "no more than the limit");
+        threshold.update(9, 0, 5);
+        assert_eq!(threshold.now, 5, "a window of 0 fixes it");
+    }
+
+    #[test]
+    fn a_slowed_threshold_moves_after_steps_in_a_row_down_to_its_floor() {
+        let mut threshold = Threshold::new(3).slowed(2, 2);
+        let mut seen = Vec::new();
+        for valid in [10, 12, 9, 13, 14, 15, 16, 17, 18] {
+            threshold.update(valid, 1, 5);
+            seen.push(threshold.now);
+        }
+        assert_eq!(seen, [3, 3, 3, 3, 2, 2, 2, 2, 2]);
+        for valid in [17, 16, 15, 14] {
+            threshold.update(valid, 1, 5);
+        }
+        assert_eq!(threshold.now, 4);
+    }
+
+    #[test]
+    fn the_published_rule_compares_the_cheapest_victim_with_the_last_ones_and_full_blocks() {
+        let mut threshold = Threshold::new(5).slowed(2, 4);
+        threshold.judge(99, 2, 100, 7);
+        threshold.judge(99, 2, 100, 7);
+        assert_eq!(threshold.now, 6, "twice less than blocks that are full");
+        (threshold.record(50, 2), threshold.record(60, 2));
+        for (cheapest, now) in [(56, 6), (56, 5), (55, 5), (54, 5), (56, 5), (56, 4), (56, 4), (56, 4)] {
+            threshold.judge(cheapest, 2, 100, 7);
+            assert_eq!(threshold.now, now, "{cheapest} against 55");
+        }
+        threshold.record(10, 2);
+        threshold.judge(36, 2, 100, 7);
+        assert_eq!(threshold.run, -1, "36 against the mean of 60 and 10");
+        threshold.judge(1, 0, 100, 7);
+        assert_eq!(threshold.run, -1, "a window of 0 fixes it");
+    }
+}
