@@ -3,7 +3,7 @@
 import pytest
 
 from palimpsest import InputError, wear
-from palimpsest.reproduce import llh, llh_figures, llh_runs
+from palimpsest.reproduce import llh, llh_figures, llh_published, llh_runs
 from palimpsest.reproduce.figures import Figure
 from reproduction import Reproduced
 
@@ -17,12 +17,13 @@ class TestLlh(Reproduced):
     module = llh
     claims = frozenset({
         "erases_msr", "erases_fiu", "erases_zipf", "normalized_most", "normalized_least", "op_7", "threshold",
+        "published_0.9_2", "published_0.95_2", "published_1_2", "published_0.9_4", "published_0.95_4", "published_1_4",
         "pages_28", "pages_7", "response_mean", "response_p99", "copied", "energy", "energy_write", "energy_read",
         "life_a16", "life_a27", "life_b29", "lesson1", "lesson2", "lesson3", "lesson4", "lesson5",
     })  # fmt: skip
     figures = (
         "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
-        "moved", "life", "sweep", "beyond",
+        "moved", "life", "sweep", "published", "baseline", "beyond",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
 
@@ -33,6 +34,8 @@ class TestLlh(Reproduced):
             monkeypatch.setattr(module, "TIMED", ("hm_0",))
         small = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
         monkeypatch.setattr(llh, "QUICK", small)
+        monkeypatch.setattr(llh_published, "FULL", small)
+        monkeypatch.setattr(llh_published, "SEEDS", (1,))
         monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
         monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from .. import wear
 from ..options import RunOptions
-from . import figures, outputs
+from . import figures, llh_published, outputs
 from . import llh_figures as drawn
 from .batch import Batch
 from .claims import Claim, amount, at_most, effect, within
@@ -105,6 +105,7 @@ def _all_runs(batch: Batch, scale: Scale) -> Iterator[RunOptions]:
         for name in _SWEPT.values():
             yield _swept_options(scale, unknown, name, Variant("hotcold"))
             yield _swept_options(scale, unknown, name, Variant("llh"))
+    yield from llh_published.runs()
     for runs in _traces(batch, scale).values():
         yield from runs.values()
 
@@ -496,6 +497,8 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
         *drawn.fig_8(measured, shrunk),
         drawn.life_figure(measured),
         _sweep_figure(points),
+        llh_published.figure(batch),
+        llh_published.ladder(batch),
         _beyond_figure(batch, scale),
     ]
     traces = _traces_figure(batch, scale)
@@ -503,6 +506,7 @@ def reproduce(batch: Batch, *, full: bool = False) -> outputs.Reproduction:
         made.append(traces)
     claims = [
         *_reduction_claims(measured),
+        *llh_published.claims(batch),
         *_other_claims(measured, response),
         *_lessons(batch, scale, measured, response),
     ]

@@ -86,10 +86,9 @@ THRESHOLDS = ("OP/2", "OP/4")
 TIMED = ("wdev_0", "hm_0", "stg_0", "src1_2")
 """Representative MSR traces: the paper does not say which it took, but for src1_2."""
 
-# What the paper does not say of the threshold, its authors' published FTL does (the paper's reference 1): it moves
-# after seven victims in a row that point the same way, not below five blocks; and a partially-used block without a
-# valid page is reused at once, however few there are.
-PUBLISHED = {"ftl.threshold_steps": "7", "ftl.reuse_empty": "true"}
+# What the paper does not say of the threshold, its authors' published FTL does (the paper's reference 1), and so do the
+# drives: it moves after seven victims in a row that point the same way, not below five blocks; and a partially-used
+# block without a valid page is reused at once, however few there are. Smaller banks have a smaller floor.
 _FLOOR = 5
 
 # Requests of 64 KiB, so that a layer that classifies writes by size takes the fill as cold.
@@ -162,8 +161,8 @@ class Scale:
         blocks = workload.drive * 2**30 // 16 // (variant.page * 1024 * 128) // smaller
         count = int(workload.requests * 1e6) // share
         spec = ",".join(part for part in (name, changes, f"n={2 * count}") if part)
-        floor = {"ftl.threshold_floor": str(max(1, round(_FLOOR / smaller)))}
-        keys = {"ftl.threshold_pu": variant.threshold} | floor | PUBLISHED if variant.ftl == "llh" else {}
+        floor = {"ftl.threshold_floor": str(max(1, round(_FLOOR / smaller)))} if smaller > 1 else {}
+        keys = {"ftl.threshold_pu": variant.threshold} | floor if variant.ftl == "llh" else {}
         keys |= dict(override.split("=", 1) for override in variant.overrides)
         options = RunOptions(
             ssd=drive,

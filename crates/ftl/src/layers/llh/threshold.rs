@@ -139,7 +139,8 @@ mod tests {
         threshold.judge(99, 2, 100, 7);
         threshold.judge(99, 2, 100, 7);
         assert_eq!(threshold.now, 6, "twice less than blocks that are full");
-        (threshold.record(50, 2), threshold.record(60, 2));
+        threshold.record(50, 2);
+        threshold.record(60, 2);
         for (cheapest, now) in [(56, 6), (56, 5), (55, 5), (54, 5), (56, 5), (56, 4), (56, 4), (56, 4)] {
             threshold.judge(cheapest, 2, 100, 7);
             assert_eq!(threshold.now, now, "{cheapest} against 55");
