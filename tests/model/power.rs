@@ -4,12 +4,13 @@
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, plain, with};
-use crate::harness::{drive, for_each_seed, note};
+use crate::harness::{drive, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_lab::host::settings::Acknowledge;
 use palimpsest_lab::nand::data::{Buffers, Data, Payload};
@@ -425,7 +426,11 @@ impl Source for Listed {
 /// A whole run, as a user runs it with `faults.power_cut_at`.
 fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x3ea1);
-    let Some(mut shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let shape = match entry.below {
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
+        None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }),
+    };
+    let Some(mut shape) = shape else { return false };
     let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
     shape.settings.push(format!("faults.power_cut_at={cut}"));
     note(&shape.settings);
@@ -456,7 +461,17 @@ fn whole_runs_with_a_cut() {
 }
 
 #[test]
+fn whole_runs_of_file_systems_with_a_cut() {
+    for_each_seed_of(ENTRIES, "power::whole_runs_of_file_systems_with_a_cut", 12, whole_run);
+}
+
+#[test]
 #[ignore = "minutes"]
 fn long_whole_runs_with_a_cut() {
-    for_each_seed("--ignored power::long_whole_runs_with_a_cut", 5000, |entry, seed| whole_run(entry, seed + 1000));
+    for entries in [REGISTRY, ENTRIES] {
+        let seeds = if entries[0].is_file_system() { 500 } else { 5000 };
+        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_a_cut", seeds, |entry, seed| {
+            whole_run(entry, seed + 1000)
+        });
+    }
 }

@@ -369,3 +369,28 @@ fn same_bytes(one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
         (None, None) => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.
+    #[test]
+    fn delivered_zeros_are_what_was_never_written() {
+        let mut shadow = Shadow::new(Payload::Bytes, 1, 512);
+        let mut port = HostPort::new(Payload::Bytes, 512);
+        let extent = Extent { sector: 0, sectors: 1 };
+        let mut buffers = Buffers::new(512);
+        let zeros = buffers.keep(&[0; 512]);
+        shadow.verify(extent, vec![(0, zeros)], &buffers).expect("before the cut");
+        shadow.expect_power_cut(false);
+        port.begin_write();
+        shadow.write(&port, extent);
+        shadow.interrupted(&port, None, None);
+        shadow.verify(extent, vec![(0, zeros)], &buffers).expect("the write is lost");
+        assert_eq!(*shadow.lost(), Lost { writes: BTreeSet::from([1]), subpages: 1 });
+        shadow.verify(extent, vec![(0, Data::ZERO)], &buffers).expect("nothing is zeros");
+        let other = buffers.keep(&[1; 512]);
+        shadow.verify(extent, vec![(0, other)], &buffers).expect_err("nobody wrote that");
+    }
+}
