@@ -32,5 +32,7 @@ mod rules;
 mod sequences;
 #[path = "model/timeline.rs"]
 mod timeline;
+#[path = "model/womv.rs"]
+mod womv;
 #[path = "model/workload.rs"]
 mod workload;

@@ -13,3 +13,4 @@ pub mod pages;
 pub mod sector_log;
 pub mod spread;
 pub mod subpage;
+pub mod womv;

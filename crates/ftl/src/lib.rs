@@ -6,7 +6,7 @@ pub mod layers;
 pub mod log;
 pub mod maps;
 
-use layers::{bast, block, dftl, fast, hotcold, llh, mga, page, sector_log, spread, subpage};
+use layers::{bast, block, dftl, fast, hotcold, llh, mga, page, sector_log, spread, subpage, womv};
 use palimpsest_ftl_api::Entry;
 
 /// Every layer.
@@ -24,6 +24,7 @@ pub const REGISTRY: &[Entry] = &[
     mga::ENTRY,
     hotcold::ENTRY,
     llh::ENTRY,
+    womv::ENTRY,
 ];
 
 /// The entry called `name`.

@@ -13,6 +13,7 @@ mod frontiers;
 pub mod map;
 mod moves;
 mod open_pages;
+mod passes;
 mod recover;
 pub mod rotation;
 pub mod settings;
@@ -31,6 +32,7 @@ use palimpsest_flash::nand::{Flash, Nand, PADDING, SubpageMask, TORN, first_subp
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Figure, LayerFigures};
+use passes::Passes;
 use settings::LogSettings;
 
 /// Where a unit is.
@@ -59,6 +61,10 @@ pub struct LogCounters {
     pub retired: u64,
     /// Pages programmed before they were full.
     pub padded_pages: u64,
+    /// Blocks freed for another pass, without an erase.
+    pub rewritten: u64,
+    /// Blocks erased before their last pass.
+    pub erased_early: u64,
 }
 
 /// A unit that is appended to the log.
@@ -110,6 +116,9 @@ impl Shape {
     fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
         let width = self.unit_subpages;
         let first = physical * width;
+        if nand.is_of_earlier_pass(self.per_page.divide(physical)) {
+            return None;
+        }
         let found = (first..first + width).map(|psn| nand.logical(psn)).find(|&logical| logical < TORN)?;
         Some(found / width)
     }
@@ -133,6 +142,7 @@ pub struct Log<M: Map> {
     frontiers: Frontiers,
     open: OpenPages,
     collector: Collector,
+    passes: Passes,
     read: ReadPolicy,
     counters: LogCounters,
     image: PageImage,
@@ -169,6 +179,7 @@ impl<M: Map> Log<M> {
             frontiers,
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, u32::from(!protected && shape.units_per_page > 1), seed),
+            passes: Passes::new(io.nand()),
             read: settings.read,
             counters: LogCounters::default(),
             image: PageImage {
@@ -199,6 +210,10 @@ impl<M: Map> Log<M> {
             ],
             ..LayerFigures::default()
         };
+        if self.passes.most > 1 {
+            figures.own.push(("rewritten_blocks", Figure::Count(counters.rewritten)));
+            figures.own.push(("blocks_erased_early", Figure::Count(counters.erased_early)));
+        }
         self.map.describe(&mut figures);
         figures
     }
@@ -274,12 +289,16 @@ impl<M: Map> Log<M> {
 
     /// Forgets `unit`.
     pub fn trim(&mut self, io: &mut Io, unit: u32) {
-        match self.map.place(unit, UNMAPPED) {
+        let entry = self.map.place(unit, UNMAPPED);
+        self.passes.trims |= entry != UNMAPPED;
+        match entry {
             UNMAPPED => {}
             entry if entry >= IN_OPEN_PAGE => {
                 let previous = self.open.forget(io, entry);
                 if previous != UNMAPPED {
                     self.invalidate(previous);
+                } else {
+                    self.passes.suspect |= self.open.protected && self.passes.most > 1;
                 }
             }
             physical => self.invalidate(physical),

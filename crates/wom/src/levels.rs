@@ -85,22 +85,73 @@ impl CellCode for LevelCode {
         assert!(generation < self.generations(), "{} has no generation {generation}", self.name);
         let bits = message.len() * 8;
         assert!(bits <= levels.len() * self.data_bits as usize, "the message fits the cells");
-        let bit = |at: usize| if at < bits { u32::from(message[at / 8] >> (at % 8) & 1) } else { 0 };
-        for (cell, level) in levels.iter_mut().enumerate() {
-            let first = cell * self.data_bits as usize;
-            let value = (0..self.data_bits).fold(0, |value, index| value | bit(first + index as usize) << index);
-            *level = self.level(generation, value);
+        let lowest = generation * self.step();
+        match self.data_bits {
+            1 => raise::<1>(levels, lowest, message),
+            2 => raise::<2>(levels, lowest, message),
+            _ => raise::<3>(levels, lowest, message),
         }
     }
 
     fn read(&self, levels: &[u8], first: usize, message: &mut [u8]) {
-        let width = self.data_bits as usize;
-        for (at, byte) in message.iter_mut().enumerate() {
-            *byte = (0..8).fold(0, |byte, index| {
-                let bit = first + at * 8 + index;
-                byte | ((self.value(levels[bit / width]) >> (bit % width) & 1) as u8) << index
-            });
+        let (cell, skipped) = (first / self.data_bits as usize, first as u32 % self.data_bits);
+        match self.data_bits {
+            1 => sense::<1>(&levels[cell..], skipped, message),
+            2 => sense::<2>(&levels[cell..], skipped, message),
+            _ => sense::<3>(&levels[cell..], skipped, message),
         }
+    }
+}
+
+/// Raises `levels` to those from `lowest` on that store `message`, K bits a cell, and zeros behind it.
+fn raise<const K: usize>(levels: &mut [u8], lowest: u32, message: &[u8]) {
+    // Eight cells store K bytes.
+    let mut groups = message.chunks_exact(K);
+    let mut cells = levels.chunks_exact_mut(8);
+    let store = |cells: &mut [u8], bytes: &[u8]| {
+        let values = bytes.iter().rev().fold(0, |values, &byte| values << 8 | u32::from(byte));
+        for (index, level) in cells.iter_mut().enumerate() {
+            let value = values >> (K * index);
+            *level = (lowest + (value.wrapping_sub(lowest) & ((1 << K) - 1))) as u8;
+        }
+    };
+    for (cells, bytes) in cells.by_ref().zip(groups.by_ref()) {
+        store(cells, bytes);
+    }
+    let written = message.len() / K * 8;
+    let (rest, mut bytes) =
+        (levels.get_mut(written..).unwrap_or_default(), message.get(written / 8 * K..).unwrap_or_default());
+    for cells in rest.chunks_mut(8) {
+        store(cells, bytes);
+        bytes = &[];
+    }
+}
+
+/// Reads `message`, K bits a cell, from `levels`, of which the first `skipped` bits are not wanted.
+fn sense<const K: usize>(levels: &[u8], skipped: u32, message: &mut [u8]) {
+    let value = |level: u8| u32::from(level) & ((1 << K) - 1);
+    let mut at = 0;
+    if skipped == 0 {
+        // Eight cells store K bytes.
+        for (cells, bytes) in levels.chunks_exact(8).zip(message.chunks_exact_mut(K)) {
+            let values =
+                cells.iter().enumerate().fold(0, |values, (index, &level)| values | value(level) << (K * index));
+            bytes.iter_mut().enumerate().for_each(|(index, byte)| *byte = (values >> (8 * index)) as u8);
+            at += K;
+        }
+    }
+    let mut cells = levels[at / K * 8..].iter();
+    let (mut waiting, mut count) = (0, 0);
+    if skipped > 0 {
+        (waiting, count) = (cells.next().map_or(0, |&level| value(level)) >> skipped, K as u32 - skipped);
+    }
+    for byte in &mut message[at..] {
+        while count < 8 {
+            waiting |= cells.next().map_or(0, |&level| value(level)) << count;
+            count += K as u32;
+        }
+        *byte = waiting as u8;
+        (waiting, count) = (waiting >> 8, count - 8);
     }
 }
 

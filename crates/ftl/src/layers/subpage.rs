@@ -149,7 +149,7 @@ impl Ftl for Subpage {
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.log.trim(io, piece.lsn);
         }
-        Ok(())
+        self.log.settle_trims(io)
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {

@@ -191,11 +191,13 @@ impl<M: Map> Log<M> {
         }
         loop {
             let ppn = self.frontiers.take_page(io, plane, stream)?;
+            let (generation, after) = self.pass_of(io, ppn, page.ready);
             let program = Program {
+                generation,
                 padding: per_page - count + holes,
                 frees: page.held,
                 from_host: page.from_host,
-                after: page.ready,
+                after,
                 signal: page.done,
                 ..Program::new(ppn, &self.image.logical, &self.image.data, page.cause)
             };
@@ -241,11 +243,13 @@ impl<M: Map> Log<M> {
         }
         loop {
             let ppn = self.frontiers.take_page(io, plane, stream)?;
+            let (generation, after) = self.pass_of(io, ppn, what.after);
             let program = Program {
+                generation,
                 padding: absent.count_ones(),
                 frees: what.holds,
                 own: &self.image.own,
-                after: what.after,
+                after,
                 signal: what.signal,
                 ..Program::new(ppn, &self.image.logical, &self.image.data, what.cause)
             };

@@ -12,6 +12,7 @@ impl<M: Map> Log<M> {
     pub fn check(&mut self, io: &Io) -> Result<(), String> {
         self.frontiers.check()?;
         self.map.check(io.nand())?;
+        self.check_passes(io.nand())?;
         let mut copies = 0u64;
         for unit in 0..self.map.units() {
             let entry = self.map.locate(unit);

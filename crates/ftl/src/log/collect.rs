@@ -184,9 +184,17 @@ impl<M: Map> Log<M> {
         self.erase(io, victim, moved)
     }
 
-    /// Erases a victim after the gate `moved`.
+    /// Erases a victim after the gate `moved`, or frees it for another pass.
     fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
-        match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
+        match self.free_unerased(io, victim, moved)? {
+            Some(after) => self.erase_now(io, victim, after, Gate::NONE),
+            None => Ok(()),
+        }
+    }
+
+    /// Erases a victim after the gate `after`; `signal` waits for that.
+    pub(super) fn erase_now(&mut self, io: &mut Io, victim: u32, after: Gate, signal: Gate) -> Flash<()> {
+        match io.erase(Erase { after, signal, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 self.frontiers.release(victim / self.shape.blocks_per_plane, victim);

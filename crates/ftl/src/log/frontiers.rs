@@ -201,7 +201,14 @@ impl Frontiers {
         }
     }
 
-    /// The victim `block` of `plane` is erased.
+    /// Makes a free block of `plane` a victim.
+    pub fn take_free(&mut self, plane: u32, block: u32) {
+        self.blocks.open_this(block);
+        self.blocks.abandon(block);
+        self.free_pages[plane as usize] -= self.pages_per_block;
+    }
+
+    /// The victim `block` of `plane` is erased, or may be written again.
     pub fn release(&mut self, plane: u32, block: u32) {
         self.blocks.release(block);
         self.free_pages[plane as usize] += self.pages_per_block;

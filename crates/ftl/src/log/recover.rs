@@ -32,6 +32,7 @@ impl<M: Map> Log<M> {
         self.collector.failed.clear();
         self.collector.emptying.clear();
         self.image.own.clear();
+        self.passes.forget();
         self.map.clear();
         self.frontiers.forget(io);
         for block in 0..io.geometry().blocks() {
@@ -134,6 +135,9 @@ impl<M: Map> Log<M> {
         }
         if used < self.shape.pages_per_block {
             begun.push(block);
+        } else if self.may_have_pass(io.nand(), block) {
+            self.frontiers.blocks.abandon(block);
+            self.frontiers.release(plane, block);
         } else {
             self.frontiers.blocks.close(block);
         }
@@ -162,7 +166,9 @@ impl<M: Map> Log<M> {
         for (page, mut survivor) in (0..).zip(survivors) {
             for (index, slot) in (0..).zip(&mut survivor.slots) {
                 if slot.unit != HOLE {
-                    slot.previous = self.map.place(slot.unit, self.open.next_entry(page) + index);
+                    let previous = self.map.place(slot.unit, self.open.next_entry(page) + index);
+                    // The open page survives the next cut, too: a block that was free for another pass stays so.
+                    slot.previous = if self.passes.most > 1 { UNMAPPED } else { previous };
                 }
             }
             self.open.restore(page, survivor);

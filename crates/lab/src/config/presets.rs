@@ -67,6 +67,7 @@ static SSDS: &[Preset] = presets!("ssds":
     "llh32-32g",
     "llh32-64g",
     "codesign-8ch",
+    "womv-16g",
 );
 
 static WORKLOADS: &[Preset] = presets!("workloads":

@@ -88,7 +88,7 @@ fn a_file_system_needs_room() {
 
 #[test]
 fn every_preset_resolves_and_survives_being_written() {
-    assert_eq!(ssd_presets().len(), 12);
+    assert_eq!(ssd_presets().len(), 13);
     for info in ssd_presets() {
         let resolved = preset(info.name, &[]).unwrap();
         assert_eq!(resolved.drive.name, info.name);
@@ -119,6 +119,23 @@ fn every_part_and_workload_can_be_had() {
     assert_eq!(workload_spec("nothing"), None);
     assert_eq!(workload_spec("KV1"), workload_spec("kv1"));
     assert!(workload_spec("Synth-A").is_some());
+}
+
+/// A page of a drive under a code of cells is a word line; times, energies and the rate follow from the part's.
+#[test]
+fn a_code_makes_word_lines_of_pages() {
+    let plain = preset("womv-16g", &["ftl.name=subpage"]).unwrap().drive;
+    assert_eq!((plain.part.code, plain.geometry.pages_per_block, plain.geometry.subpages_per_page), (None, 192, 4));
+    for (code, stored, generations) in [("1/4", 1, 15), ("2/4", 2, 5), ("3/4", 3, 2)] {
+        let drive = preset("womv-16g", &[&format!("ftl.womv_code={code}")]).unwrap().drive;
+        assert_eq!(drive.part.code.expect("a code").0.generations(), generations);
+        assert_eq!((drive.geometry.pages_per_block, drive.geometry.subpages_per_page), (48, 4 * stored));
+        assert_eq!((drive.part.t_read, drive.part.t_program, drive.part.t_erase), (680_000, 8_600_000, 10_000_000));
+        assert_eq!(drive.part.bus_rate, Rate(200_000_000 * u64::from(stored)));
+        assert_eq!(drive.part.e_reprogram, 4 * plain.part.e_program);
+        let share = drive.logical_bytes() as f64 / plain.logical_bytes() as f64;
+        assert!((share - f64::from(stored) / 4.0).abs() < 1e-3, "{code}: {share} of the uncoded drive");
+    }
 }
 
 #[test]

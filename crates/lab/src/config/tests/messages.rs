@@ -73,7 +73,8 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
-             enterprise-tlc-7.68t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch",
+             enterprise-tlc-7.68t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, \
+             womv-16g",
         ),
         (
             "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
@@ -282,6 +283,35 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         &["ftl.name=codesign", "fs.discard=page"],
         "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map unmaps whole \
                      blocks only; expected fs.discard = block, or auto",
+    ),
+    (
+        "womv-16g",
+        &["ssd.part=tlc-16k"],
+        "presets/ssds/womv-16g.toml:N: ftl.name = womv, part.cell = tlc (presets/parts/tlc-16k.toml:N): WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)",
+    ),
+    (
+        "womv-16g",
+        &["part.pages_per_block=190"],
+        "--set part.pages_per_block=190: part.pages_per_block = 190, part.cell = qlc (presets/parts/qlc-16k.toml:N): 4 pages \
+             share a word line; expected a multiple of 4",
+    ),
+    (
+        "womv-16g",
+        &["part.subpage_size=1KiB"],
+        "--set part.subpage_size=1KiB: ftl.womv_code = 3/4 (presets/ssds/womv-16g.toml:N), part.page_size = 16KiB \
+             (presets/parts/qlc-16k.toml:N), part.subpage_size = 1KiB: 48 subpages a word line; at most 32 can be simulated",
+    ),
+    (
+        "womv-16g",
+        &["buffer.size=32KiB"],
+        "--set buffer.size=32KiB: buffer.size = 32KiB, ftl.womv_code = 3/4 (presets/ssds/womv-16g.toml:N): a word line stores 48KiB, \
+             and the write buffer must hold one",
+    ),
+    (
+        "womv-16g",
+        &["part.t_program=1.5s"],
+        "--set part.t_program=1.5s: part.t_program = 1.5s, ftl.name = womv (presets/ssds/womv-16g.toml:N): a word line takes 4 \
+             times that; at most 4 s can be simulated",
     ),
     (
         "mga-16k",

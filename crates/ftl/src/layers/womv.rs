@@ -1,0 +1,111 @@
+//! `womv`: blocks of QLC flash are written several times between two erases, with a voltage-based code, WOM-v (Jaffer, Mahdaviani
+//! and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
+//!
+//! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k of its four
+//! pages ([`palimpsest_flash::nand::part::Part::coded`]). Its log writes in passes (`log/passes.rs`): a block that collection has
+//! emptied is written again from its first word line on, as the next generation, and erased after the last one. Generations are known
+//! from flash after a power cut. A block that trims touched is erased at once, so that its data cannot come back when that would take
+//! the room of collection.
+//! Source: the paper's abstract; docs/wom-v.md says what is not known of it. Ignored: the paper's encoding optimization, reads of word
+//! lines before a program, time of encoding and decoding.
+
+use super::subpage;
+use palimpsest_flash::nand::cells::CellCode;
+use palimpsest_flash::nand::part::{CellKind, Part};
+use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::parse::format_bytes;
+use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit};
+use palimpsest_wom::levels::{LevelCode, WOM_V};
+
+pub const ENTRY: Entry = Entry {
+    name: "womv",
+    about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
+    keys: || vec![&CODE],
+    part: |settings, part| coded(settings, &part).unwrap_or(part),
+    check,
+    model: Model { needs: &["part.cell=qlc", "part.order=strict", "part.nop=1"], varies, ..Model::ANY },
+    ..subpage::ENTRY
+};
+
+static CODE: Key = Key::new(
+    "ftl.womv_code",
+    ValueType::Choice(&CODES),
+    "3/4",
+    "bits that a cell stores / bits of a cell: written 15, 5 or 2 times between two erases",
+);
+
+const CODES: [&str; 3] = ["1/4", "2/4", "3/4"];
+
+/// The most subpages of a page that can be simulated.
+const MOST_SUBPAGES: u32 = 32;
+/// Array operations take no longer than this can count, in nanoseconds.
+const LONGEST: u64 = u32::MAX as u64;
+
+/// The part must have got its code, and the buffer room for a word line.
+fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
+    if proposal.part.code.is_none() {
+        return coded(proposal.settings, proposal.part).map(|_| ());
+    }
+    let page = u64::from(proposal.part.page_bytes);
+    if proposal.settings.bytes("buffer.size") < page {
+        let what = format!("a word line stores {}, and the write buffer must hold one", format_bytes(page));
+        return Err(Unfit::new(&["buffer.size", CODE.name], what));
+    }
+    Ok(())
+}
+
+/// `part` under the code of `settings`.
+fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
+    let code: &'static LevelCode =
+        settings.choice("ftl.womv_code", &[(CODES[0], &WOM_V[0]), (CODES[1], &WOM_V[1]), (CODES[2], &WOM_V[2])]);
+    let pages = code.cell_bits();
+    if part.cell != CellKind::Qlc {
+        let what = "WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)";
+        return Err(Unfit::new(&["ftl.name", "part.cell"], what));
+    }
+    if !part.pages_per_block.is_multiple_of(pages) {
+        let what = format!("{pages} pages share a word line; expected a multiple of {pages}");
+        return Err(Unfit::new(&["part.pages_per_block", "part.cell"], what));
+    }
+    if settings.text("ftl.read") == "spread" || !part.t_dma_words.is_empty() {
+        let what = "womv senses whole word lines and moves their levels at part.bus_rate; expected ftl.read = page or dma, and no \
+                    part.t_dma_words";
+        return Err(Unfit::new(&["ftl.name", "ftl.read", "part.t_dma_words"], what));
+    }
+    let coded = part.coded(code).expect("whole word lines of cells that the code is for");
+    if coded.subpages_per_page() > MOST_SUBPAGES {
+        let what =
+            format!("{} subpages a word line; at most {MOST_SUBPAGES} can be simulated", coded.subpages_per_page());
+        return Err(Unfit::new(&["ftl.womv_code", "part.page_size", "part.subpage_size"], what));
+    }
+    for (key, time) in [("part.t_read", coded.t_read + coded.t_read_retry), ("part.t_program", coded.t_program)] {
+        if time > LONGEST {
+            let what = format!("a word line takes {pages} times that; at most 4 s can be simulated");
+            return Err(Unfit::new(&[key, "ftl.name"], what));
+        }
+    }
+    Ok(coded)
+}
+
+/// Blocks of as many word lines as the suite draws pages, each of about such a page, and every code.
+fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
+    let mut varied = vec![
+        format!("ftl.womv_code={}", CODES[rng.below(3) as usize]),
+        format!("ftl.read={}", ["page", "dma"][rng.below(2) as usize]),
+        "part.word_size=512B".into(),
+    ];
+    let size = |key: &str| {
+        let value = drawn.iter().find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='))?;
+        value.trim_end_matches('B').parse::<u64>().ok()
+    };
+    varied.extend(size("part.pages_per_block").map(|pages| format!("part.pages_per_block={}", 4 * pages)));
+    let (page, subpage) = (size("part.page_size").unwrap_or(0), size("part.subpage_size").unwrap_or(4096));
+    if page >= 4 * subpage {
+        varied.push(format!("part.page_size={}B", page / 4));
+    } else {
+        varied.extend(size("buffer.size").map(|bytes| format!("buffer.size={}B", 4 * bytes)));
+    }
+    varied
+}

@@ -1,0 +1,166 @@
+//! Passes over the blocks of a part with a code of cells: an emptied block is written again, as the next generation of the code,
+//! and erased after the last one.
+//!
+//! The first program of a pass follows what an erase would: the copies of what the block held, and what replaced it. Until then
+//! flash still has what the passes before left, and after a power cut the newest copy of a unit wins wherever it lies. For a unit that
+//! was trimmed that might be in a block which was free, and cleaning counts on that space. So a free block that is not erased
+//! never has the newest copy of a unit that is unmapped: blocks that trims touched are erased, older copies before newer ones.
+//! Ignored: that a word line could be written again while its neighbours hold valid units.
+
+use super::Log;
+use super::blocks::BlockState;
+use crate::log::map::{Map, UNMAPPED};
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::{Flash, Nand};
+use palimpsest_ftl_api::plan::{Gate, Io};
+
+/// What a log knows of passes.
+pub(super) struct Passes {
+    /// Passes over a block between two erases: 1 where the part has no code of cells.
+    pub most: u32,
+    /// For each block that is free and not erased the gate that closes when all is safe that moved out of it.
+    moved: Vec<Gate>,
+    /// Whether any unit was trimmed.
+    pub trims: bool,
+    /// Whether a unit was trimmed whose newest copy on flash may be in a free block.
+    pub suspect: bool,
+}
+
+impl Passes {
+    pub fn new(nand: &Nand) -> Self {
+        let most = nand.part().code.map_or(1, |code| code.0.generations());
+        let blocks = if most > 1 { nand.geometry().blocks() } else { 0 };
+        Passes { most, moved: vec![Gate::NONE; blocks as usize], trims: false, suspect: false }
+    }
+
+    /// The power is back: nothing is under way, and what can be read is mapped.
+    pub fn forget(&mut self) {
+        self.moved.fill(Gate::NONE);
+        (self.trims, self.suspect) = (false, false);
+    }
+}
+
+impl<M: Map> Log<M> {
+    /// The generation that page `ppn`, the next of its block, is programmed as, and the gate that the program follows beside `after`.
+    #[inline]
+    pub(super) fn pass_of(&mut self, io: &mut Io, ppn: u32, after: Gate) -> (u32, Gate) {
+        if self.passes.most == 1 {
+            return (0, after);
+        }
+        let (block, page) = io.nand().split(ppn);
+        let pass = io.nand().pass(block);
+        if page >= io.nand().next_page(block) {
+            return (pass, after);
+        }
+        let moved = self.passes.moved[block as usize];
+        (pass + 1, io.all_of(&[after, moved]))
+    }
+
+    /// Frees `victim`, which is empty, for another pass if it may have one; else returns the gate that its erase follows. What it
+    /// held is safe when the gate `moved` closes.
+    pub(super) fn free_unerased(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<Option<Gate>> {
+        if self.passes.most == 1 {
+            return Ok(Some(moved));
+        }
+        let again = io.nand().pass(victim) + 1 < self.passes.most;
+        if self.holds_trimmed(io.nand(), victim) {
+            self.counters.erased_early += u64::from(again);
+            let older = self.erase_trimmed(io)?;
+            return Ok(Some(io.all_of(&[moved, older])));
+        }
+        if !again {
+            return Ok(Some(moved));
+        }
+        self.passes.moved[victim as usize] = moved;
+        self.counters.rewritten += 1;
+        self.frontiers.release(victim / self.shape.blocks_per_plane, victim);
+        Ok(None)
+    }
+
+    /// Whether `block` holds a copy of a unit that is unmapped now.
+    fn holds_trimmed(&self, nand: &Nand, block: u32) -> bool {
+        self.passes.trims && self.units_on(nand, block).any(|unit| self.map.locate(unit) == UNMAPPED)
+    }
+
+    /// Units of which the present pass over `block` has left a readable copy.
+    fn units_on(&self, nand: &Nand, block: u32) -> impl Iterator<Item = u32> {
+        let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
+        units.filter_map(|physical| self.shape.unit_at(nand, physical))
+    }
+
+    /// Whether `block` is free and not erased.
+    fn waits_for_pass(&self, nand: &Nand, block: u32) -> bool {
+        self.frontiers.blocks.state(block) == BlockState::Free && nand.next_page(block) > 0
+    }
+
+    /// Erases the free blocks that hold copies of units that are unmapped; the gate closes when that is done.
+    fn erase_trimmed(&mut self, io: &mut Io) -> Flash<Gate> {
+        let mut erased = Gate::NONE;
+        for block in 0..io.geometry().blocks() {
+            if !self.waits_for_pass(io.nand(), block) || !self.holds_trimmed(io.nand(), block) {
+                continue;
+            }
+            if erased.is_none() {
+                erased = io.gate();
+            }
+            self.frontiers.take_free(io.geometry().plane_of_block(block), block);
+            self.counters.erased_early += 1;
+            let moved = self.passes.moved[block as usize];
+            self.erase_now(io, block, moved, erased)?;
+        }
+        Ok(erased)
+    }
+
+    /// After trims: free blocks lose the copies that a power cut would bring back.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    #[inline]
+    pub fn settle_trims(&mut self, io: &mut Io) -> Flash<()> {
+        if std::mem::take(&mut self.passes.suspect) {
+            self.erase_trimmed(io)?;
+        }
+        Ok(())
+    }
+
+    /// After a power cut: whether `block`, which is written to its end, is as good as free.
+    pub(super) fn may_have_pass(&self, nand: &Nand, block: u32) -> bool {
+        nand.pass(block) + 1 < self.passes.most && self.frontiers.blocks.valid_count(block) == 0
+    }
+
+    /// Checks that free blocks are erased, or can have a pass and nothing in them would come back after a power cut.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub(super) fn check_passes(&self, nand: &Nand) -> Result<(), String> {
+        if self.passes.most == 1 {
+            return Ok(());
+        }
+        let blocks = 0..nand.geometry().blocks();
+        if let Some(block) =
+            blocks.clone().find(|&block| self.waits_for_pass(nand, block) && nand.pass(block) + 1 >= self.passes.most)
+        {
+            return Err(format!("block {block} is free after its last pass, and not erased"));
+        }
+        if nand.payload() == Payload::None {
+            return Ok(());
+        }
+        let width = self.shape.unit_subpages;
+        let mut newest = vec![(0, 0); self.map.units() as usize];
+        for block in blocks.filter(|&block| !nand.is_torn(block)) {
+            for physical in block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block {
+                let Some(unit) = self.shape.unit_at(nand, physical) else { continue };
+                let copy = &mut newest[unit as usize];
+                *copy = (nand.sequence(physical * width), block).max(*copy);
+            }
+        }
+        for (unit, (sequence, block)) in (0..).zip(newest) {
+            if sequence > 0 && self.map.locate(unit) == UNMAPPED && self.waits_for_pass(nand, block) {
+                return Err(format!(
+                    "unit {unit} is unmapped, and a power cut would find it in block {block}, which is free"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
