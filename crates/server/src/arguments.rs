@@ -4,13 +4,14 @@ use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
+use std::time::Duration;
 
 /// The text of `--help`.
 pub const HELP: &str = "\
 Serves a simulated drive as a network block device (NBD) until Ctrl-C, then prints what it did.
 
 Usage: palimpsest-server [--ssd NAME|FILE] [--ftl NAME] [--set key=value]... [--listen HOST:PORT|unix:PATH] [--once]
-                         [--precondition SPEC] [--fidelity count|timed] [--seed N] [--json]
+                         [--precondition SPEC] [--fidelity count|timed] [--seed N] [--timeout TIME] [--json]
 
   --ssd NAME|FILE       drive: a preset (palimpsest list ssds) or a file [default]
   --ftl NAME            translation layer instead of the drive's own
@@ -20,6 +21,8 @@ Usage: palimpsest-server [--ssd NAME|FILE] [--ftl NAME] [--set key=value]... [--
   --precondition SPEC   as of palimpsest run; the drive then holds noise [none]
   --fidelity F          count, or timed: the result also has latencies, of requests served one by one [count]
   --seed N              seed of everything random [1]
+  --timeout TIME        most time for a handshake or a message; a client that is idle for so long leaves its place to
+                        another where all 64 are taken [30s]
   --json                print the result as JSON, as palimpsest run --json does
   --help, --version
 
@@ -41,6 +44,8 @@ pub struct Arguments {
     pub once: bool,
     /// `--json`.
     pub json: bool,
+    /// `--timeout`.
+    pub timeout: Duration,
     /// The options of a run.
     pub options: Options,
 }
@@ -69,6 +74,7 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
         listen: "127.0.0.1:10809".into(),
         once: false,
         json: false,
+        timeout: Duration::from_secs(30),
         options: Options {
             workload: "nbd".into(),
             precondition: Precondition::None,
@@ -99,6 +105,7 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
             "listen" => wanted.listen = value()?,
             "precondition" => wanted.options.precondition = Precondition::parse(&value()?)?,
             "fidelity" => wanted.options.fidelity = fidelity(&value()?)?,
+            "timeout" => wanted.timeout = time(&value()?)?,
             "seed" => wanted.options.seed = seed(&value()?)?,
             _ => return Err(usage(Long(&option).unexpected())),
         }
@@ -112,6 +119,20 @@ fn fidelity(text: &str) -> Result<Fidelity> {
         "timed" => Ok(Fidelity::Timed),
         _ => Err(Error::input(format!("--fidelity {text}"), "there is no such value; expected count or timed")),
     }
+}
+
+/// A time of the world outside, longer than nothing.
+fn time(text: &str) -> Result<Duration> {
+    let wrong = || Error::input(format!("--timeout {text}"), "expected a time such as 30s, 500ms or 5min");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let seconds = match &text[digits..] {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        _ => return Err(wrong()),
+    };
+    let time = text[..digits].parse::<f64>().map_err(|_| wrong())? * seconds;
+    if (1e-3..1e7).contains(&time) { Ok(Duration::from_secs_f64(time)) } else { Err(wrong()) }
 }
 
 fn seed(text: &str) -> Result<u64> {
@@ -139,8 +160,19 @@ mod tests {
 
     #[test]
     fn mistakes_are_the_users() {
-        for line in ["--sdd x", "--seed -1", "--seed", "--fidelity slow", "--precondition half", "--once=yes", "drive"]
-        {
+        for line in [
+            "--timeout 30",
+            "--timeout 0s",
+            "--timeout s",
+            "--timeout 1e9s",
+            "--sdd x",
+            "--seed -1",
+            "--seed",
+            "--fidelity slow",
+            "--precondition half",
+            "--once=yes",
+            "drive",
+        ] {
             assert!(matches!(read(line), Err(Error::Input { .. })), "{line} was taken");
         }
     }

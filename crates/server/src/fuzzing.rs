@@ -2,7 +2,7 @@
 
 use crate::handshake::{Chosen, Export, negotiate};
 use crate::transmission::{Refusal, Request, transmit};
-use crate::wire::Fault;
+use crate::wire::{Fault, Stream};
 use std::io::{self, Read, Write};
 
 /// Both directions of a connection in memory: all bytes of the client are there at the start.
@@ -25,6 +25,8 @@ impl Read for Conversation<'_> {
         self.said.read(buffer)
     }
 }
+
+impl Stream for Conversation<'_> {}
 
 impl Write for Conversation<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

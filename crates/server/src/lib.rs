@@ -5,7 +5,7 @@
 //! `timed` fidelity it is only in the result. The contents are lost when the server ends.
 //!
 //! [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream, [`drive`] the
-//! thread that runs the drive, [`listen`] the sockets, [`arguments`] the command line. Sockets, threads, signals and wall
+//! thread that runs the drive, [`listen`] the sockets, [`patience`] their limits, [`arguments`] the command line. Sockets, threads, signals and wall
 //! clocks of the project are here only. For Unix.
 
 pub mod arguments;
@@ -13,5 +13,6 @@ pub mod drive;
 pub mod fuzzing;
 pub mod handshake;
 pub mod listen;
+pub mod patience;
 pub mod transmission;
 pub mod wire;

@@ -1,21 +1,24 @@
 //! Sockets: one thread that accepts, one for each client.
 //!
-//! Ignored: timeouts of idle clients, and access control beyond that of the socket.
+//! Where all places are taken, the client that has been idle for longest leaves its own to a new one. Ignored: access control beyond
+//! that of the socket.
 
 use crate::drive::{self, Job, PowerCuts, Witness};
 use crate::handshake::{self, Chosen, Export};
+use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
 use crate::transmission;
-use crate::wire::Fault;
+use crate::wire::{Fault, Stream};
 use palimpsest_lab::error::Error;
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most clients at the same time; more are refused.
 const MOST_CLIENTS: usize = 64;
@@ -38,7 +41,7 @@ impl Listener {
     /// Those of the operating system.
     pub fn open(place: &str) -> io::Result<Listener> {
         match place.strip_prefix("unix:") {
-            Some(path) => Ok(Listener::Unix(UnixListener::bind(path)?, path.into())),
+            Some(path) => Ok(Listener::Unix(bind(Path::new(path))?, path.into())),
             None => TcpListener::bind(place).map(Listener::Tcp),
         }
     }
@@ -69,8 +72,23 @@ impl Listener {
     }
 }
 
+/// Opens a socket in the file system, in the place of one that no server listens at any more.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = || std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_socket() => {
+            match UnixStream::connect(path).map_err(|error| error.kind()) {
+                Err(io::ErrorKind::ConnectionRefused) => std::fs::remove_file(path)?,
+                _ => return Err(error),
+            }
+            UnixListener::bind(path)
+        }
+        other => other,
+    }
+}
+
 /// A connection.
-trait Socket: Read + Write + Send + Sized + 'static {
+trait Socket: Limited + Send + Sized + 'static {
     /// Another handle of it.
     fn another(&self) -> io::Result<Self>;
 
@@ -98,8 +116,31 @@ impl Socket for UnixStream {
     }
 }
 
-/// Ends a connection.
-type HangUp = Box<dyn Fn() + Send>;
+impl Limited for TcpStream {
+    fn limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+}
+
+impl Limited for UnixStream {
+    fn limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)?;
+        self.set_write_timeout(limit)
+    }
+}
+
+/// A client that is connected.
+struct Client {
+    hang_up: Box<dyn Fn() + Send>,
+    idle: Idle,
+}
+
+impl Client {
+    fn idle_since(&self) -> Option<Instant> {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The state that all threads share.
 pub struct Service {
@@ -112,20 +153,50 @@ pub struct Service {
     /// Power cuts of the drive.
     pub power_cuts: Arc<PowerCuts>,
     /// Clients that are connected, by number.
-    connected: Mutex<BTreeMap<u64, HangUp>>,
+    connected: Mutex<BTreeMap<u64, Client>>,
     /// Clients that use the drive.
     using: AtomicUsize,
+    /// How long a handshake or a message may take, and a client is idle before it leaves its place to another.
+    timeout: Duration,
+    /// Memory for requests and replies.
+    budget: Arc<Budget>,
+    log: Log,
 }
 
 impl Service {
     /// A service without clients.
-    pub fn new(export: Export, jobs: SyncSender<Job>, once: bool) -> Arc<Service> {
-        let (power_cuts, connected, using) = (Arc::default(), Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Service { export, jobs, once, power_cuts, connected, using })
+    pub fn new(export: Export, jobs: SyncSender<Job>, once: bool, timeout: Duration) -> Arc<Service> {
+        Arc::new(Service {
+            export,
+            jobs,
+            once,
+            power_cuts: Arc::default(),
+            connected: Mutex::default(),
+            using: AtomicUsize::new(0),
+            timeout,
+            budget: Budget::new(BUDGET),
+            log: Log::default(),
+        })
     }
 
-    fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, HangUp>> {
+    fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Client>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a place for one more; an idle client may have to leave its own.
+    fn make_room(&self) -> bool {
+        let mut clients = self.clients();
+        if clients.len() < MOST_CLIENTS {
+            return true;
+        }
+        let idle = clients.iter().filter_map(|(&number, client)| Some((client.idle_since()?, number)));
+        match idle.min().filter(|(since, _)| since.elapsed() >= self.timeout) {
+            Some((_, number)) => {
+                clients.remove(&number).into_iter().for_each(|client| (client.hang_up)());
+                true
+            }
+            None => false,
+        }
     }
 }
 
@@ -136,7 +207,7 @@ impl Witness for Service {
 
     fn power_lost(&self) {
         let clients = self.clients();
-        clients.values().for_each(|hang_up| hang_up());
+        clients.values().for_each(|client| (client.hang_up)());
         eprintln!(
             "the power failed, and the drive has recovered; {} connections end: what they wrote and did not flush may be lost",
             clients.len()
@@ -164,43 +235,46 @@ pub fn accept(listener: Listener, service: Arc<Service>) {
 
 fn accept_from<S: Socket>(service: &Arc<Service>, mut next: impl FnMut() -> io::Result<(S, String)>) {
     for number in 0.. {
-        let (mut stream, client) = match next() {
+        let (stream, client) = match next() {
             Ok(accepted) => accepted,
             Err(error) => {
-                eprintln!("a client could not be accepted: {error}");
+                service.log.say(&format!("a client could not be accepted: {error}"));
                 std::thread::sleep(AFTER_FAILURE);
                 continue;
             }
         };
-        if service.clients().len() >= MOST_CLIENTS {
-            eprintln!("client {client}: refused, {MOST_CLIENTS} are connected");
+        if !service.make_room() {
+            service.log.say(&format!("client {client}: refused, {MOST_CLIENTS} are connected"));
             continue;
         }
         let since = service.power_cuts.count();
         let another = match stream.another() {
             Ok(another) => another,
             Err(error) => {
-                eprintln!("client {client}: refused, {error}");
+                service.log.say(&format!("client {client}: refused, {error}"));
                 continue;
             }
         };
-        service.clients().insert(number, Box::new(move || another.hang_up()));
+        let idle = Idle::default();
+        let entry = Client { hang_up: Box::new(move || another.hang_up()), idle: Arc::clone(&idle) };
+        service.clients().insert(number, entry);
+        let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), idle);
         let shared = Arc::clone(service);
         let spawned = std::thread::Builder::new().spawn(move || {
             if let Err(fault) = serve_client(&mut stream, &shared, since) {
-                eprintln!("client {client}: {fault}; connection closed");
+                shared.log.say(&format!("client {client}: {fault}; connection closed"));
             }
             shared.clients().remove(&number);
         });
         if let Err(error) = spawned {
             service.clients().remove(&number);
-            eprintln!("a client was refused: {error}");
+            service.log.say(&format!("a client was refused: {error}"));
         }
     }
 }
 
 /// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
-fn serve_client(stream: &mut (impl Read + Write), service: &Service, since: u64) -> Result<(), Fault> {
+fn serve_client(stream: &mut impl Stream, service: &Service, since: u64) -> Result<(), Fault> {
     if handshake::negotiate(stream, &service.export)? == Chosen::Nothing {
         return Ok(());
     }

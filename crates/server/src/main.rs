@@ -72,7 +72,7 @@ fn serve_at(arguments: &Arguments, resolved: &Resolved, listener: Listener, begi
     eprintln!("serving {name} ({}), {} bytes, at {}", resolved.drive.ftl.name, served.bytes(), listener.uri());
     let preferred_block = handshake::preferred_block(served.unit_bytes());
     let export = Export { name, bytes: served.bytes(), preferred_block };
-    let service = Service::new(export, jobs, arguments.once);
+    let service = Service::new(export, jobs, arguments.once, arguments.timeout);
     let accepting = Arc::clone(&service);
     std::thread::spawn(move || listen::accept(listener, accepting));
 

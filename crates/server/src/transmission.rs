@@ -5,7 +5,7 @@
 //! a client that connects again knows that what it had not flushed may be lost.
 
 use crate::handshake::Export;
-use crate::wire::{self, Fault, Fields};
+use crate::wire::{self, Fault, Fields, Stream};
 use std::io::{self, Read, Write};
 
 /// A request to the drive, in bytes at any alignment, within its size.
@@ -56,9 +56,11 @@ pub type Serve<'a> = &'a mut dyn FnMut(Request) -> Result<Vec<u8>, Refusal>;
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
-pub fn transmit(stream: &mut (impl Read + Write), export: &Export, serve: Serve<'_>) -> Result<u64, Fault> {
+pub fn transmit(stream: &mut impl Stream, export: &Export, serve: Serve<'_>) -> Result<u64, Fault> {
     let mut served = 0;
-    while let Some(header) = wire::read_array_or_end::<28>(stream)? {
+    loop {
+        stream.await_message();
+        let Some(header) = wire::read_array_or_end::<28>(stream)? else { break };
         let header = Header::read(&header)?;
         if header.command == wire::CMD_DISC {
             break;
@@ -107,13 +109,14 @@ impl Header {
 }
 
 /// Reads a request from the stream, its bytes included; the inner error is the reply to a refused one.
-fn take(stream: &mut impl Read, header: &Header, export: &Export) -> Result<Result<Request, u32>, Fault> {
+fn take(stream: &mut impl Stream, header: &Header, export: &Export) -> Result<Result<Request, u32>, Fault> {
     let &Header { flags, command, offset, length, .. } = header;
     let mut bytes = Vec::new();
     if command == wire::CMD_WRITE {
         if length > wire::MAX_BYTES {
             return skip(stream, length).map(|()| Err(wire::EINVAL));
         }
+        stream.hold(u64::from(length));
         bytes = wire::read_bytes(stream, length)?;
     }
     let beyond = offset.checked_add(u64::from(length)).is_none_or(|end| end > export.bytes);
@@ -123,7 +126,11 @@ fn take(stream: &mut impl Read, header: &Header, export: &Export) -> Result<Resu
         wire::CMD_FLUSH => Ok(Request::Flush),
         _ if length == 0 => Err(wire::EINVAL),
         wire::CMD_READ if beyond || length > wire::MAX_BYTES => Err(wire::EINVAL),
-        wire::CMD_READ => Ok(Request::Read { offset, length }),
+        wire::CMD_READ => {
+            // The bytes of the drive, and the reply.
+            stream.hold(2 * u64::from(length));
+            Ok(Request::Read { offset, length })
+        }
         wire::CMD_WRITE if beyond => Err(wire::ENOSPC),
         wire::CMD_WRITE => Ok(Request::Write { offset, bytes, durable }),
         wire::CMD_TRIM if beyond => Err(wire::EINVAL),

@@ -3,7 +3,16 @@
 //! Source: the specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+
+/// A connection to a client.
+pub trait Stream: Read + Write {
+    /// A message is complete and answered; the next may come at any time.
+    fn await_message(&mut self) {}
+
+    /// The present message needs `bytes` of memory, which the connection may have to wait for.
+    fn hold(&mut self, _bytes: u64) {}
+}
 
 /// First word of the handshake.
 pub const INIT_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");

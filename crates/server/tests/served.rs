@@ -271,6 +271,60 @@ fn a_drive_that_dies_answers_with_an_error() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
 }
 
+/// A client, as soon as there is a place for one.
+fn client_in_time(server: &Server) -> Client<TcpStream> {
+    for _ in 0..200 {
+        let mut stream = server.connect();
+        if stream.peek(&mut [0; 1]).is_ok_and(|read| read == 1) {
+            return Client::begin(stream);
+        }
+        let _ = stream.flush();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the server is locked");
+}
+
+#[test]
+fn clients_that_say_nothing_more_do_not_lock_others_out() {
+    let server = Server::start(&["--timeout=200ms"]);
+    let slow: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(&[0]).unwrap();
+            stream
+        })
+        .collect();
+    let mut client = client_in_time(&server);
+    assert_eq!(client.read(0, 512), [0; 512]);
+    drop(slow);
+    // In the middle of a message, too; and the place of an idle client is for one that needs it.
+    client.stream.write_all(&[0x25]).unwrap();
+    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
+    let mut idle: Vec<_> = (0..64).map(|_| client_in_time(&server)).collect();
+    let mut last = client_in_time(&server);
+    assert_eq!(last.read(0, 512), [0; 512]);
+    let gone = idle.iter_mut().filter(|client| client.stream.peek(&mut [0; 1]).is_ok_and(|read| read == 0));
+    assert_eq!(gone.take(1).count(), 1, "one has left its place");
+    summary(&server.terminate());
+}
+
+#[test]
+fn the_socket_of_a_server_that_was_killed_is_replaced() {
+    let path = std::env::temp_dir().join(format!("palimpsest-server-stale-{}", std::process::id()));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let place = format!("--listen=unix:{}", path.display());
+    let server = Server::start(&["--json", &place]);
+    let client = Client::begin(UnixStream::connect(&path).unwrap());
+    let second = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(DRIVE).arg(&place).output().unwrap();
+    assert_eq!(second.status.code(), Some(2), "a server listens there");
+    drop(client);
+    summary(&server.terminate());
+    std::fs::write(&path, "precious").unwrap();
+    let file = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(DRIVE).arg(&place).output().unwrap();
+    assert_eq!((file.status.code(), std::fs::read(&path).unwrap()), (Some(2), b"precious".to_vec()));
+    std::fs::remove_file(&path).unwrap();
+}
+
 #[test]
 fn a_power_cut_ends_the_connections() {
     let mut server = Server::start(&["--set=faults.power_cut_at=40", "--once"]);

@@ -1,0 +1,226 @@
+//! What the server spends on its clients at the most: how long it waits for one, the memory that all of them hold together, and the
+//! lines that they cause.
+//!
+//! A handshake or a message must be complete in time, and a reply taken. Between messages a client may be idle for as long as
+//! nobody else needs its place. A message that holds memory must come at [`LEAST_RATE`].
+
+use crate::wire::Stream;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes that a message brings in a second, beyond the time that each message has.
+const LEAST_RATE: u64 = 1 << 20;
+
+/// Bytes of requests and replies of all clients.
+pub const BUDGET: u64 = 256 << 20;
+
+/// Lines in [`LOG_WINDOW`].
+const LOG_LINES: u32 = 50;
+
+/// The time after which lines are counted anew.
+const LOG_WINDOW: Duration = Duration::from_secs(10);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Memory for all clients together.
+pub struct Budget {
+    bytes: u64,
+    used: Mutex<u64>,
+    released: Condvar,
+}
+
+impl Budget {
+    /// A budget of `bytes`.
+    pub fn new(bytes: u64) -> Arc<Budget> {
+        Arc::new(Budget { bytes, used: Mutex::new(0), released: Condvar::new() })
+    }
+
+    /// Waits until `bytes` are free, and takes them. One that wants more than there are takes all.
+    pub fn take(self: &Arc<Self>, bytes: u64) -> Share {
+        let bytes = bytes.min(self.bytes);
+        let mut used = lock(&self.used);
+        while *used + bytes > self.bytes {
+            used = self.released.wait(used).unwrap_or_else(PoisonError::into_inner);
+        }
+        *used += bytes;
+        Share { budget: Arc::clone(self), bytes }
+    }
+
+    /// Bytes that are taken.
+    pub fn used(&self) -> u64 {
+        *lock(&self.used)
+    }
+}
+
+/// A part of a budget, given back when it is dropped.
+pub struct Share {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        *lock(&self.budget.used) -= self.bytes;
+        self.budget.released.notify_all();
+    }
+}
+
+/// Since when a client is idle; `None` while it is not.
+pub type Idle = Arc<Mutex<Option<Instant>>>;
+
+/// A socket whose waits can be limited.
+pub trait Limited: Read + Write {
+    /// The next reads and writes end with an error after `limit`; never if there is none.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn limit(&self, limit: Option<Duration>) -> io::Result<()>;
+}
+
+/// A connection of a client that the server waits for so long, and no longer.
+pub struct Patient<S> {
+    socket: S,
+    timeout: Duration,
+    budget: Arc<Budget>,
+    share: Option<Share>,
+    idle: Idle,
+    /// When the handshake or the present message must have come; `None` between messages.
+    until: Option<Instant>,
+}
+
+impl<S: Limited> Patient<S> {
+    /// A new connection, in its handshake.
+    pub fn new(socket: S, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> Self {
+        Patient { socket, timeout, budget, share: None, idle, until: Some(Instant::now() + timeout) }
+    }
+
+    /// The error of a wait that took too long.
+    fn explained<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let seconds = self.timeout.as_secs_f64();
+                let what = format!("the handshake, a message or taking a reply needed more than {seconds} s");
+                io::Error::new(io::ErrorKind::TimedOut, what)
+            }
+            _ => error,
+        })
+    }
+}
+
+impl<S: Limited> Read for Patient<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return self.explained(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.socket.limit(left)?;
+        let read = self.socket.read(buffer);
+        if self.until.is_none() {
+            *lock(&self.idle) = None;
+            self.until = Some(Instant::now() + self.timeout);
+        }
+        self.explained(read)
+    }
+}
+
+impl<S: Limited> Write for Patient<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.limit(Some(self.timeout))?;
+        let written = self.socket.write(bytes);
+        self.explained(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+impl<S: Limited> Stream for Patient<S> {
+    fn await_message(&mut self) {
+        self.share = None;
+        self.until = None;
+        *lock(&self.idle) = Some(Instant::now());
+    }
+
+    fn hold(&mut self, bytes: u64) {
+        self.share = Some(self.budget.take(bytes));
+        self.until = Some(Instant::now() + self.timeout + Duration::from_secs(bytes / LEAST_RATE));
+    }
+}
+
+/// Lines on standard error about clients, of which a flood is left out.
+#[derive(Default)]
+pub struct Log(Mutex<Window>);
+
+#[derive(Default)]
+struct Window {
+    since: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Log {
+    /// Says `line`, unless there were too many just before.
+    pub fn say(&self, line: &str) {
+        self.lines(line, Instant::now()).iter().for_each(|line| eprintln!("{line}"));
+    }
+
+    /// The lines to print for `line` at the moment `now`.
+    fn lines(&self, line: &str, now: Instant) -> Vec<String> {
+        let mut window = lock(&self.0);
+        let mut lines = Vec::new();
+        if window.since.is_none_or(|since| now - since >= LOG_WINDOW) {
+            if window.left_out > 0 {
+                lines.push(format!("{} more lines about clients were left out", window.left_out));
+            }
+            *window = Window { since: Some(now), ..Window::default() };
+        }
+        if window.lines < LOG_LINES {
+            window.lines += 1;
+            lines.push(line.into());
+        } else {
+            window.left_out += 1;
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_clients_share_one_budget() {
+        let budget = Budget::new(100);
+        let most = Mutex::new(0);
+        std::thread::scope(|scope| {
+            for client in 0..8 {
+                let (budget, most) = (&budget, &most);
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        let share = budget.take(10 + 20 * (round % 7) + client);
+                        let mut most = lock(most);
+                        *most = (*most).max(budget.used());
+                        drop(most);
+                        drop(share);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+        let most = *lock(&most);
+        assert!((90..=100).contains(&most), "at most {most} of 100 were taken");
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_left_out() {
+        let (log, begin) = (Log::default(), Instant::now());
+        let flood: Vec<_> = (0..1000).flat_map(|_| log.lines("refused", begin)).collect();
+        assert_eq!(flood, ["refused"; LOG_LINES as usize]);
+        let later = log.lines("refused", begin + LOG_WINDOW);
+        assert_eq!(later, ["950 more lines about clients were left out", "refused"]);
+    }
+}
