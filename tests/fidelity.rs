@@ -11,6 +11,8 @@ mod bench;
 mod cached_map;
 #[path = "fidelity/codesign.rs"]
 mod codesign;
+#[path = "fidelity/controller.rs"]
+mod controller;
 #[path = "fidelity/determinism.rs"]
 mod determinism;
 #[path = "fidelity/forms.rs"]

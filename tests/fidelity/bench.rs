@@ -23,13 +23,17 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
     resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
 }
 
-/// As [`drive`], where the preset is of terabytes with fewer blocks in each plane.
+/// What a controller takes, taken away.
+const FLASH_ONLY: &str = "host.t_link=0ns controller.iops=0 controller.t_read=0ns controller.t_write=0ns controller.t_end=0ns \
+     buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0";
+
+/// As [`drive`], without time of the controller, and where the preset is of terabytes with fewer blocks in each plane.
 pub fn small(ssd: &str, sets: &str) -> Resolved {
-    let whole = drive(ssd, sets);
+    let whole = drive(ssd, &format!("{FLASH_ONLY} {sets}"));
     if whole.drive.logical_bytes() <= 128 * GIB {
         return whole;
     }
-    drive(ssd, &format!("{sets} ssd.blocks_per_plane=40"))
+    drive(ssd, &format!("{FLASH_ONLY} {sets} ssd.blocks_per_plane=64"))
 }
 
 /// A run, with the options of most tests.

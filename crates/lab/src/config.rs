@@ -8,6 +8,7 @@
 //! No I/O: a function of the caller reads files. This module is above the modules whose settings it fills; none of them uses it.
 
 mod build;
+mod capacity;
 mod check;
 pub mod fuzzing;
 mod notation;
@@ -28,7 +29,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_sim::settings::{HostTimes, SimSettings};
+use palimpsest_sim::settings::{ControllerTimes, HostTimes, SimSettings};
 use palimpsest_workload::settings::HostSettings;
 use schema::{Known, keys};
 
@@ -52,6 +53,8 @@ pub struct DriveConfig {
     pub sim: SimSettings,
     /// Settings of the host and of the write buffer.
     pub host: HostSettings,
+    /// Times of the controller.
+    pub controller: ControllerTimes,
     /// Injected faults.
     pub faults: FaultSettings,
 }
@@ -59,7 +62,9 @@ pub struct DriveConfig {
 impl DriveConfig {
     /// Times between the host and the drive.
     pub fn host_times(&self) -> HostTimes {
-        HostTimes { link_rate: self.host.link_rate, t_request: self.host.t_request }
+        let times = &self.controller;
+        let t_request = self.host.t_request + times.t_end + times.t_link;
+        HostTimes { link_rate: self.host.link_rate, t_request }
     }
 
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
@@ -140,6 +145,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
+    capacity::apply(&mut resolved)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
@@ -261,6 +267,11 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
                     (None, _) => break None,
                 }
             }
+        }
+        // The capacity says how many.
+        Fallback::Required if key.name == "ssd.blocks_per_plane" => {
+            let capacity = schema::position("ssd.capacity").and_then(set);
+            capacity.map(|_| (Value::Count(1), "default".into(), 0))
         }
         Fallback::Required => None,
     };

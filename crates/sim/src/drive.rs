@@ -1,13 +1,17 @@
 //! A drive: flash, translation layer and engine behind a host interface.
 //!
 //! Requests are submitted and complete; between, the layer plans and the engine times. In counted runs a request completes
-//! when its plan is made. Writes of buffered layers wait, in order, until the write buffer has room; reads pass them.
+//! when its plan is made. A request first passes the [controller](super::controller), if that takes time. Writes of buffered layers
+//! wait, in order, until the write buffer has room; reads pass them.
 
+mod admission;
 mod power;
 
 use super::causality::Causality;
+use super::controller::Controller;
 use super::engine::Engine;
 use super::events::END_OF_TIME;
+use super::settings::ControllerTimes;
 use crate::observe::Observer;
 use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
@@ -77,6 +81,8 @@ pub struct Drive {
     buffer: Option<u64>,
     buffer_used: u64,
     waiting: VecDeque<u32>,
+    times: ControllerTimes,
+    controller: Option<Controller>,
     subpage_bytes: u64,
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not get them.
@@ -122,6 +128,8 @@ impl Drive {
             buffer,
             buffer_used: 0,
             waiting: VecDeque::new(),
+            times: ControllerTimes::default(),
+            controller: None,
             subpage_bytes,
             unit_sectors,
             warming_up: false,
@@ -313,23 +321,11 @@ impl Drive {
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
         }
-        if self.has_room(command) {
-            self.plan(id, verifier)
-        } else {
-            self.waiting.push_back(id);
-            Ok(())
+        if let Some(controller) = &mut self.controller {
+            controller.submit(now, entry.job, command.kind, id);
+            return Ok(());
         }
-    }
-
-    /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
-    #[inline]
-    fn has_room(&self, command: Command) -> bool {
-        let Some(size) = self.buffer else { return true };
-        if command.kind != RequestKind::Write {
-            return true;
-        }
-        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
-        self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
+        self.enter(id, verifier)
     }
 
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
@@ -341,7 +337,7 @@ impl Drive {
         self.io.present.gate = gate;
         let now = self.engine.now();
         let mut data_at = match command.kind {
-            RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)),
+            RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)) + self.t_buffer(command.extent),
             RequestKind::Read => self.arrives(command.extent),
             _ => now,
         };
@@ -410,9 +406,13 @@ impl Drive {
     /// When something happens next without the host's doing.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        match (self.engine.next_time(), self.ftl.deadline()) {
+        let inside = match (self.engine.next_time(), self.ftl.deadline()) {
             (Some(event), Some(deadline)) => Some(event.min(deadline.max(self.engine.now()))),
             (event, deadline) => event.or(deadline.map(|deadline| deadline.max(self.engine.now()))),
+        };
+        match (inside, self.controller.as_ref().and_then(Controller::next_time)) {
+            (Some(inside), Some(arrives)) => Some(inside.min(arrives)),
+            (inside, arrives) => inside.or(arrives),
         }
     }
 
@@ -422,6 +422,9 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        if self.let_in(verifier)? {
+            return self.harvest(observer, verifier);
+        }
         if let Some(deadline) = self.ftl.deadline()
             && self.engine.next_time().is_none_or(|event| deadline < event)
         {
@@ -516,19 +519,6 @@ impl Drive {
     /// What the timeline shows so far; `None` where none was asked for.
     pub fn recording(&self) -> Option<Recording> {
         self.recording.clone().or_else(|| Some(self.engine.timeline.as_ref()?.recording()))
-    }
-
-    /// Lets the first waiting write in, if the buffer has room now.
-    fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
-        let Some(&id) = self.waiting.front() else { return Ok(false) };
-        let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
-        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
-        if self.buffer_used + subpages > size && self.buffer_used > 0 {
-            return Ok(false);
-        }
-        self.waiting.pop_front();
-        self.plan(id, verifier)?;
-        Ok(true)
     }
 
     /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.

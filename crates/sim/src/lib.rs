@@ -2,9 +2,11 @@
 //!
 //! Models channel buses, dies with their planes and cache registers, multi-plane commands, program and erase suspend, and
 //! the scheduling of each die's queue. Operations arrive as plans of a translation layer that has already changed the
-//! cells; the engine only computes when each of them ends. Ignored: time of the controller's processors and of its DRAM.
+//! cells; the engine only computes when each of them ends. The controller has times of its own before and after flash.
+//! Ignored: that its DRAM is shared.
 
 pub mod causality;
+mod controller;
 pub mod drive;
 pub mod engine;
 pub mod events;

@@ -50,11 +50,31 @@ pub struct SimSettings {
     pub multi_plane: MultiPlane,
 }
 
+/// Times of the controller; all zero where it takes none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ControllerTimes {
+    /// Latency of the host link, each way, beside its transfers.
+    pub t_link: Nanos,
+    /// Time of its processors for each request, one after the other.
+    pub t_request: Nanos,
+    /// Time of a read before its first flash command, beside other requests.
+    pub t_read: Nanos,
+    /// Time of any other request before its data is taken, beside other requests.
+    pub t_write: Nanos,
+    /// Time of a request after flash or buffer, until its answer leaves.
+    pub t_end: Nanos,
+    /// Time to put the first subpage of a write into the write buffer.
+    pub t_buffer: Nanos,
+    /// Time for each further one.
+    pub t_buffer_next: Nanos,
+}
+
 /// Times between the host and the drive.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTimes {
     /// Transfer rate of the link, each way; unlimited when 0.
     pub link_rate: Rate,
-    /// Time in the host of each request, beside that of others: from the end in the drive to the answer.
+    /// Time of each request, beside that of others, from the end in the drive to the answer: in the host, on the link, in the
+    /// controller.
     pub t_request: Nanos,
 }

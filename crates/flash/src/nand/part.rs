@@ -106,6 +106,8 @@ pub struct Part {
     pub t_read: Nanos,
     /// Sensing time of a high page.
     pub t_read_high: Nanos,
+    /// Sensing time of the pages of a word line, in the order in which they are programmed; empty where `t_read` is that of all.
+    pub t_read_types: Vec<Nanos>,
     /// Program time of a page (low page where pages are paired).
     pub t_program: Nanos,
     /// Program time of a high page.
@@ -184,14 +186,19 @@ impl Part {
             return None;
         }
         let (time, energy) = (Nanos::from(pages), Picojoules::from(pages));
+        let sensing = match &self.t_read_types[..] {
+            [] => self.t_read * time,
+            types => types.iter().sum(),
+        };
         Some(Part {
             page_bytes: self.page_bytes * stored,
             spare_bytes: self.spare_bytes * stored,
             pages_per_block: self.pages_per_block / pages,
             nop: code.generations(),
             order: ProgramOrder::Strict,
-            t_read: self.t_read * time,
-            t_read_high: self.t_read * time,
+            t_read: sensing,
+            t_read_high: sensing,
+            t_read_types: Vec::new(),
             t_program: self.t_program * time,
             t_program_high: self.t_program * time,
             t_read_retry: self.t_read_retry * time,
@@ -221,6 +228,16 @@ impl Part {
     #[inline]
     pub fn words_per_page(&self) -> u32 {
         self.page_bytes.div_ceil(self.word_bytes)
+    }
+
+    /// Sensing time of the whole of `page`.
+    #[inline]
+    pub fn sensing_time(&self, page: u32) -> Nanos {
+        match self.t_read_types.len() {
+            0 if self.is_high(page) => self.t_read_high,
+            0 => self.t_read,
+            types => self.t_read_types[page as usize % types],
+        }
     }
 
     /// Energy of `command` on `page` of a block.
@@ -296,6 +313,7 @@ pub mod samples {
             nop: 1,
             order: ProgramOrder::Strict,
             t_read: 25_000,
+            t_read_types: Vec::new(),
             t_read_high: 25_000,
             t_program: 200_000,
             t_program_high: 200_000,

@@ -80,8 +80,7 @@ impl Io {
             let (part, (block, page)) = (self.nand.part(), self.nand.split(ppn));
             let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
-                _ if part.is_high(page) => part.t_read_high,
-                _ => part.t_read,
+                _ => part.sensing_time(page),
             };
             if retry {
                 array += part.retry_time(command.mode, array);

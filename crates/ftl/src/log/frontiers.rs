@@ -53,7 +53,7 @@ impl Frontiers {
             io.nand().is_bad(block) || reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
         Frontiers {
-            rotation: Rotation::new(settings.allocation, geometry),
+            rotation: Rotation::new(settings.allocation, settings.superblock_dies, geometry),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
             data_streams: settings.data_streams(),
             keep_class: settings.keep_class,

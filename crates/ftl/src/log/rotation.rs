@@ -1,5 +1,5 @@
 //! Which plane a host write goes to: the next in turn, the one that the address names, one of the channel that it names, or the
-//! one with the least to do.
+//! one with the least to do. Of a superblock of some dies the planes take turns until a block of each is full; then those of the next.
 
 use crate::log::settings::Allocation;
 use palimpsest_flash::geometry::Geometry;
@@ -14,14 +14,45 @@ pub struct Rotation {
     cursor: u32,
     /// The plane of each channel that is next in turn.
     next_in: Vec<u32>,
+    superblock: Option<Superblock>,
+}
+
+/// The superblock that is written.
+struct Superblock {
+    /// Its first die, of how many.
+    first: u32,
+    dies: u32,
+    /// Pages written to it, of how many.
+    written: u32,
+    pages: u32,
+}
+
+impl Superblock {
+    /// The plane that is next in turn, where a drive has `dies` dies.
+    #[inline]
+    fn plane(&self, dies: u32, planes: u32) -> u32 {
+        let turn = self.written % (self.dies * (planes / dies));
+        self.first + turn % self.dies + turn / self.dies * dies
+    }
+
+    #[inline]
+    fn advance(&mut self, dies: u32) {
+        self.written += 1;
+        if self.written == self.pages {
+            (self.written, self.first) = (0, (self.first + self.dies) % dies);
+        }
+    }
 }
 
 impl Rotation {
-    /// A choice over all planes of `geometry`.
-    pub fn new(allocation: Allocation, geometry: &Geometry) -> Self {
+    /// A choice over all planes of `geometry`, in turn over superblocks of some dies (0: of all).
+    pub fn new(allocation: Allocation, superblock_dies: u32, geometry: &Geometry) -> Self {
         let next_in = (0..geometry.channels).collect();
         let (planes, channels, dies) = (geometry.planes(), geometry.channels, geometry.dies());
-        Rotation { allocation, planes, channels, dies, cursor: 0, next_in }
+        let part = allocation == Allocation::RoundRobin && (1..dies).contains(&superblock_dies);
+        let pages = superblock_dies * (planes / dies) * geometry.pages_per_block;
+        let superblock = part.then_some(Superblock { first: 0, dies: superblock_dies, written: 0, pages });
+        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, superblock }
     }
 
     /// Planes or channels that addresses name; 1 where they name none.
@@ -49,7 +80,10 @@ impl Rotation {
         match self.allocation {
             Allocation::Static => page % self.planes,
             Allocation::Channel => self.next_in[(page % self.channels) as usize],
-            Allocation::RoundRobin => self.cursor,
+            Allocation::RoundRobin => match &self.superblock {
+                Some(superblock) => superblock.plane(self.dies, self.planes),
+                None => self.cursor,
+            },
             Allocation::LeastLoaded => self.least_loaded(io),
         }
     }
@@ -69,6 +103,9 @@ impl Rotation {
     /// `plane` was written to.
     #[inline]
     pub fn used(&mut self, plane: u32) {
+        if let Some(superblock) = &mut self.superblock {
+            superblock.advance(self.dies);
+        }
         self.cursor = if plane + 1 == self.planes { 0 } else { plane + 1 };
         if self.allocation == Allocation::Channel {
             self.next_in[(plane % self.channels) as usize] = (plane + self.channels) % self.planes;
@@ -101,7 +138,7 @@ mod tests {
             subpage_bytes: 4096,
         };
         let io = Io::new(Nand::new(geometry, slc(), Payload::None, None), false);
-        let mut rotation = Rotation::new(Allocation::Channel, &geometry);
+        let mut rotation = Rotation::new(Allocation::Channel, 0, &geometry);
         let mut taken = Vec::new();
         for page in [2, 6, 2, 3, 102, 2] {
             taken.push(rotation.first(&io, page));
@@ -112,5 +149,31 @@ mod tests {
         assert_eq!(all[..5], [6, 10, 14, 2, 7], "the channel first");
         all.sort_unstable();
         assert_eq!(all, Vec::from_iter(0..16), "then all others");
+    }
+
+    #[test]
+    fn planes_of_a_superblock_take_turns_until_a_block_of_each_is_full() {
+        let geometry = Geometry {
+            channels: 2,
+            chips_per_channel: 1,
+            dies_per_chip: 2,
+            planes_per_die: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 3,
+            subpages_per_page: 1,
+            subpage_bytes: 4096,
+        };
+        let io = Io::new(Nand::new(geometry, slc(), Payload::None, None), false);
+        let mut rotation = Rotation::new(Allocation::RoundRobin, 2, &geometry);
+        let taken: Vec<u32> = (0..30)
+            .map(|page| {
+                let plane = rotation.first(&io, page);
+                rotation.used(plane);
+                plane
+            })
+            .collect();
+        // Planes 0 to 3 are the first of dies 0 to 3, planes 4 to 7 the second.
+        let (first, second) = ([0, 1, 4, 5].repeat(3), [2, 3, 6, 7].repeat(3));
+        assert_eq!(taken, [first, second, vec![0, 1, 4, 5, 0, 1]].concat());
     }
 }

@@ -51,6 +51,13 @@ pub const KEYS: &[Key] = &[
         "plane that a host write goes to: the address names plane or channel, the next in turn, the least busy",
     ),
     Key::new(
+        "ftl.superblock_dies",
+        ValueType::Count { min: 0, max: 65_535 },
+        "0",
+        "dies whose planes take host writes in turn, until a block of each is full and the next dies follow, as a zone or a \
+         superblock does; 0: all",
+    ),
+    Key::new(
         "ftl.wear_leveling",
         ValueType::Choice(&["none", "dynamic", "static"]),
         "dynamic",
@@ -115,6 +122,8 @@ pub struct LogSettings {
     pub keep_class: bool,
     /// Where a host write goes.
     pub allocation: Allocation,
+    /// Dies of a superblock; 0: all.
+    pub superblock_dies: u32,
     /// How erases are kept even.
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
@@ -141,6 +150,7 @@ impl LogSettings {
                     ("least-loaded", Allocation::LeastLoaded),
                 ],
             ),
+            superblock_dies: settings.small("ftl.superblock_dies"),
             wear_leveling: settings.choice(
                 "ftl.wear_leveling",
                 &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)],

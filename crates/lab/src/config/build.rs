@@ -8,7 +8,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_sim::settings::{MultiPlane, Scheduler, SimSettings, Suspend};
+use palimpsest_sim::settings::{ControllerTimes, MultiPlane, Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use std::ops::Deref;
 
@@ -70,6 +70,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         ftl: values.settings.clone(),
         sim: sim(values),
         host: host(values),
+        controller: controller(values),
         faults: faults(values),
     }
 }
@@ -95,6 +96,7 @@ fn part(name: &str, values: &Values) -> Part {
         ),
         t_read: values.time("part.t_read"),
         t_read_high: values.time("part.t_read_high"),
+        t_read_types: values.times("part.t_read_types"),
         t_program: values.time("part.t_program"),
         t_program_high: values.time("part.t_program_high"),
         t_erase: values.time("part.t_erase"),
@@ -149,6 +151,19 @@ fn host(values: &Values) -> HostSettings {
         buffer_bytes: values.bytes("buffer.size"),
         acknowledge: values.choice("buffer.ack", &[Acknowledge::Buffer, Acknowledge::Program]),
         buffer_timeout: values.time("buffer.timeout"),
+    }
+}
+
+fn controller(values: &Values) -> ControllerTimes {
+    let iops = values.count("controller.iops");
+    ControllerTimes {
+        t_link: values.time("host.t_link"),
+        t_request: 1_000_000_000u64.checked_div(iops).unwrap_or(0),
+        t_read: values.time("controller.t_read"),
+        t_write: values.time("controller.t_write"),
+        t_end: values.time("controller.t_end"),
+        t_buffer: values.time("buffer.t_write"),
+        t_buffer_next: values.time("buffer.t_write_next"),
     }
 }
 

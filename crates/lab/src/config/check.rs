@@ -38,6 +38,8 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     size(values)?;
     counts(drive, values)?;
     times(values)?;
+    page_types(drive, values)?;
+    superblocks(drive, values)?;
     program_order(drive, values)?;
     words(drive, values)?;
     wear(drive, values)?;
@@ -97,6 +99,50 @@ fn times(values: &Values) -> Result<()> {
             let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
             return refuse(values, &[key], &what);
         }
+    }
+    Ok(())
+}
+
+/// Superblocks must cover the dies, and take turns.
+fn superblocks(drive: &DriveConfig, values: &Values) -> Result<()> {
+    let (dies, of) = (values.count("ftl.superblock_dies"), u64::from(drive.geometry.dies()));
+    if dies == 0 {
+        return Ok(());
+    }
+    let keys = ["ftl.superblock_dies", "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"];
+    if !of.is_multiple_of(dies) {
+        return refuse(values, &keys, &format!("the drive has {of} dies; expected a number that divides it, or 0"));
+    }
+    let allocation = values.text("ftl.allocation");
+    if allocation != "round-robin" {
+        let what = "planes of a superblock take turns; expected ftl.allocation = \"round-robin\"";
+        return refuse(values, &["ftl.superblock_dies", "ftl.allocation"], what);
+    }
+    Ok(())
+}
+
+/// Low and high pages are those of mlc; pages of tlc and qlc have a list of times.
+fn page_types(drive: &DriveConfig, values: &Values) -> Result<()> {
+    let part = &drive.part;
+    let types = &part.t_read_types;
+    if !part.paired() {
+        for (high, low) in [("part.t_read_high", "part.t_read"), ("part.t_program_high", "part.t_program")] {
+            if values.time(high) != values.time(low) {
+                let what = "only pages of mlc come in low and high pairs; expected part.t_read_types for the pages of a word line";
+                return refuse(values, &[high, "part.cell"], what);
+            }
+        }
+    }
+    if types.is_empty() || part.code.is_some() {
+        return Ok(());
+    }
+    if part.cell.bits() < 3 || types.len() != part.cell.bits() as usize {
+        let what = format!("{} times; expected three for tlc, four for qlc, none for others", types.len());
+        return refuse(values, &["part.t_read_types", "part.cell"], &what);
+    }
+    if types.iter().max().is_some_and(|&longest| longest > LONGEST_OPERATION) {
+        let what = format!("an operation of flash takes at most {}", format_time(LONGEST_OPERATION));
+        return refuse(values, &["part.t_read_types"], &what);
     }
     Ok(())
 }

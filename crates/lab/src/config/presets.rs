@@ -51,12 +51,14 @@ static PARTS: &[Preset] = presets!("parts":
     "c35",
     "mlc-4k",
     "tlc-16k",
+    "tlc-32k",
     "qlc-16k",
 );
 
 static SSDS: &[Preset] = presets!("ssds":
     "default",
     "enterprise-tlc-7.68t",
+    "zn540",
     "mga-8k",
     "mga-16k",
     "spread-16g",

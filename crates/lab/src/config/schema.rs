@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 const PAGE: ValueType = Bytes { min: 512, max: 16 << 20 };
 const WORD: ValueType = Bytes { min: 1, max: 16 << 20 };
 const SPARE: ValueType = Bytes { min: 0, max: 16 << 20 };
+const CAPACITY: ValueType = Bytes { min: 0, max: 1 << 60 };
 const BUFFER: ValueType = Bytes { min: 512, max: 1 << 40 };
 const PROBABILITY: ValueType = Ratio { max: 1.0 };
 const ANY: u64 = u32::MAX as u64;
@@ -32,6 +33,12 @@ static DRIVE: &[Key] = &[
     Key::new("ssd.dies_per_chip", Count { min: 1, max: 64 }, "1", "dies in each chip"),
     Key::new("ssd.planes_per_die", Count { min: 1, max: 64 }, "1", "planes in each die"),
     Key::required("ssd.blocks_per_plane", Count { min: 1, max: 1 << 24 }, "blocks in each plane"),
+    Key::new(
+        "ssd.capacity",
+        CAPACITY,
+        "0B",
+        "bytes that the host sees, by which ssd.blocks_per_plane is set, rounded up; 0B: blocks as given",
+    ),
     Key::new("ssd.over_provisioning", Ratio { max: 100.0 }, "7%", "(T - U) / U: physical over logical pages, less one"),
     Key::required(
         "part.cell",
@@ -56,6 +63,12 @@ static DRIVE: &[Key] = &[
     ),
     Key::required("part.t_read", Time, "sensing a page (low page where pages are paired)"),
     Key::same("part.t_read_high", Time, "part.t_read", "sensing a high page"),
+    Key::new(
+        "part.t_read_types",
+        Times,
+        "[]",
+        "sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all",
+    ),
     Key::required("part.t_program", Time, "programming a page (low page where pages are paired)"),
     Key::same("part.t_program_high", Time, "part.t_program", "programming a high page"),
     Key::required("part.t_erase", Time, "erasing a block"),
@@ -150,7 +163,7 @@ fn layer_name(text: &str) -> Parsed<String> {
     Err(format!("there is no such translation layer{near}; expected {}", expected_layers()))
 }
 
-/// The keys of the engine, the host and faults.
+/// The keys of the engine, the host, the buffer, the controller and faults.
 static AROUND: &[Key] = &[
     Key::new(
         "sim.scheduler",
@@ -181,6 +194,7 @@ static AROUND: &[Key] = &[
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),
     Key::new("host.link_rate", Rate, "unlimited", "transfer rate between host and drive"),
+    Key::new("host.t_link", Time, "0ns", "latency of the host link, each way, beside its transfers"),
     Key::new("host.t_request", Time, "0ns", "time of the host for each request, beside that of others in flight"),
     Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: that of the workload"),
     Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers"),
@@ -190,7 +204,23 @@ static AROUND: &[Key] = &[
         "buffer",
         "a write is acknowledged when buffered, or when programmed",
     ),
+    Key::new("buffer.t_write", Time, "0ns", "time to put the first subpage of a write into the write buffer"),
+    Key::new("buffer.t_write_next", Time, "0ns", "time for each further subpage of the write"),
     Key::new("buffer.timeout", Time, "1ms", "a partly filled page is padded and programmed after this long"),
+    Key::new(
+        "controller.iops",
+        Count { min: 0, max: 1_000_000_000 },
+        "0",
+        "requests a second that the processors take, one after the other; 0: any number",
+    ),
+    Key::new("controller.t_read", Time, "0ns", "time of a read before its first flash command, beside that of others"),
+    Key::new(
+        "controller.t_write",
+        Time,
+        "0ns",
+        "time of any other request before its data is taken, beside that of others",
+    ),
+    Key::new("controller.t_end", Time, "0ns", "time of a request after flash or buffer, beside that of others"),
     Key::new("faults.program_fail", PROBABILITY, "0%", "probability that a program fails and its block goes bad"),
     Key::new("faults.erase_fail", PROBABILITY, "0%", "probability that an erase fails and its block goes bad"),
     Key::new("faults.read_fail", PROBABILITY, "0%", "probability that a read needs a retry"),

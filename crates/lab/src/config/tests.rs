@@ -88,7 +88,7 @@ fn a_file_system_needs_room() {
 
 #[test]
 fn every_preset_resolves_and_survives_being_written() {
-    assert_eq!(ssd_presets().len(), 13);
+    assert_eq!(ssd_presets().len(), 14);
     for info in ssd_presets() {
         let resolved = preset(info.name, &[]).unwrap();
         assert_eq!(resolved.drive.name, info.name);
@@ -101,12 +101,32 @@ fn every_preset_resolves_and_survives_being_written() {
 }
 
 #[test]
+fn a_capacity_sets_the_blocks_and_nothing_else() {
+    for name in ["default", "mga-16k", "enterprise-tlc-7.68t"] {
+        let (whole, scaled) = (preset(name, &[]).unwrap(), preset(name, &["ssd.capacity=256GiB"]).unwrap());
+        let (drive, geometry) = (&scaled.drive, &scaled.drive.geometry);
+        let a_block_each = geometry.pages() * u64::from(geometry.page_bytes()) / u64::from(geometry.blocks_per_plane);
+        assert!((256 * GIB..256 * GIB + a_block_each).contains(&drive.logical_bytes()), "{name}");
+        let blocks = whole.drive.geometry.blocks_per_plane;
+        assert_eq!(Geometry { blocks_per_plane: blocks, ..*geometry }, whole.drive.geometry);
+        let rest =
+            |drive: &DriveConfig| (drive.over_provisioning, drive.part.clone(), drive.sim.clone(), drive.controller);
+        assert_eq!(rest(drive), rest(&whole.drive));
+        assert_eq!(source(&scaled, "ssd.blocks_per_plane"), "--set ssd.capacity=256GiB");
+        assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, *drive, "what is printed is the same drive");
+        // Blocks of a later overlay replace it.
+        let later = file(&format!("base = \"{name}\"\nssd.capacity = \"256GiB\"\n"), &["ssd.blocks_per_plane=999"]);
+        assert_eq!(later.unwrap().drive.geometry.blocks_per_plane, 999);
+    }
+}
+
+#[test]
 fn every_part_and_workload_can_be_had() {
     let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
     let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "c35"];
     assert_eq!(
         names,
-        [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k", "qlc-16k"]].concat()
+        [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k", "tlc-32k", "qlc-16k"]].concat()
     );
     for name in names {
         let resolved = preset("default", &[&format!("ssd.part={name}")]).unwrap();

@@ -122,6 +122,7 @@ impl<'a> Session<'a> {
         let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
         drive.read_back_after_cut = config.faults.power_cut_at.map(|_| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
+            drive.set_controller(config.controller);
             drive.verify_times(None);
         }
         Ok(Session {

@@ -65,6 +65,7 @@ impl Drive {
         self.io.host.take_delivered();
         let mut planned: Vec<u32> = (0..self.in_flight.len() as u32)
             .filter(|id| !self.free.contains(id) && !self.waiting.contains(id))
+            .filter(|&id| self.controller.as_ref().is_none_or(|controller| !controller.holds(id)))
             .collect();
         planned.sort_unstable_by_key(|&id| self.in_flight[id as usize].planned);
         let written = planned.iter().map(|&id| &self.in_flight[id as usize]);
@@ -82,6 +83,7 @@ impl Drive {
         if self.drops_requests {
             self.outstanding = 0;
             self.waiting.clear();
+            self.set_controller(self.times);
             self.free = (0..self.in_flight.len() as u32).collect();
             return Ok(());
         }

@@ -92,7 +92,7 @@ impl SubpageLog {
             opened: 0,
             free_blocks: usable,
             usable,
-            rotation: Rotation::new(allocation, geometry),
+            rotation: Rotation::new(allocation, 0, geometry),
             index: vec![NO_ENTRY; pages as usize],
             entries: Vec::new(),
             free_entries: Vec::new(),

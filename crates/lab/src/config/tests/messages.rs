@@ -73,8 +73,8 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
-             enterprise-tlc-7.68t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, \
-             womv-16g",
+             enterprise-tlc-7.68t, zn540, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, \
+             llh32-64g, codesign-8ch, womv-16g",
         ),
         (
             "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
@@ -117,8 +117,8 @@ fn mistakes_in_options_name_the_option() {
         message(preset("defualt", &[]))
             .starts_with("--ssd defualt: no SSD is called \"defualt\"; did you mean default? ")
     );
-    assert!(message(preset("default", &["ssd.part=tlc"])).starts_with(
-        "--set ssd.part=tlc: no part is called \"tlc\"; did you mean tlc-16k? expected one of k9-slc-8k, "
+    assert!(message(preset("default", &["ssd.part=tlc-16"])).starts_with(
+        "--set ssd.part=tlc-16: no part is called \"tlc-16\"; did you mean tlc-16k? expected one of k9-slc-8k, "
     ));
     assert!(message(resolve("default", Some("a b"), &[], &no_file)).starts_with(
         "--ftl a b: ftl.name = a b: there is no such translation layer; expected one of page, dftl, block, subpage, "
@@ -170,6 +170,37 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         "--set ssd.over_provisioning=0.5%: ssd.over_provisioning = 0.5%, ssd.blocks_per_plane = 266 \
              (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N): a full drive has 1 spare blocks in a \
              plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
+    ),
+    (
+        "default",
+        &["ssd.capacity=64GiB", "ssd.blocks_per_plane=266"],
+        "--set ssd.capacity=64GiB: ssd.capacity = 64GiB makes ssd.blocks_per_plane = 532, which is given as 266; expected one of \
+             the two",
+    ),
+    (
+        "default",
+        &["ssd.capacity=9000TiB"],
+        "--set ssd.capacity=9000TiB: ssd.capacity = 9000TiB: that is more than 16777216 blocks in each of 32 planes; expected \
+             less, or more dies",
+    ),
+    (
+        "default",
+        &["ftl.superblock_dies=3"],
+        "--set ftl.superblock_dies=3: ftl.superblock_dies = 3, ssd.channels = 8 (presets/ssds/default.toml:N), \
+             ssd.chips_per_channel = 1 (presets/ssds/default.toml:N), ssd.dies_per_chip = 1 (presets/ssds/default.toml:N): the \
+             drive has 8 dies; expected a number that divides it, or 0",
+    ),
+    (
+        "default",
+        &["part.cell=qlc", "part.t_read_high=90us"],
+        "--set part.t_read_high=90us: part.t_read_high = 90us, part.cell = qlc (--set part.cell=qlc): only pages of mlc come in \
+             low and high pairs; expected part.t_read_types for the pages of a word line",
+    ),
+    (
+        "default",
+        &["part.t_read_types=[\"40us\", \"50us\"]"],
+        "--set part.t_read_types=[\"40us\", \"50us\"]: part.t_read_types = [\"40us\", \"50us\"], part.cell = tlc \
+             (presets/parts/tlc-16k.toml:N): 2 times; expected three for tlc, four for qlc, none for others",
     ),
     (
         "default",

@@ -1,0 +1,68 @@
+//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay as they are.
+//!
+//! The drive exports the capacity, rounded up to a block in each plane. `ssd.blocks_per_plane` of a later overlay replaces it; of
+//! the same overlay it must be what the capacity makes, as in a file that `palimpsest show` wrote.
+
+use super::{DriveConfig, ResolvedKey, build, schema};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_ftl_api::keys::{Value, ValueType};
+
+/// Planes of the largest drive, and more.
+const MOST_PLANES: u64 = 1 << 24;
+
+/// Sets `ssd.blocks_per_plane` of `resolved` where a capacity is given.
+///
+/// # Errors
+/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the blocks that are given beside it.
+pub(super) fn apply(resolved: &mut [ResolvedKey]) -> Result<()> {
+    let at = |key| schema::position(key).expect("the schema has the keys of drives");
+    let (capacity, blocks) = (at("ssd.capacity"), at("ssd.blocks_per_plane"));
+    let bytes = match resolved[capacity].value {
+        Value::Bytes(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
+        _ => return Ok(()),
+    };
+    let place = resolved[capacity].source.clone();
+    let values = build::Values::new(resolved);
+    let dies = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip", "ssd.planes_per_die"];
+    if dies.iter().map(|key| values.count(key)).product::<u64>() > MOST_PLANES {
+        // The check of the drive says so.
+        return Ok(());
+    }
+    let drive = build::drive("", "", &values);
+    let ValueType::Count { max, .. } = resolved[blocks].key.value_type else { panic!("blocks are counted") };
+    let Some(needed) = needed(&drive, bytes, max) else {
+        let what = format!(
+            "ssd.capacity = {}: that is more than {max} blocks in each of {} planes; expected less, or more dies",
+            resolved[capacity].value.to_text(),
+            drive.geometry.planes(),
+        );
+        return Err(Error::input(place, what));
+    };
+    if resolved[capacity].rank == resolved[blocks].rank && resolved[blocks].value != Value::Count(needed) {
+        let what = format!(
+            "ssd.capacity = {} makes ssd.blocks_per_plane = {needed}, which is given as {}; expected one of the two",
+            resolved[capacity].value.to_text(),
+            resolved[blocks].value.to_text(),
+        );
+        return Err(Error::input(place, what));
+    }
+    let rank = resolved[capacity].rank;
+    resolved[blocks] = ResolvedKey { value: Value::Count(needed), source: place, rank, ..resolved[blocks].clone() };
+    Ok(())
+}
+
+/// The fewest blocks of a plane, at most `max`, for which the drive exports `bytes`.
+fn needed(drive: &DriveConfig, bytes: u64, max: u64) -> Option<u64> {
+    let with = |blocks: u64| DriveConfig {
+        geometry: Geometry { blocks_per_plane: blocks as u32, ..drive.geometry },
+        ..drive.clone()
+    };
+    let one = with(1);
+    let per_block =
+        one.geometry.pages() as f64 * f64::from(one.geometry.page_bytes()) / (1.0 + drive.over_provisioning);
+    // Rounding of logical pages may take one more or less.
+    let about = (bytes as f64 / per_block) as u64;
+    (about.saturating_sub(1).max(1)..=about.saturating_add(2).min(max))
+        .find(|&blocks| with(blocks).logical_bytes() >= bytes)
+}

@@ -1,0 +1,150 @@
+//! The controller's own time: how long each request takes before its first flash command and after its last, and how many
+//! requests a second the processors take.
+//!
+//! The processors are one server with the same time for each request; so throughput saturates, and requests wait for each other.
+//! Each job of a workload has a submission queue of its own, and the queues take turns (NVMe Base Specification, round-robin arbitration);
+//! within a queue, first come, first served. The times before and after flash are delays, beside those of other requests. Ignored:
+//! that firmware takes longer for large requests, and that its own work (collection, background) takes processors from requests.
+
+use super::settings::ControllerTimes;
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::units::Nanos;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A request that waits for the processors.
+#[derive(Clone, Copy)]
+struct Submitted {
+    at: Nanos,
+    kind: RequestKind,
+    id: u32,
+}
+
+/// Requests on their way from the host to the translation layer.
+pub struct Controller {
+    times: ControllerTimes,
+    /// The submission queue of each job.
+    queues: Vec<VecDeque<Submitted>>,
+    /// The queue whose turn it is.
+    turn: usize,
+    /// When the processors have taken all requests so far.
+    free_at: Nanos,
+    order: u64,
+    /// When each request is ready for the layer, its place in the order of arrival, and its number.
+    taken: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+}
+
+impl Controller {
+    /// An idle controller; `None` where it takes no time before flash.
+    pub fn new(times: ControllerTimes) -> Option<Self> {
+        let takes_time = times.t_link + times.t_request + times.t_read + times.t_write > 0;
+        let (queues, taken) = (Vec::new(), BinaryHeap::new());
+        takes_time.then_some(Controller { times, queues, turn: 0, free_at: 0, order: 0, taken })
+    }
+
+    /// Request `id` of `job` leaves the host at `now`.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos, job: u32, kind: RequestKind, id: u32) {
+        if self.queues.len() <= job as usize {
+            self.queues.resize_with(job as usize + 1, VecDeque::new);
+        }
+        self.queues[job as usize].push_back(Submitted { at: now + self.times.t_link, kind, id });
+    }
+
+    /// When the processors take the next request that is known so far.
+    #[inline]
+    fn next_start(&self) -> Option<Nanos> {
+        self.queues.iter().filter_map(|queue| queue.front()).map(|first| first.at.max(self.free_at)).min()
+    }
+
+    /// The processors take the next request, at `now`.
+    #[inline]
+    fn start(&mut self, now: Nanos) {
+        let count = self.queues.len();
+        for step in 0..count {
+            let queue = (self.turn + step) % count;
+            let Some(&Submitted { at, kind, id }) = self.queues[queue].front() else { continue };
+            if at > now {
+                continue;
+            }
+            self.queues[queue].pop_front();
+            self.turn = (queue + 1) % count;
+            self.free_at = now + self.times.t_request;
+            let before = if kind == RequestKind::Read { self.times.t_read } else { self.times.t_write };
+            self.order += 1;
+            self.taken.push(Reverse((self.free_at + before, self.order, id)));
+            return;
+        }
+    }
+
+    /// When something happens next.
+    #[inline]
+    pub fn next_time(&self) -> Option<Nanos> {
+        let ready = self.taken.peek().map(|&Reverse((time, ..))| time);
+        match (ready, self.next_start()) {
+            (Some(ready), Some(start)) => Some(ready.min(start)),
+            (ready, start) => ready.or(start),
+        }
+    }
+
+    /// The request that is ready for the layer by `now`.
+    #[inline]
+    pub fn ready(&mut self, now: Nanos) -> Option<u32> {
+        while let Some(start) = self.next_start().filter(|&start| start <= now) {
+            self.start(start);
+        }
+        self.taken.peek().filter(|&&Reverse((time, ..))| time <= now)?;
+        self.taken.pop().map(|Reverse((.., id))| id)
+    }
+
+    /// Whether it has request `id`.
+    pub fn holds(&self, id: u32) -> bool {
+        self.taken.iter().any(|&Reverse((.., held))| held == id)
+            || self.queues.iter().flatten().any(|submitted| submitted.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: ControllerTimes =
+        ControllerTimes { t_link: 3, t_request: 10, t_read: 100, t_write: 50, t_end: 7, t_buffer: 0, t_buffer_next: 0 };
+
+    /// When each request is ready, until the controller is empty.
+    fn drain(controller: &mut Controller) -> Vec<(Nanos, u32)> {
+        let mut ready = Vec::new();
+        while let Some(now) = controller.next_time() {
+            ready.extend(controller.ready(now).map(|id| (now, id)));
+        }
+        ready
+    }
+
+    #[test]
+    fn requests_pass_the_processors_one_by_one_and_wait_beside_each_other() {
+        let mut controller = Controller::new(TIMES).unwrap();
+        controller.submit(0, 0, RequestKind::Read, 1);
+        controller.submit(0, 0, RequestKind::Read, 2);
+        controller.submit(1, 0, RequestKind::Write, 3);
+        assert!(controller.ready(82).is_none() && controller.holds(1) && controller.holds(3));
+        assert_eq!(drain(&mut controller), [(83, 3), (113, 1), (123, 2)]);
+        controller.submit(1000, 0, RequestKind::Flush, 4);
+        assert_eq!(drain(&mut controller), [(1063, 4)]);
+        assert!(!controller.holds(4));
+    }
+
+    #[test]
+    fn submission_queues_take_turns() {
+        let mut controller = Controller::new(ControllerTimes { t_link: 0, t_read: 0, ..TIMES }).unwrap();
+        (0..4).for_each(|id| controller.submit(0, 0, RequestKind::Read, id));
+        controller.submit(15, 1, RequestKind::Read, 9);
+        // It waits for the request that the processors have at 15, not for all that came before it.
+        assert_eq!(drain(&mut controller), [(10, 0), (20, 1), (30, 9), (40, 2), (50, 3)]);
+    }
+
+    #[test]
+    fn a_controller_without_time_is_none() {
+        assert!(Controller::new(ControllerTimes::default()).is_none());
+        assert!(Controller::new(ControllerTimes { t_end: 9, ..ControllerTimes::default() }).is_none());
+    }
+}

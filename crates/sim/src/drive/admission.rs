@@ -1,0 +1,77 @@
+//! From submission to the translation layer: requests pass the controller, and writes of buffered layers wait for room.
+
+use super::{Command, Drive, Verifier};
+use crate::controller::Controller;
+use crate::settings::ControllerTimes;
+use palimpsest_flash::error::Result;
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+
+impl Drive {
+    /// Requests take these times in the controller from now on.
+    pub fn set_controller(&mut self, times: ControllerTimes) {
+        (self.times, self.controller) = (times, Controller::new(times));
+    }
+
+    /// Request `id` has passed the controller.
+    #[inline]
+    pub(super) fn enter(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
+        if self.has_room(self.in_flight[id as usize].command) {
+            self.plan(id, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
+    }
+
+    /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
+    #[inline]
+    fn has_room(&self, command: Command) -> bool {
+        let Some(size) = self.buffer else { return true };
+        if command.kind != RequestKind::Write {
+            return true;
+        }
+        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
+    }
+
+    /// Lets the controller go on, and the request that it has ready in, if nothing else happens before.
+    #[inline]
+    pub(super) fn let_in(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
+        let Some(controller) = &mut self.controller else { return Ok(false) };
+        let Some(at) = controller.next_time() else { return Ok(false) };
+        let first = |other: Option<Nanos>| other.is_none_or(|other| at < other);
+        if !first(self.engine.next_time()) || !first(self.ftl.deadline()) {
+            return Ok(false);
+        }
+        let at = at.max(self.engine.now());
+        self.engine.advance_to(at);
+        if let Some(id) = controller.ready(at) {
+            self.enter(id, verifier)?;
+        }
+        Ok(true)
+    }
+
+    /// Lets the first waiting write in, if the buffer has room now.
+    pub(super) fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
+        let Some(&id) = self.waiting.front() else { return Ok(false) };
+        let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
+        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        if self.buffer_used + subpages > size && self.buffer_used > 0 {
+            return Ok(false);
+        }
+        self.waiting.pop_front();
+        self.plan(id, verifier)?;
+        Ok(true)
+    }
+
+    /// Time to put `extent` into the write buffer, where there is one.
+    #[inline]
+    pub(super) fn t_buffer(&self, extent: Extent) -> Nanos {
+        if self.buffer.is_none() || self.times.t_buffer + self.times.t_buffer_next == 0 {
+            return 0;
+        }
+        let subpages = (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        self.times.t_buffer + self.times.t_buffer_next * (subpages - 1)
+    }
+}
