@@ -99,7 +99,7 @@ def test_bars_have_whiskers_and_the_papers_marks() -> None:
     data = pl.DataFrame({"workload": ["a", "b"], "ftl": ["x", "x"], "us": [2.0, None], "us_low": [1.0, None]})
     data = data.with_columns(us_high=pl.Series([3.0, None]), paper=pl.Series([2.5, None]))
     plain = figures.panels(data.select("workload", "ftl", "us"), [("t", figures.bars("workload", "ftl", "us", "us"))])
-    drawn = figures.panels(data, [("t", figures.bars("workload", "ftl", "us", "us", paper="paper"))])
+    drawn = figures.panels(data, [("t", figures.bars("workload", "ftl", "us", "us", paper=("paper",)))])
     assert ("LineCollection" in plain, "paper</text>" in plain) == (False, False)
     # A whisker, and the mark, which the legend names.
     assert drawn.count('id="LineCollection') == 2

@@ -1,31 +1,28 @@
 """The co-design paper: Qiu et al., on building flash storage by co-designing file system and FTL.
 
 Map bytes, Fig. 2 and Fig. 6 to 8 and the numbers of Sec. IV, on synthetic workloads with the read ratios and request
-sizes of its traces. What goes beyond the paper is in `codesign_beyond`.
+sizes of its traces. Its figures are in `codesign_figures`, what goes beyond the paper in `codesign_beyond`.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from ..options import RunOptions
-from . import codesign_beyond, codesign_implied, figures, implied, outputs, sweeps
+from . import codesign_beyond, codesign_figures, codesign_implied, figures, implied, outputs, sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
+from .codesign_figures import PAPER, PAPER_THROUGHPUT, SYNTHETIC, long_run, main_run, main_runs, value
 from .codesign_runs import (
     BY_CHANNEL,
     DEFAULT,
     EFFECTS,
     FULL,
     FULL_SWEEP,
-    OWN,
     QUICK,
     QUICK_SWEEP,
     SCHEMES,
     STATIC,
-    STATISTICS,
     TOGETHER,
     UNEVEN,
     UNKNOWNS,
@@ -37,207 +34,18 @@ from .codesign_runs import (
     statistics_run,
 )
 from .figures import Figure
-from .measures import change, iops, response_ns
+from .measures import change, response_ns
 
-__all__ = ["PAPER", "PAPER_THROUGHPUT", "judged", "reproduce", "statistics"]
+__all__ = ["PAPER", "PAPER_THROUGHPUT", "judged", "reproduce"]
 
-SYNTHETIC = "Synthetic workloads with the statistics of the paper's."
-BASELINES = ("page", "fs-page")
 _TITLE = "Co-design of file system and FTL (Qiu et al.)"
-LONG = 4
-"""How many times as long the runs are in which metadata is counted."""
-_Rows = list[dict[str, Any]]
-
-PAPER = {
-    "fairness_least": -7.0,
-    "fairness_most": -23.1,
-    "read-busy_least": -7.4,
-    "read-busy_most": -17.2,
-    "depth_least": -7.8,
-    "depth_most": -15.5,
-    "hybrid_least": -14.4,
-    "hybrid_most": -24.4,
-}
-"""Sec. IV: mean response time over round robin."""
-PAPER_THROUGHPUT = {
-    "fairness_least": 7.5,
-    "fairness_most": 30.1,
-    "read-busy_least": 8.0,
-    "read-busy_most": 20.7,
-    "depth_least": 8.4,
-    "depth_most": 18.4,
-    "hybrid_least": 16.8,
-    "hybrid_most": 32.3,
-}
-"""Sec. IV: throughput over round robin; each is 1 / (1 + the change of response time) - 1 to 0.1."""
 _GAINS_MOST = {"fairness": "msnstorage", "read-busy": "exchange", "depth": "livemaps"}
 """Sec. IV: the workload that gains most from each scheme."""
-
-
-def _main_runs(scale: Scale) -> dict[tuple[str, str], RunOptions]:
-    """By layer or scheme, and workload."""
-    made = {
-        (scheme, name): scale.scheme(scheme, name)
-        for name in WORKLOADS
-        for scheme in (*SCHEMES, OWN, BY_CHANNEL, STATIC)
-    }
-    return made | {(layer, name): scale.options(layer, name) for name in WORKLOADS for layer in BASELINES}
-
-
-def _long_run(scale: Scale, workload: str) -> RunOptions:
-    """For seconds, so that commits come."""
-    return replace(scale, requests=LONG * scale.requests).scheme(SCHEMES[0], workload)
 
 
 def _free_run(scale: Scale, workload: str) -> RunOptions:
     """Without DRAM permission exchanges."""
     return scale.scheme(SCHEMES[0], workload, "", "fs.dispatch_overhead=0us")
-
-
-def statistics(batch: Batch) -> Figure:
-    """Read ratio and mean request of the synthetic workloads beside the paper's."""
-    rows: _Rows = []
-    for name, paper in STATISTICS.items():
-        result = batch[statistics_run(name)]
-        requests, host = result["requests"], result["host"]
-        total = requests["read"] + requests["write"]
-        own = (100 * requests["read"] / total, (host["bytes_read"] + host["bytes_written"]) / total / 1024)
-        for what, unit, of, ours in zip(("reads", "mean request"), ("%", "KiB"), paper, own, strict=True):
-            off = 100 * (ours / of - 1)
-            rows.append({"workload": name, "what": what, "unit": unit, "paper": of, "ours": ours, "off_percent": off})
-    data = pl.DataFrame(rows)
-    draw = figures.bars("workload", "what", "ours", "% or KiB")
-    note = f"{SYNTHETIC} Measured over the 200,000 requests of each preset; a test holds them within 2 % of the paper."
-    svg = figures.panels(data, [("Share of reads, and mean request", draw)])
-    return Figure("statistics", "Sec. IV: statistics of the synthetic workloads and the paper's", note, data, svg)
-
-
-def _measured(batch: Batch, scale: Scale) -> pl.DataFrame:
-    """A row for each workload and layer or scheme."""
-    rows: _Rows = []
-    for (scheme, workload), options in _main_runs(scale).items():
-        result = batch[options]
-        stats, latency = result["ftl_stats"], result["latency_ns"]
-        own = {
-            "response_us": response_ns(result) / 1000,
-            "read_us": latency["read"]["mean"] / 1000,
-            "write_us": latency["write"]["mean"] / 1000,
-            "iops": iops(result),
-            "map_bytes": result["mapping"]["bytes"],
-            "groups": stats.get("fs_command_groups"),
-            "page_state_bytes": stats.get("fs_page_state_bytes"),
-            "files": stats.get("imbalance_files"),
-            "uneven_percent": _percent(stats.get("imbalance_uneven")),
-            "above_1_percent": _percent(stats.get("imbalance_above_1")),
-        }
-        rows.append({"workload": workload, "scheme": scheme} | own)
-    data = pl.DataFrame(rows, infer_schema_length=None)
-    base = data.filter(pl.col("scheme") == SCHEMES[0]).select("workload", base_us="response_us", base_iops="iops")
-    joined = data.join(base, on="workload", maintain_order="left")
-    return joined.with_columns(
-        response_change_percent=100 * (pl.col("response_us") / pl.col("base_us") - 1),
-        throughput_change_percent=100 * (pl.col("iops") / pl.col("base_iops") - 1),
-    ).drop("base_us", "base_iops")
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
-def _value(measured: pl.DataFrame, scheme: str, workload: str, column: str) -> float:
-    row = measured.row(by_predicate=(pl.col("scheme") == scheme) & (pl.col("workload") == workload), named=True)
-    return float(row[column])
-
-
-def _fig_2(batch: Batch, scale: Scale) -> Figure:
-    rows: _Rows = []
-    for workload in UNEVEN:
-        for scheme in SCHEMES[:2]:
-            stats = batch[_main_runs(scale)[scheme, workload]]["ftl_stats"]
-            before = 0.0
-            for name, share in stats.items():
-                if name.startswith("imbalance_cdf_"):
-                    row = {"workload": workload, "scheme": scheme, "rate": float(name.removeprefix("imbalance_cdf_"))}
-                    rows.append(row | {"pdf_percent": 100 * (share - before), "cdf_percent": 100 * share})
-                    before = share
-    data = pl.DataFrame(rows).with_columns(line=pl.col("workload") + ", " + pl.col("scheme"))
-    drawn = data.with_columns(upto=pl.col("rate").cast(pl.String))
-    draws = [
-        ("Files with a rate of at most", figures.lines("rate", "line", "cdf_percent", "imbalance rate", "%")),
-        ("Files between this rate and the one before", figures.bars("upto", "line", "pdf_percent", "%")),
-    ]
-    note = (
-        f"{SYNTHETIC} At the end of the run; the sizes of files in the presets are chosen such that the two shares "
-        "that the paper states come out under round robin."
-    )
-    return Figure("fig2", "Fig. 2: imbalance rate of files", note, data, figures.panels(drawn, draws, height=3.0))
-
-
-def _responses(measured: pl.DataFrame, note: str) -> list[Figure]:
-    def of(schemes: tuple[str, ...], *columns: str) -> pl.DataFrame:
-        rows = measured.filter(pl.col("scheme").is_in(schemes))
-        return rows.select("workload", "scheme", *columns)
-
-    fig_6 = of((*BASELINES, SCHEMES[0]), "response_us", "read_us", "write_us")
-    fig_7 = of((*SCHEMES, OWN), "response_us", "read_us", "write_us", "response_change_percent")
-    fig_8 = of((*SCHEMES, OWN), "iops", "throughput_change_percent")
-    own = f" {OWN} is not in the paper."
-    made = [
-        ("fig6", "Fig. 6: page map and co-design, mean response time", fig_6, "response_us", "us", ""),
-        ("fig7", "Fig. 7: mean response time by scheme", fig_7, "response_change_percent", "%, rr = 0", own),
-        ("fig8", "Fig. 8: throughput by scheme", fig_8, "throughput_change_percent", "%, rr = 0", own),
-    ]
-    figures_made = []
-    for name, title, data, column, label, more in made:
-        drawn = data if name == "fig6" else data.filter(pl.col("scheme") != SCHEMES[0])
-        svg = figures.panels(drawn, [("", figures.bars("workload", "scheme", column, label))])
-        figures_made.append(Figure(name, title, f"{SYNTHETIC} {note}{more}", data, svg))
-    return figures_made
-
-
-def _round_robins(measured: pl.DataFrame) -> Figure:
-    """The schemes against each meaning of round robin."""
-    rows: _Rows = []
-    for name in WORKLOADS:
-        for base in (SCHEMES[0], BY_CHANNEL, STATIC):
-            of = _value(measured, base, name, "response_us")
-            for scheme in (*SCHEMES[1:], OWN):
-                ours = change(_value(measured, scheme, name, "response_us"), of)
-                rows.append({"workload": name, "base": base, "scheme": scheme, "change_percent": ours})
-    data = pl.DataFrame(rows)
-    draw = figures.bars("workload", "scheme", "change_percent", "%")
-
-    def against(base: str) -> figures.Draw:
-        return lambda axes, rows: draw(axes, rows.filter(pl.col("base") == base))
-
-    draws = [
-        ("Against pages in turn, as they come", against(SCHEMES[0])),
-        ("Against channels by address", against(BY_CHANNEL)),
-        ("Against channels and planes by address", against(STATIC)),
-    ]
-    note = (
-        f"{SYNTHETIC} The paper compares with round robin and does not say which. Its Fig. 1 gives requests the byte "
-        "offset at which they start on the disk, it cites work in which round robin is a static allocation, and it "
-        "holds its schemes against static allocation: all of that means page n of the disk on channel n mod 8. Where "
-        "the address names the channel only, and a channel's planes take turns, the drive is about as fast as with "
-        "pages in turn. Where it names the plane too, the pages of two planes that wait together are seldom at the "
-        "same place of their blocks, so that there are few plane commands: that, not channels, is what the third panel "
-        "shows; the sweep has it without plane commands."
-    )
-    svg = figures.panels(data, draws, height=3.0)
-    return Figure("round_robin", "Three meanings of round robin: mean response time", note, data, svg)
-
-
-def _maps(measured: pl.DataFrame, note: str) -> Figure:
-    data = measured.filter(pl.col("scheme").is_in((*BASELINES, SCHEMES[0])))
-    data = data.select("workload", "scheme", "map_bytes", "page_state_bytes", "groups")
-    draw = figures.bars("workload", "scheme", "map_bytes", "bytes", log=True)
-    draws = [("Bytes of the map in the drive", draw)]
-    text = (
-        f"{SYNTHETIC} {note} The map that the drive saves is kept by the file system instead: pointers of 4 bytes "
-        "a page in inodes and indirect pages, written with each commit, and two bits a page in the host's memory."
-    )
-    return Figure("maps", "Sec. III-A: maps", text, data, figures.panels(data, draws, height=3.0))
 
 
 def judged(name: str, ours: float | None) -> Claim:
@@ -277,7 +85,7 @@ def _bases(measured: pl.DataFrame, scheme: str) -> str:
 
 def _over(measured: pl.DataFrame, scheme: str, workload: str, base: str) -> float:
     """Change of mean response time from `base` in percent."""
-    of = (_value(measured, each, workload, "response_us") for each in (scheme, base))
+    of = (value(measured, each, workload, "response_us") for each in (scheme, base))
     return change(*of) or 0.0
 
 
@@ -299,16 +107,20 @@ def _sweep_figure(sweep: pl.DataFrame, note: str) -> Figure:
     return Figure("sweep", "What the paper does not say, one thing changed at a time", note, sweep, svg)
 
 
-def _effect_claims(measured: pl.DataFrame, sweep: pl.DataFrame) -> Iterator[Claim]:
+def _effect_claims(
+    measured: pl.DataFrame, sweep: pl.DataFrame, bounds: dict[tuple[str, str], float]
+) -> Iterator[Claim]:
+    room = ", ".join(f"{name} {bounds[SCHEMES[0], name]:+.1f}" for name in WORKLOADS)
     for scheme in SCHEMES[1:]:
-        own = {name: _value(measured, scheme, name, "response_change_percent") for name in WORKLOADS}
-        faster = {name: _value(measured, scheme, name, "throughput_change_percent") for name in WORKLOADS}
+        own = {name: value(measured, scheme, name, "response_change_percent") for name in WORKLOADS}
+        faster = {name: value(measured, scheme, name, "throughput_change_percent") for name in WORKLOADS}
         each = ", ".join(f"{name} {value:+.1f}" for name, value in own.items())
         for which, pick in (("least", max), ("most", min)):
             name = f"{scheme}_{which}"
             claim = judged(name, pick(own.values()))
-            note = f"By workload: {each}. "
+            note = f"By workload: {each}; each {_spread(measured, scheme):.1f} points from seed to seed at most. "
             if not claim.agrees:
+                note += f"A scheme that removes no work can change them by {room} at most (figure headroom). "
                 note += _BECAUSE[scheme] + _bases(measured, scheme) + _reason(sweep, name)
             yield claim.with_note(note.strip())
             text = f"throughput, {scheme} over rr, {which} gain of four workloads"
@@ -320,6 +132,15 @@ def _effect_claims(measured: pl.DataFrame, sweep: pl.DataFrame) -> Iterator[Clai
                 "whatever the arrivals, and not a second measurement. "
                 + ("" if made.agrees else f"See {name} for the reason.")
             )
+
+
+def _spread(measured: pl.DataFrame, scheme: str) -> float:
+    """The most that a change of response time differs between seeds, in percentage points."""
+    column = "response_change_percent"
+    return max(
+        value(measured, scheme, name, f"{column}_high") - value(measured, scheme, name, f"{column}_low")
+        for name in WORKLOADS
+    )
 
 
 def _by_address_claims(measured: pl.DataFrame) -> Iterator[Claim]:
@@ -358,7 +179,7 @@ def _orders(gains: dict[str, dict[str, float]]) -> Iterator[Claim]:
 
 def _imbalance_claims(measured: pl.DataFrame) -> Iterator[Claim]:
     for workload, (uneven, above) in UNEVEN.items():
-        own = (_value(measured, "rr", workload, column) for column in ("uneven_percent", "above_1_percent"))
+        own = (value(measured, "rr", workload, column) for column in ("uneven_percent", "above_1_percent"))
         note = "The preset's sizes of files were chosen for this; overwriting in the run moves it, the more the longer."
         for which, text, paper, ours in zip(
             ("uneven", "above_1"), ("distributed unevenly", "with a rate above 1"), (uneven, above), own, strict=True
@@ -368,9 +189,9 @@ def _imbalance_claims(measured: pl.DataFrame) -> Iterator[Claim]:
 
 
 def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator[Claim]:
-    bytes_of = {scheme: _value(measured, scheme, WORKLOADS[0], "map_bytes") for scheme in ("page", "fs-page", "rr")}
+    bytes_of = {scheme: value(measured, scheme, WORKLOADS[0], "map_bytes") for scheme in ("page", "fs-page", "rr")}
     # Two bits a page: what the table of page states takes says how many pages the layer below maps.
-    mapped = {scheme: 4 * _value(measured, scheme, WORKLOADS[0], "page_state_bytes") for scheme in ("fs-page", "rr")}
+    mapped = {scheme: 4 * value(measured, scheme, WORKLOADS[0], "page_state_bytes") for scheme in ("fs-page", "rr")}
     per_page = {scheme: bytes_of[scheme] / pages for scheme, pages in mapped.items()}
     note = (
         f"Drive against drive it is {100 * bytes_of['rr'] / bytes_of['page']:.2f} %: the file system's space holds the "
@@ -380,18 +201,20 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
     text = "bytes of the drive's map over those of a page map, for each page that is mapped"
     yield amount("map", text, 100 / 256, ratio, "%").with_note(note)
     ratios = {
-        name: _value(measured, "rr", name, "response_us") / _value(measured, "page", name, "response_us")
+        name: value(measured, "rr", name, "response_us") / value(measured, "page", name, "response_us")
         for name in WORKLOADS
     }
     worst = max(ratios, key=lambda name: abs(ratios[name] - 1))
     text = "mean response time, co-design with rr over the page map, furthest from 1 of four workloads"
-    layered = _value(measured, "rr", worst, "response_us") / _value(measured, "fs-page", worst, "response_us")
+    layered = value(measured, "rr", worst, "response_us") / value(measured, "fs-page", worst, "response_us")
     note = (
         f"{worst}; similar is read as within 10 %. The same file system above the page map, which has metadata "
         f"and permission exchanges too, is the other comparison: {layered:.3f}."
     )
     yield within("page_map", text, 0.9, 1.1, ratios[worst], "times", "similar").with_note(note)
-    shares = {row["workload"]: row["percent"] for row in _metadata(batch, scale).data.iter_rows(named=True)}
+    shares = {
+        row["workload"]: row["percent"] for row in codesign_figures.metadata(batch, scale).data.iter_rows(named=True)
+    }
     text = "pages of metadata among those programmed, rr, largest of four workloads"
     each = ", ".join(f"{name} {share:.1f}" for name, share in shares.items())
     note = (
@@ -401,7 +224,7 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
     )
     yield at_most("metadata", text, 1.0, max(shares.values())).with_note(note)
     slower = {
-        name: change(response_ns(batch[scale.scheme("rr", name)]), response_ns(batch[_free_run(scale, name)])) or 0.0
+        name: change(response_ns(batch[main_run(scale, "rr", name)]), response_ns(batch[_free_run(scale, name)])) or 0.0
         for name in WORKLOADS
     }
     text = "mean response time, DRAM permission exchange of 3 us over none, rr, largest of four workloads"
@@ -411,26 +234,6 @@ def _cost_claims(batch: Batch, scale: Scale, measured: pl.DataFrame) -> Iterator
         "and swept."
     )
     yield at_most("hand_over", text, 1.0, max(slower.values())).with_note(note)
-
-
-def _metadata(batch: Batch, scale: Scale) -> Figure:
-    rows: _Rows = []
-    for name in WORKLOADS:
-        result = batch[_long_run(scale, name)]
-        programs = {cause: counts["programs"] for cause, counts in result["flash"]["by_cause"].items()}
-        row = {"workload": name, "seconds": result["simulated_ns"] / 1e9}
-        row |= {"commits": result["ftl_stats"]["fs_commits"], "what": "metadata"}
-        row |= {cause: programs[cause] for cause in ("host", "gc", "metadata")}
-        rows.append(row | {"percent": 100 * programs["metadata"] / sum(programs.values())})
-    data = pl.DataFrame(rows)
-    svg = figures.panels(
-        data, [("Pages of metadata, of all programmed", figures.bars("workload", "what", "percent", "%"))]
-    )
-    note = (
-        f"{SYNTHETIC} rr, {LONG * scale.requests:,} requests, so that commits come: every 5 s, after 65,536 pages, or "
-        "when collection needs the blocks that it cleaned. They are in all totals and in write amplification."
-    )
-    return Figure("metadata", "Sec. IV: pages of metadata", note, data, svg)
 
 
 def _about(scale: Scale) -> tuple[str, ...]:
@@ -492,24 +295,25 @@ def reproduce(batch: Batch, *, full: bool = False, settings: str = BOTH) -> outp
 def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
     batch.run(
         [
-            *_main_runs(scale).values(),
-            *(run(scale, name) for name in WORKLOADS for run in (_free_run, _long_run)),
+            *main_runs(scale).values(),
+            *(run(scale, name) for name in WORKLOADS for run in (_free_run, long_run)),
             *effects_runs(swept, DEFAULT),
             *(statistics_run(name) for name in WORKLOADS),
             *(run for unknown in _swept(swept) for run in effects_runs(swept, unknown)),
             *codesign_beyond.runs(batch, scale, swept),
         ]
     )
-    measured, sweep = _measured(batch, scale), _sweep(batch, swept)
+    measured, sweep = codesign_figures.measure(batch, scale), _sweep(batch, swept)
+    room, bounds = codesign_figures.headroom(batch, scale)
     note = f"{scale.blocks} blocks a plane, {scale.requests:,} requests, 16 in flight."
     claims = [
         *_cost_claims(batch, scale, measured),
         *_imbalance_claims(measured),
-        *_effect_claims(measured, sweep),
+        *_effect_claims(measured, sweep, bounds),
         *_by_address_claims(measured),
         *_orders(
             {
-                scheme: {name: _value(measured, scheme, name, "response_change_percent") for name in WORKLOADS}
+                scheme: {name: value(measured, scheme, name, "response_change_percent") for name in WORKLOADS}
                 for scheme in SCHEMES[1:]
             }
         ),
@@ -521,12 +325,13 @@ def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
         about=_about(scale),
         claims=tuple(claims),
         figures=(
-            statistics(batch),
-            _maps(measured, note),
-            _metadata(batch, scale),
-            _fig_2(batch, scale),
-            *_responses(measured, note),
-            _round_robins(measured),
+            codesign_figures.statistics(batch),
+            codesign_figures.maps(measured, note),
+            codesign_figures.metadata(batch, scale),
+            codesign_figures.fig_2(batch, scale),
+            *codesign_figures.responses(measured, note),
+            room,
+            codesign_figures.round_robins(measured),
             _sweep_figure(sweep, each),
             *codesign_beyond.figures_of(batch, scale, swept),
         ),

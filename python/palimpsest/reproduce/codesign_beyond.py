@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from ..options import RunOptions
 from . import figures
 from .batch import Batch
-from .codesign_runs import OWN, SCHEMES, WORKLOADS, Scale
+from .codesign_runs import BY_CHANNEL, OWN, SCHEMES, WORKLOADS, Scale
 from .figures import Figure
 from .measures import change, response_ns
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["figures_of", "runs"]
 
@@ -102,8 +99,9 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
     for name, path in batch.trace_files().items():
         # All schemes where the trace is of the paper's kind, Microsoft's production servers.
         schemes = (*SCHEMES, OWN) if path.name.startswith("msps") else COMPARED
-        for scheme in schemes:
-            run = scale.scheme(scheme, "", "", "host.fold=true", "host.iodepth=16", "fs.file_size=1MiB")
+        for scheme in (BY_CHANNEL, *schemes):
+            files = () if scheme == BY_CHANNEL else ("fs.file_size=1MiB",)
+            run = scale.scheme(scheme, "", "", "host.fold=true", "host.iodepth=16", *files)
             made[name, scheme] = replace(
                 run, workload=str(path), requests=scale.trace_requests, precondition="fill:70%", skip_bad=True
             )
@@ -243,22 +241,42 @@ def _traces(batch: Batch, scale: Scale) -> list[Figure]:
     rows: _Rows = []
     for (trace, scheme), options in keyed.items():
         result = batch[options]
-        base = response_ns(batch[keyed[trace, SCHEMES[0]]])
+        rr, by_address = (response_ns(batch[keyed[trace, base]]) for base in (SCHEMES[0], BY_CHANNEL))
         row = {"trace": trace, "scheme": scheme, "response_us": response_ns(result) / 1000}
-        stats = result["ftl_stats"]
-        row |= {"change_percent": change(response_ns(result), base), "uneven_percent": 100 * stats["imbalance_uneven"]}
-        rows.append(row | {"above_1_percent": 100 * stats["imbalance_above_1"]})
+        row |= {"change_percent": change(response_ns(result), rr)}
+        row |= {"by_address_percent": change(response_ns(result), by_address)}
+        stats, causes = result["ftl_stats"], result["flash"]["by_cause"]
+        row |= {name: _percent(stats.get(f"imbalance_{name.removesuffix('_percent')}")) for name in _IMBALANCE}
+        # Pages of which a part is written are read first.
+        programs = causes["host"]["programs"] + causes["rmw"]["programs"]
+        rows.append(row | {"partial_percent": 100 * causes["rmw"]["reads"] / programs if programs else None})
     if not rows:
         return []
-    data = pl.DataFrame(rows)
-    bars = figures.bars("trace", "scheme", "change_percent", "%, rr = 0")
-    draw = figures.slanted(lambda axes, rows: bars(axes, rows.filter(pl.col("scheme") != SCHEMES[0])), 25, 7)
+    data = pl.DataFrame(rows, infer_schema_length=None)
+
+    def over(column: str, base: str) -> figures.Draw:
+        bars = figures.bars("trace", "scheme", column, "%, base = 0")
+        return figures.slanted(
+            lambda axes, rows: bars(axes, rows.filter(~pl.col("scheme").is_in([base, BY_CHANNEL]))), 25, 7
+        )
+
+    draws = [
+        ("Mean response time over pages in turn", over("change_percent", SCHEMES[0])),
+        ("Mean response time over channels by address", over("by_address_percent", BY_CHANNEL)),
+    ]
     note = (
         "Not in the paper: real traces, folded into the drive, 16 requests in flight, after 70 % of it was written in "
         "order. They name no files: each MiB of addresses is one. DevToolsRelease is of the paper's family of traces."
     )
-    svg = figures.panels(data, [("Mean response time", draw)], height=4.2)
+    svg = figures.panels(data, draws, height=4.2)
     return [Figure("traces", "Extra: real traces", note, data, svg)]
+
+
+_IMBALANCE = ("uneven_percent", "above_1_percent")
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def figures_of(batch: Batch, scale: Scale, swept: Scale) -> list[Figure]:

@@ -24,6 +24,7 @@ __all__ = [
     "QUICK",
     "QUICK_SWEEP",
     "SCHEMES",
+    "SEEDS",
     "STATIC",
     "STATISTICS",
     "TOGETHER",
@@ -40,6 +41,8 @@ __all__ = [
 
 SCHEMES = ("rr", "fairness", "read-busy", "depth", "hybrid")
 """The paper's, round robin first."""
+SEEDS = (1, 2, 3)
+"""Of the runs of the figures and claims."""
 OWN = "least-work"
 """Ours."""
 BY_CHANNEL = "by-channel"

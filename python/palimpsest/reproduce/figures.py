@@ -6,7 +6,7 @@ the same bytes: neither plotly's offline pages (5 MB of script each) nor its ima
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ def _legend(axes: "Axes", columns: int) -> None:
     axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
 
 
-def bars(group: str, series: str, value: str, label: str, *, log: bool = False, paper: str = "") -> Draw:
+def bars(group: str, series: str, value: str, label: str, *, log: bool = False, paper: Sequence[str] = ()) -> Draw:
     """Grouped bars: a group for each value of one column, a bar in it for each value of another.
 
     Args:
@@ -97,7 +97,7 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False, 
         value: column of the heights; where there are columns `VALUE_low` and `VALUE_high`, whiskers between them.
         label: of the axis.
         log: whether the axis is logarithmic.
-        paper: column of the paper's numbers, null where it has none: a mark across the bar.
+        paper: columns of the paper's numbers, null where it has none: a mark across the bar for each.
     """
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
@@ -114,7 +114,7 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False, 
             if f"{value}_low" in data.columns:
                 for place, row in there:
                     axes.vlines(place, row[f"{value}_low"], row[f"{value}_high"], color="#52514e", linewidth=1)
-            marked += [(place, row[paper], width) for place, row in there if paper and row[paper] is not None]
+            marked += [(place, row[each], width) for place, row in there for each in paper if row[each] is not None]
         for number, (place, height, wide) in enumerate(marked):
             named = "" if number else "paper"
             axes.hlines(height, place - wide / 2, place + wide / 2, color="black", linewidth=2.2, label=named)

@@ -158,7 +158,7 @@ def _by_page(measured: pl.DataFrame, name: str, title: str, column: str, label: 
         marks = pl.Series("paper", paper, dtype=pl.Float64)
         data = rows.select("workload", "ftl", "page_kib", *keep).with_columns(marks)
         heading = f"{title}, {page} KiB pages"
-        draw = figures.bars("workload", "ftl", column, label, log=column == "mean_us", paper="paper")
+        draw = figures.bars("workload", "ftl", column, label, log=column == "mean_us", paper=("paper",))
         svg = figures.panels(data, [(heading, draw)])
         suffix = letter if name.startswith("fig") else f"_{page}k"
         made.append(Figure(f"{name}{suffix}", heading, f"{SYNTHETIC} {note} {_SEEDS_NOTE} {_PAPER_NOTE}", data, svg))
@@ -219,7 +219,7 @@ def _fig_11(measured: pl.DataFrame) -> Figure:
     )
 
     def drawn(page: int) -> figures.Draw:
-        draw = figures.bars("workload", "ftl", "to_page", "map bytes, page = 1", paper="paper")
+        draw = figures.bars("workload", "ftl", "to_page", "map bytes, page = 1", paper=("paper",))
         return lambda axes, rows: draw(axes, rows.filter(pl.col("page_kib") == page))
 
     svg = figures.panels(data, [(f"{page} KiB pages", drawn(page)) for page in PAGES], height=3.0)
