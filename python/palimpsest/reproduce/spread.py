@@ -16,7 +16,7 @@ from . import figures, implied, outputs, spread_beyond, spread_implied, sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .figures import Figure
-from .measures import change, iops
+from .measures import change, iops, seeds_note, with_spread
 from .spread_runs import (
     COLLECTED,
     DEFAULT,
@@ -36,7 +36,6 @@ from .spread_runs import (
     counted_bound,
     effects,
     effects_runs,
-    mean,
     options_of,
     read_ns,
     read_sizes,
@@ -82,6 +81,8 @@ def table_i(batch: Batch) -> Figure:
     data = pl.DataFrame(rows)
     long = data.unpivot(on=LAYERS, index="size_kib", variable_name="layer", value_name="ns")
     long = long.with_columns(us=pl.col("ns") / 1000)
+    table = pl.DataFrame({"size_kib": data["size_kib"], "layer": "Table I", "us": data["paper_ns"] / 1000})
+    long = pl.concat([long.select(table.columns), table])
     svg = figures.panels(long, [("Latency of one read", figures.lines("size_kib", "layer", "us", "KiB read", "us"))])
     note = (
         "Reads of each size from the start of a page, one at a time on an idle drive; every one of them took as long. "
@@ -134,7 +135,7 @@ def table_ii(batch: Batch) -> Figure:
             rows.append({"workload": name, "what": what, "unit": unit, "paper": paper, "ours": own, "off_percent": off})
     data = pl.DataFrame(rows)
     reads = data.filter(pl.col("what") == "reads")
-    svg = figures.panels(reads, [("Share of reads", figures.bars("workload", "what", "ours", "%"))])
+    svg = figures.panels(reads, [("Share of reads", figures.bars("workload", "what", "ours", "%", paper=("paper",)))])
     note = f"{SYNTHETIC} Measured over the 200,000 requests of each preset; a test holds them within 2 % of the table."
     return Figure("table2", "Table II: statistics of the synthetic workloads and the paper's", note, data, svg)
 
@@ -155,15 +156,17 @@ def _fig_2(batch: Batch, scale: Scale) -> Figure:
             own = result["throughput"]["bytes_per_s"]
             row = {"workload": name, "layer": layer, "bytes_per_s": own, "ideal_bytes_per_s": ideal}
             row |= {"percent_of_ideal": 100 * own / ideal}
+            row |= {"paper": 100 + PAPER["su"] if (layer, name) == ("page-fgm", "su") else None}
             rows.append(row | {"raf": result["flash"]["bytes_sensed"] / result["host"]["bytes_read"]})
-    data = pl.DataFrame(rows)
+    data = pl.DataFrame(rows, infer_schema_length=None)
     draws = [
-        ("Read bandwidth, ideal = 100 %", figures.bars("workload", "layer", "percent_of_ideal", "%")),
+        ("Read bandwidth, ideal = 100 %", figures.bars("workload", "layer", "percent_of_ideal", "%", paper=("paper",))),
         ("Bytes sensed over bytes requested", figures.bars("workload", "layer", "raf", "", log=True)),
     ]
     note = (
         f"{SYNTHETIC} The paper shows page-fgm alone. Ideal: reads of whole pages from a drive that was written in "
-        "order, as many in flight. Values of less than a code word amplify the reads of spftl, too."
+        "order, as many in flight. Values of less than a code word amplify the reads of spftl, too. "
+        "Mark: the paper's su."
     )
     svg = figures.panels(data, draws, height=3.0)
     return Figure("fig2", "Fig. 2: what amplified reads do to bandwidth", note, data, svg)
@@ -171,7 +174,7 @@ def _fig_2(batch: Batch, scale: Scale) -> Figure:
 
 def _main_runs(scale: Scale, point: Unknown = DEFAULT) -> dict[tuple[str, str], tuple[RunOptions, ...]]:
     keys = [(layer, name) for name in WORKLOADS for layer in LAYERS]
-    return {key: scale.repeated(options_of(scale, point, *key)) for key in keys}
+    return {key: replace(scale, repeats=True).repeated(options_of(scale, point, *key)) for key in keys}
 
 
 _MEASURES: dict[str, Callable[[Result], float | None]] = {
@@ -189,66 +192,90 @@ _MEASURES: dict[str, Callable[[Result], float | None]] = {
 
 
 def _measured(batch: Batch, scale: Scale, point: Unknown = DEFAULT) -> pl.DataFrame:
-    """A row for each workload and layer; means over the runs where there are several."""
+    """A row for each workload and layer: means over seeds, the least as `_low`, the greatest as `_high`.
+
+    `to_page_iops`, `to_page_read_us` and `to_page_bound` are over the same of page-fgm with the same seed.
+    """
     rows: _Rows = []
-    for (layer, workload), runs in _main_runs(scale, point).items():
-        row: dict[str, Any] = {"workload": workload, "layer": layer}
-        row |= {name: mean((batch[run] for run in runs), measure) for name, measure in _MEASURES.items()}
-        if workload in ("kv", "grp"):
-            # A drive that was written in order and is only read: there is a closed form without counting.
-            row["bound_iops"] = sizes_bound(layer, workload)
-        rows.append(row)
-    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(_MEASURES, pl.Float64()))
-
-
-def _to_page(measured: pl.DataFrame, column: str) -> pl.DataFrame:
-    """The measured rows with `to_page`: the column over that of page-fgm."""
-    base = measured.filter(pl.col("layer") == "page-fgm").select("workload", base=column)
-    joined = measured.join(base, on="workload", maintain_order="left")
-    return joined.with_columns(to_page=pl.col(column) / pl.col("base")).drop("base")
+    main = _main_runs(scale, point)
+    for (layer, workload), runs in main.items():
+        for run, base in zip(runs, main["page-fgm", workload], strict=True):
+            row: dict[str, Any] = {"workload": workload, "layer": layer}
+            row |= {name: measure(batch[run]) for name, measure in _MEASURES.items()}
+            if workload in ("kv", "grp"):
+                # A drive that was written in order and is only read: there is a closed form without counting.
+                row["bound_iops"] = sizes_bound(layer, workload)
+            bound = sizes_bound("page-fgm", workload) if workload in ("kv", "grp") else counted_bound(batch[base])
+            row |= {
+                "to_page_iops": iops(batch[run]) / iops(batch[base]),
+                "to_page_read_us": read_ns(batch[run]) / read_ns(batch[base]),
+                "to_page_bound": row["bound_iops"] / bound,
+            }
+            rows.append(row)
+    return with_spread(pl.DataFrame(rows, infer_schema_length=None), ("workload", "layer"))
 
 
 _PAPER_TO_PAGE = {("usr", "spftl"): 1.44, ("stg", "spftl"): 1.10}
 """What the paper's text says of single workloads; of the others it says "up to 2.2x"."""
 
 
+_SEEDS_NOTE = "Means of all seeds; whiskers from the least to the greatest."
+
+
+def _columns(measured: pl.DataFrame, *names: str) -> pl.DataFrame:
+    return measured.select("workload", "layer", *(f"{name}{end}" for name in names for end in ("", "_low", "_high")))
+
+
+def _marked(data: pl.DataFrame, stated: dict[tuple[str, str], float]) -> pl.DataFrame:
+    """The same with the paper's number of each workload and layer of which it states one."""
+    paper = [stated.get(key) for key in data.select("workload", "layer").iter_rows()]
+    return data.with_columns(pl.Series("paper", paper, dtype=pl.Float64))
+
+
 def _fig_6(measured: pl.DataFrame, note: str) -> list[Figure]:
-    names = ["workload", "layer"]
-    iops_data = _to_page(measured, "iops").select(*names, "iops", "bound_iops", "to_page")
-    bounds = _to_page(measured, "bound_iops").select(bound_to_page="to_page")
-    stated = pl.Series("paper_to_page", [_PAPER_TO_PAGE.get(key) for key in measured.select(names).iter_rows()])
-    iops_data = pl.concat([iops_data, bounds], how="horizontal").with_columns(stated.cast(pl.Float64()))
-    latency = _to_page(measured, "read_us").select(*names, "read_us", "read_p99_us", "to_page")
-    raf = measured.select(*names, "raf", "raf_gc")
-    ratio = figures.bars("workload", "layer", "to_page", "page-fgm = 1")
-    bound = figures.bars("workload", "layer", "bound_to_page", "page-fgm = 1")
-    made = [
-        ("fig6a", "Fig. 6a: IOPS", iops_data, [("Measured", ratio), ("Bound in closed form", bound)]),
-        ("fig6b", "Fig. 6b: mean latency of reads", latency, [("Measured", ratio)]),
-        (
-            "fig6c",
-            "Fig. 6c: read amplification of host reads",
-            raf,
-            [("", figures.bars("workload", "layer", "raf", ""))],
-        ),
+    iops_data = _marked(_columns(measured, "iops", "bound_iops", "to_page_iops", "to_page_bound"), _PAPER_TO_PAGE)
+    latency = _columns(measured, "read_us", "read_p99_us", "to_page_read_us")
+    raf = _marked(_columns(measured, "raf", "raf_gc"), {(name, "spftl"): 1.0 for name in ("kv", "grp", "prj")})
+
+    def bars(column: str, label: str, *paper: str) -> figures.Draw:
+        return figures.bars("workload", "layer", column, label, paper=paper)
+
+    ratio = "page-fgm = 1"
+    fig_6a = [
+        ("Measured", bars("to_page_iops", ratio, "paper")),
+        ("Bound in closed form", bars("to_page_bound", ratio)),
     ]
-    kept = "Bounds: no chip and no bus ever idle; of kv and grp from the sizes of reads, else from counted operations."
-    return [
-        Figure(name, title, f"{SYNTHETIC} {note}{f' {kept}' if name == 'fig6a' else ''}", data,
-               figures.panels(data, draws, height=3.0))
-        for name, title, data, draws in made
+    kept = (
+        " Bounds: no chip and no bus ever idle; of kv and grp from the sizes of reads, else from counted operations. "
+        "Marks: what the paper says of single workloads; of the others it says up to 2.2."
+    )
+    made = [
+        ("fig6a", "Fig. 6a: IOPS", kept, iops_data, fig_6a),
+        ("fig6b", "Fig. 6b: mean latency of reads", " The paper: down to 0.44 of page-fgm's.", latency,
+         [("Measured", bars("to_page_read_us", ratio))]),
+        ("fig6c", "Fig. 6c: read amplification of host reads", " Marks: the paper's 'close to 1'.", raf,
+         [("", bars("raf", "", "paper"))]),
     ]  # fmt: skip
+    return [
+        Figure(name, title, f"{SYNTHETIC} {note} {_SEEDS_NOTE}{more}", data, figures.panels(data, draws, height=3.0))
+        for name, title, more, data, draws in made
+    ]
 
 
 def _collections(measured: pl.DataFrame, note: str) -> Figure:
     rows = measured.filter(pl.col("workload").is_in(COLLECTED))
+    base = dict(rows.filter(pl.col("layer") == "page-fgm").select("workload", "gc_mean_ms").iter_rows())
+    stated = {(name, "spftl"): base[name] * (1 + PAPER[f"gc_{name}"] / 100) for name in COLLECTED}
     columns = ("collections", "gc_mean_ms", "gc_p99_ms", "raf_gc", "write_amplification")
-    data = rows.select("workload", "layer", *columns)
+    data = _marked(_columns(rows, *columns), stated)
     draws = [
-        ("Mean time", figures.bars("workload", "layer", "gc_mean_ms", "ms")),
+        ("Mean time", figures.bars("workload", "layer", "gc_mean_ms", "ms", paper=("paper",))),
         ("99th percentile", figures.bars("workload", "layer", "gc_p99_ms", "ms")),
     ]
-    text = f"{SYNTHETIC} {note} From the start of a collection to the end of its erase, waits at the chip included."
+    text = (
+        f"{SYNTHETIC} {note} From the start of a collection to the end of its erase, waits at the chip included. "
+        f"{_SEEDS_NOTE} Marks: the paper's change from page-fgm, from ours."
+    )
     svg = figures.panels(data, draws, height=2.6)
     return Figure("gc", "Sec. V-B: time of a garbage collection", text, data, svg)
 
@@ -297,7 +324,7 @@ def _main_effects(
         values = {layer: measured.filter(pl.col("layer") == layer)[column].to_list() for layer in (own, base)}
         return [100 * (of / than - 1) for of, than in zip(values[own], values[base], strict=True)]
 
-    return effects(batch, scale, point) | {
+    return effects(batch, replace(scale, repeats=True), point) | {
         "iops_page": max(gains("iops", "spftl", "page-fgm")),
         "iops_dma": max(gains("iops", "spftl", "dma-fgm")),
         "latency_page": min(gains("read_us", "spftl", "page-fgm")),
@@ -352,7 +379,7 @@ def _reason(sweep: pl.DataFrame, name: str) -> str:
 def _claims(
     batch: Batch, scale: Scale, measured: pl.DataFrame, sweep: pl.DataFrame, table: Figure, fig_2: Figure
 ) -> list[Claim]:
-    main = _main_effects(batch, scale, measured)
+    main, each = _main_effects(batch, scale, measured), _by_seed(batch, scale)
     worst = max(
         abs(own - less - row["paper_ns"])
         for row in table.data.iter_rows(named=True)
@@ -361,11 +388,9 @@ def _claims(
     made = [at_most("table_1", "single reads of 2 to 16 KiB against Table I, largest deviation", 0, worst, "ns")]
     for name in PAPER:
         claim = judged(name, main[name])
-        note = _bounds_note(measured, name)
+        note = f"{seeds_note(each, name)} {_bounds_note(measured, name)}"
         if not claim.agrees:
             note += _BECAUSE[name] + _reason(sweep, name)
-        if name == "iops_usr":
-            note = _chance_note(batch, scale) + note
         if name == "su":
             note += _su_note(fig_2)
         made.append(claim.with_note(note.strip()))
@@ -390,31 +415,26 @@ def _amplifications(measured: pl.DataFrame) -> list[Claim]:
     return made
 
 
+def _by_seed(batch: Batch, scale: Scale, point: Unknown = DEFAULT) -> list[dict[str, float | None]]:
+    single = [replace(scale, first_seed=seed, seeds=1, repeats=True) for seed in range(1, scale.seeds + 1)]
+    return [effects(batch, each, point) for each in single]
+
+
 def _implied(batch: Batch) -> tuple[list[Claim], Figure]:
     """The claims at the implied setting, and the figure of what is next to it."""
     scale, swept, point = spread_implied.SCALE, spread_implied.SWEEP, spread_implied.IMPLIED.point
     batch.run(run for runs in _main_runs(scale, point).values() for run in runs)
     batch.run([*effects_runs(scale, point), *spread_implied.runs()])
     measured = _measured(batch, scale, point)
-    each = [effects(batch, replace(scale, first_seed=seed, seeds=1), point) for seed in range(1, scale.seeds + 1)]
+    each = _by_seed(batch, scale, point)
     main = _main_effects(batch, scale, measured, point)
-    made = []
-    for name in PAPER:
-        found = [value for of in each if (value := of[name]) is not None]
-        spread = f"Implied, {len(found)} seeds: {min(found):.4g} to {max(found):.4g}." if found else ""
-        made.append(judged(name, main[name]).with_note(spread))
+    made = [judged(name, main[name]).with_note(f"Implied, {seeds_note(each, name)}") for name in PAPER]
     points = [
         (each.what, each.value, [judged(name, ours) for name, ours in effects(batch, swept, each.point).items()])
         for each in spread_implied.NEIGHBOURS
     ]
     note = f"{SYNTHETIC} {swept.blocks} blocks a chip, {swept.requests:,} requests, means of {swept.seeds} seeds."
     return [*made, *_amplifications(measured)], implied.neighbours_figure(points, note, height=6.4)
-
-
-def _chance_note(batch: Batch, scale: Scale) -> str:
-    own, base = (scale.repeated(scale.options(layer, "usr")) for layer in ("spftl", "page-fgm"))
-    gains = [change(iops(batch[of]), iops(batch[than])) or 0 for of, than in zip(own, base, strict=True)]
-    return f"Mean of {len(gains)} runs, of which single ones gain {min(gains):.1f} to {max(gains):.1f} %. "
 
 
 def _su_note(fig_2: Figure) -> str:
@@ -500,7 +520,7 @@ def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
     batch.run(
         [
             *(run for runs in _main_runs(scale).values() for run in runs),
-            *effects_runs(scale, DEFAULT),
+            *effects_runs(replace(scale, repeats=True), DEFAULT),
             *_fig_2_runs(scale),
             *_table_i_runs(),
             *(statistics_run(name) for name in WORKLOADS),
@@ -511,10 +531,7 @@ def _assumed(batch: Batch, scale: Scale, swept: Scale) -> outputs.Reproduction:
     measured = _measured(batch, scale)
     sweep = _sweep(batch, swept)
     table, fig_2 = table_i(batch), _fig_2(batch, scale)
-    shrunk = (
-        f"{scale.blocks} blocks a chip, the paper has 512; {scale.requests:,} requests, 32 in flight; usr: mean of "
-        f"{scale.seeds} runs."
-    )
+    shrunk = f"{scale.blocks} blocks a chip, the paper has 512; {scale.requests:,} requests, 32 in flight."
     beyond = spread_beyond.figures_of(batch, scale, swept)
     names = [name for figure in beyond if figure.id == "traces" for name in figure.data["trace"].unique().sort()]
     return _reproduction(

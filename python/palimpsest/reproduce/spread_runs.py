@@ -105,7 +105,7 @@ class Scale:
 
 QUICK = Scale(blocks=48, requests=40_000, seeds=3, trace_requests=5_000)
 FULL_SWEEP = Scale(blocks=128, requests=100_000, seeds=4, trace_requests=0)
-FULL = Scale(blocks=512, requests=800_000, seeds=4, trace_requests=100_000)
+FULL = Scale(blocks=512, requests=800_000, seeds=3, trace_requests=100_000)
 
 
 def spec_of(workload: str) -> dict[str, str]:
