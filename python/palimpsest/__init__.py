@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._core import version as _version
     from .api import Ssd, compare, fio, load, run
     from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
+    from .fits import fit
     from .sweeps import Sweep, sweep
 
     __version__: str = _version()
@@ -40,6 +41,7 @@ __all__ = [
     "__version__",
     "compare",
     "fio",
+    "fit",
     "load",
     "run",
     "sweep",
@@ -48,6 +50,7 @@ __all__ = [
 _MODULES = {
     "api": ("Ssd", "compare", "fio", "load", "run"),
     "errors": ("DeviceError", "Error", "InputError", "Interrupted", "RuleError", "WorkloadIoError"),
+    "fits": ("fit",),
     "sweeps": ("Sweep", "sweep"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

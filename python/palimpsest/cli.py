@@ -19,6 +19,7 @@ import click
 
 from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
+from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
 from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
 from .progress import ProgressBoard
@@ -323,6 +324,7 @@ def reproduce(
 
 
 validate_command.add_to(cli, lambda result: _print_result(result))
+fit_command.add_to(cli, lambda result: _print_result(result))
 
 
 @cli.command(short_help="Make an HTML page from results.")

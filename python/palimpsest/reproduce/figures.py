@@ -137,7 +137,7 @@ def slanted(draw: Draw, degrees: int = 30, size: int = 8) -> Draw:
     return drawn
 
 
-def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
+def lines(x: str, series: str, value: str, x_label: str, label: str, *, from_zero: bool = True) -> Draw:
     """A line for each value of a column."""
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
@@ -149,7 +149,8 @@ def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
         axes.set_ylabel(label)
         # Too many names for the space beside the title: inside, above the lines.
         axes.margins(y=0.3)
-        axes.set_ylim(bottom=0)
+        if from_zero:
+            axes.set_ylim(bottom=0)
         axes.legend(ncols=3, loc="upper right", fontsize=9)
 
     return draw

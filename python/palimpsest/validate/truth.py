@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import InputError
 from .judge import Bar
 
-__all__ = ["OWN", "Table", "read"]
+__all__ = ["OWN", "Table", "read", "table_of"]
 
 OWN = Path(__file__).parent / "truth"
 """The folder of the package's own tables."""
@@ -190,6 +190,16 @@ def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
         f"{path}: no table is called {path.stem} or begins with the column {header[0]!r}; "
         f"expected one of {', '.join(own)}, or an entry [{path.stem}] in {path.parent / 'tables.toml'}"
     )
+
+
+def table_of(path: Path) -> Table:
+    """The table of one file, described beside it or by the package.
+
+    Raises:
+        InputError: it is not as described; with file and line.
+    """
+    given = _described(path.parent / "tables.toml")
+    return _table(path, given[path.stem] if path.stem in given else _entry_of(path, _described(OWN / "tables.toml")))
 
 
 def read(folder: Path | None = None) -> list[Table]:

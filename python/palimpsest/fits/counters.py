@@ -1,0 +1,134 @@
+"""Counters over time, as SMART or OCP logs have them: bytes of the host and of the media since the drive was new.
+
+A CSV file with a line of column names, of which one names the host's bytes and one the media's: `host_bytes`,
+`host_gb`, `host_tb`, `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or
+`nand_`. Others are ignored. What was written is `--workload`, on a drive of `--capacity`. A group is the time between
+two lines.
+"""
+
+import csv
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from ..errors import InputError
+from ..options import RunOptions
+from ..reproduce.batch import Batch
+from .measured import Figure, How, Measurement
+from .space import Drive
+
+__all__ = ["COLUMNS", "read"]
+
+_UNITS = {"bytes": 1.0, "gb": 1e9, "tb": 1e12, "data_units_written": 512_000.0}
+COLUMNS = {kind: tuple(f"{kind}_{unit}" for unit in _UNITS) for kind in ("host", "media", "nand")}
+"""Names of columns."""
+_MOST = 400
+"""Windows that are compared at most; of more lines, neighbours are taken together."""
+_TOLERANCE = 0.03
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads counters.
+
+    Raises:
+        InputError: a column is missing, a counter falls or is no number, or workload or capacity are not given.
+    """
+    for given, option in ((how.workload, "--workload"), (how.capacity, "--capacity")):
+        if not given:
+            raise InputError(f"{path}: counters do not say what was written to what; expected {option} beside them")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = [line for line in csv.reader(file) if any(map(str.strip, line))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: expected a table of comma-separated values: {error}") from None
+    header = [name.strip().lower() for name in lines[0]]
+    host, media = _column(path, header, ("host",)), _column(path, header, ("media", "nand"))
+    rows: list[tuple[float, float]] = []
+    for number, line in enumerate(lines[1:], start=2):
+        row = (_number(path, number, line, *host), _number(path, number, line, *media))
+        if rows and (row[0] <= rows[-1][0] or row[1] < rows[-1][1]):
+            raise InputError(
+                f"{path}:{number}: a counter is not above that of the line before; expected lines in order of time"
+            )
+        rows.append(row)
+    if len(rows) < 2:
+        raise InputError(f"{path}: expected two lines of counters at least, found {len(rows)}")
+    step = math.ceil((len(rows) - 1) / _MOST)
+    return _Counters(path, [*rows[:-1:step], rows[-1]], how)
+
+
+def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[int, float]:
+    """Where a counter is, and bytes of its unit."""
+    for at, name in enumerate(header):
+        kind, _, unit = name.partition("_")
+        if kind in kinds and unit in _UNITS:
+            return at, _UNITS[unit]
+    known = ", ".join(name for kind in kinds for name in COLUMNS[kind])
+    raise InputError(f"{path}:1: no counter of the {kinds[0]}; expected a column {known}; found {', '.join(header)}")
+
+
+def _number(path: Path, number: int, line: Sequence[str], at: int, unit: float) -> float:
+    text = line[at].strip() if at < len(line) else ""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(f"{path}:{number}: the counter is {text!r}; expected a number from 0")
+    return value * unit
+
+
+class _Counters:
+    """Write amplification between two lines; the place of a line is in passes over the capacity."""
+
+    counted = True
+
+    def __init__(self, path: Path, rows: Sequence[tuple[float, float]], how: How) -> None:
+        self.name = path.name
+        self._how = how
+        first, capacity = rows[0][0], float(how.capacity or 1)
+        self._places = [(host - first) / capacity for host, _ in rows]
+        self.figures = tuple(
+            Figure(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
+            for (before, after), end in zip(pairwise(rows), self._places[1:], strict=True)
+            if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
+        )
+
+    def _run(self, drive: Drive, groups: frozenset[str]) -> RunOptions:
+        last = max(figure.at or 0.0 for figure in self.figures if figure.group in groups)
+        return RunOptions(
+            ssd=drive.ssd,
+            ftl=drive.ftl,
+            overrides=drive.overrides,
+            precondition=self._how.precondition or "none",
+            fidelity="count",
+            series=True,
+            workload=f"{self._how.workload},loops={math.ceil(last)}",
+        )
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs the workload until the last line of the groups."""
+        batch.run(self._run(drive, groups) for drive in drives)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures by id."""
+        options = self._run(drive, groups)
+        written = (batch[options].series or {})["writes"]
+        host, data = written["host_bytes"], written["data_bytes"]
+        passes = int(options.workload.rpartition("=")[2])
+
+        def programmed(place: float) -> tuple[float, float]:
+            at = host[-1] * place / passes
+            after = min(len(host) - 1, max(1, bisect_left(host, at)))
+            share = (at - host[after - 1]) / max(1, host[after] - host[after - 1])
+            return at, data[after - 1] + share * (data[after] - data[after - 1])
+
+        found: dict[str, float | None] = {}
+        for before, end in pairwise(self._places):
+            group = f"to {end:.4g} passes"
+            if group in groups:
+                (left, least), (right, most) = programmed(before), programmed(end)
+                found[group] = (most - least) / (right - left) if right > left else None
+        return found

@@ -1,0 +1,176 @@
+"""What the measurements determine: the range of each key within which the fit is as good, and directions that are flat.
+
+At the best point the residuals r are taken as linear in the numbers, each as a part of its range; J are their
+derivatives, by differences. The mean square of r grows by d' (J'J / m) d in a direction d; the fit is as good while it
+grows by no more than `SLACK` of itself, or what chance makes of k keys and m figures. Half the width of a range is
+the largest move along any direction that keeps to this, so that keys which can stand for each other have wide ranges. A
+direction is flat where half of the space away the fit is still as good. Choices are as good where a point with one was
+found that is.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .measured import residual
+from .search import Budget, Evaluations, Point, Task, loss
+from .space import Key, Values
+
+__all__ = ["SLACK", "Range", "as_good", "improve", "ranges"]
+
+SLACK = 0.21
+"""By how much the mean square of the residuals may grow: the root by a tenth."""
+_LEAST = 0.01
+"""The same where the fit is exact: a tenth of a tolerance."""
+_STEP = 0.04
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Range:
+    """What is known of a key.
+
+    Attributes:
+        key: of the space.
+        best: its value.
+        low: least value at which the fit is as good; None for choices.
+        high: greatest.
+        choices: values that are as good.
+        leans: `low` or `high` where the best value is that bound of the space.
+        flat: keys that can stand for this one, which the measurements cannot tell apart.
+    """
+
+    key: Key
+    best: float | str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    leans: str = ""
+    flat: tuple[str, ...] = ()
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the range is less than half of the space, and one choice is best."""
+        if self.key.choices:
+            return len(self.choices) == 1
+        assert self.low is not None
+        assert self.high is not None
+        return not self.flat and self.key.part(self.high) - self.key.part(self.low) < 0.5
+
+
+def _allowed(task: Task, best: Point) -> float:
+    """The mean square up to which a fit is as good as the best."""
+    figures, keys = len(task.figures()), len(task.keys)
+    square = loss(task, best) ** 2
+    return square * (1 + max(SLACK, 4 * keys / figures)) + _LEAST
+
+
+def as_good(task: Task, best: Point, points: Sequence[Point]) -> list[Point]:
+    """The points that fit as well as the best."""
+    allowed = _allowed(task, best)
+    return [point for point in points if loss(task, point) ** 2 <= allowed]
+
+
+def _residuals(task: Task, point: Point) -> list[float]:
+    return [residual(figure, ours) for figure, ours in zip(task.figures(), point.ours, strict=True)]
+
+
+def _moved(key: Key, values: Values, by: float) -> Values:
+    value = values[key.name]
+    assert isinstance(value, float)
+    if key.whole:
+        return {**values, key.name: min(key.high, max(key.low, value + math.copysign(1.0, by)))}
+    return {**values, key.name: key.at(key.part(value) + by)}
+
+
+def _derivatives(
+    task: Task, evaluations: Evaluations, budget: Budget, best: Point, keys: Sequence[Key]
+) -> tuple[list[list[float]], list[Point]]:
+    """A column for each key, and the points that were evaluated for them."""
+    wanted = [_moved(key, best.values, by) for key in keys for by in (-_STEP, _STEP)]
+    points = evaluations.points(task, wanted, budget)
+    columns = []
+    for at, key in enumerate(keys):
+        below, above = points[2 * at : 2 * at + 2]
+        least, most = (key.part(_number(point.values, key)) for point in (below, above))
+        columns.append(
+            [(b - a) / (most - least) for a, b in zip(_residuals(task, below), _residuals(task, above), strict=True)]
+        )
+    return columns, points
+
+
+def _number(values: Values, key: Key) -> float:
+    value = values[key.name]
+    assert isinstance(value, float)
+    return value
+
+
+def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> tuple[Point, list[Point]]:
+    """Steps of Gauss and Newton, damped, from the best point; the last that is better, and all that were evaluated."""
+    import numpy as np
+
+    keys = [key for key in task.keys if not key.choices and not key.whole]
+    points: list[Point] = []
+    for _ in range(_ROUNDS if keys else 0):
+        columns, found = _derivatives(task, evaluations, budget, best, keys)
+        points += found
+        jacobian = np.array(columns).T
+        damping = 1e-3 * np.trace(jacobian.T @ jacobian) * np.eye(len(keys))
+        step = -np.linalg.solve(
+            jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ _residuals(task, best)
+        )
+        tried: list[Values] = []
+        for share in (1.0, 0.5, 0.2):
+            parts = {
+                key.name: key.at(key.part(_number(best.values, key)) + share * float(by))
+                for key, by in zip(keys, step, strict=True)
+            }
+            tried.append({**best.values, **parts})
+        found = evaluations.points(task, tried, budget)
+        points += found
+        better = min([best, *found, *points], key=lambda point: loss(task, point))
+        if loss(task, better) > 0.995 * loss(task, best):
+            return min((best, better), key=lambda point: loss(task, point)), points
+        best = better
+    return best, points
+
+
+def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, points: Sequence[Point]) -> list[Range]:
+    """The range of each key; `points` are all that were evaluated."""
+    import numpy as np
+
+    good = as_good(task, best, points)
+    keys = [key for key in task.keys if not key.choices]
+    widths: dict[str, float] = {}
+    flat: dict[str, tuple[str, ...]] = {}
+    if keys:
+        columns, found = _derivatives(task, evaluations, budget, best, keys)
+        good += as_good(task, best, found)
+        jacobian = np.array(columns).T
+        growth = jacobian.T @ jacobian / len(task.figures())
+        room = _allowed(task, best) - loss(task, best) ** 2
+        values, vectors = np.linalg.eigh(growth)
+        # Half of the space away is as good: the direction is not determined.
+        least = room / 0.25
+        inverse = vectors @ np.diag(1 / np.maximum(values, 1e-9)) @ vectors.T
+        widths = {key.name: math.sqrt(room * float(inverse[at, at])) for at, key in enumerate(keys)}
+        for value, vector in zip(values, vectors.T, strict=True):
+            if value < least:
+                share = [key.name for key, part in zip(keys, vector, strict=True) if abs(part) > 0.35]
+                for name in share:
+                    flat[name] = tuple(dict.fromkeys((*flat.get(name, ()), *share)))
+    return [_range(key, best, good, widths, flat) for key in task.keys]
+
+
+def _range(
+    key: Key, best: Point, good: Sequence[Point], widths: dict[str, float], flat: dict[str, tuple[str, ...]]
+) -> Range:
+    value = best.values[key.name]
+    if isinstance(value, str):
+        chosen = {str(point.values[key.name]) for point in good} | {value}
+        return Range(key, value, choices=tuple(each for each in key.choices if each in chosen))
+    part, width = key.part(value), widths[key.name]
+    reached = [key.part(_number(point.values, key)) for point in good]
+    low, high = max(0.0, min([part - width, *reached])), min(1.0, max([part + width, *reached]))
+    leans = "low" if part < 0.01 else "high" if part > 0.99 else ""
+    return Range(key, value, key.at(low), key.at(high), leans=leans, flat=flat.get(key.name, ()))

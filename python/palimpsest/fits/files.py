@@ -1,0 +1,48 @@
+"""The kinds of files that measurements come in, and which kind a file is.
+
+A kind is one module with a function that reads a file, and one line in `READERS`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import InputError
+from . import counters, fio_json, stated, tables
+from .measured import How, Measurement
+
+__all__ = ["READERS", "read"]
+
+READERS: dict[str, tuple[Callable[[Path, How], Measurement], Callable[[Path], bool]]] = {
+    "fio": (fio_json.read, lambda path: path.suffix == ".json"),
+    "stated": (stated.read, lambda path: path.suffix == ".toml"),
+    "table": (tables.read, lambda path: path.suffix == ".csv" and not _has_counters(path)),
+    "counters": (counters.read, lambda path: path.suffix == ".csv"),
+}
+"""Kinds of files: what reads each, and whether a path is one; the first that says so."""
+
+
+def _has_counters(path: Path) -> bool:
+    """Whether the first line names counters of the host's and the drive's bytes."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            head = file.readline().lower()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return "host_" in head or "data_units_written" in head
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads a measurement.
+
+    Raises:
+        InputError: the file is of no known kind, or not as its kind has to be; with file and line or key.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; expected measurements (see `palimpsest fit --help`)")
+    for reader, is_one in READERS.values():
+        if is_one(path):
+            return reader(path, how)
+    raise InputError(
+        f"{path}: expected fio's output in JSON (.json), figures with their workloads (.toml), "
+        "or a table or counters (.csv)"
+    )

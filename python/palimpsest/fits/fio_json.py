@@ -1,0 +1,142 @@
+"""fio's output in JSON (`--output-format=json`): its own options become the workload, its figures what is fitted to.
+
+A group is a job. Copies of a job (`numjobs`) are taken together; jobs that ran at the same time are refused, since the
+output does not say so for certain. Options about the machine (engine, file name, run time, ...) play no part here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..options import RunOptions
+from ..reproduce.batch import Batch
+from ..validate.measures import MEASURES, measure
+from .measured import Figure, How, Measurement
+from .space import Drive
+from .tables import TOLERANCES
+
+__all__ = ["KEPT", "read"]
+
+KEPT = (
+    "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
+    "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
+    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime",
+)  # fmt: skip
+"""Options of fio that say what is requested."""
+_LEAST, _MOST = 2_000, 20_000
+_PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads fio's output.
+
+    Raises:
+        InputError: it is not fio's, jobs ran together, or a job has no figures.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        # fio prints its warnings before the object.
+        data = json.loads(text[max(0, text.find("{")) :])
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: expected what fio prints with --output-format=json: {error}") from None
+    jobs = data.get("jobs") if isinstance(data, dict) else None
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        raise InputError(f"{path}: there are no jobs in it; expected what fio prints with --output-format=json")
+    common = data.get("global options", {})
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for at, job in enumerate(jobs, start=1):
+        groups.setdefault(str(job.get("jobname", f"job {at}")), []).append(job)
+    made = [_Job(f"{path}: job {name}", name, each, common) for name, each in groups.items()]
+    if len(made) > 1 and not all("stonewall" in job.options or "wait_for_previous" in job.options for job in made[1:]):
+        raise InputError(
+            f"{path}: {len(made)} jobs without stonewall, which ran together; expected one after the other"
+        )
+    return _Fio(path, made, how)
+
+
+class _Job:
+    """A job with its figures, from all its copies."""
+
+    def __init__(self, place: str, name: str, copies: Sequence[Mapping[str, Any]], common: Mapping[str, Any]) -> None:
+        self.name = name
+        self.options = {**common, **copies[0].get("job options", {})}
+        kept = {key: str(value) for key, value in self.options.items() if key in KEPT}
+        if not {"rw", "readwrite"} & kept.keys():
+            raise InputError(f"{place}: its options name no rw; expected fio's own `job options`, or `global options`")
+        size = kept.get("size", "")
+        if not size.endswith("%"):
+            # The size of the real file or device: ours is another, and its requests go to all of it.
+            kept["size"] = "100%"
+        self.spec = ",".join(key if value == "" else f"{key}={value}" for key, value in kept.items())
+        self.figures: list[tuple[str, float, str]] = []
+        self.requests = 0
+        for kind in ("read", "write"):
+            sides = [side for copy in copies if (side := copy.get(kind)) and side.get("total_ios")]
+            if sides:
+                self._add(kind, sides)
+        if not self.figures:
+            raise InputError(f"{place}: it has no requests; expected reads or writes with their response times")
+
+    def _add(self, kind: str, sides: Sequence[Mapping[str, Any]]) -> None:
+        self.requests += sum(int(side["total_ios"]) for side in sides)
+        self.figures.append((f"{kind}.iops", sum(float(side.get("iops", 0.0)) for side in sides), "1/s"))
+        times = [side.get("lat_ns") or side.get("clat_ns") or {} for side in sides]
+        means = [float(each["mean"]) for each in times if each.get("mean")]
+        if means:
+            self.figures.append((f"{kind}.mean", sum(means) / len(means) / 1000, "us"))
+        if len(sides) == 1:
+            shares = (sides[0].get("clat_ns") or {}).get("percentile") or times[0].get("percentile") or {}
+            for key, name in _PERCENTILES.items():
+                if shares.get(key):
+                    self.figures.append((f"{kind}.{name}", float(shares[key]) / 1000, "us"))
+
+
+class _Fio:
+    """A group for each job."""
+
+    counted = False
+
+    def __init__(self, path: Path, jobs: Sequence[_Job], how: How) -> None:
+        self.name = path.name
+        self._jobs = {job.name: job for job in jobs}
+        self._how = how
+        self.figures = tuple(
+            Figure(f"{job.name}:{name}", job.name, name, unit, real, TOLERANCES.get(name.partition(".")[2], 0.3))
+            for job in jobs
+            for name, real, unit in job.figures
+            if real > 0
+        )
+
+    def _run(self, drive: Drive, job: _Job) -> RunOptions:
+        return RunOptions(
+            ssd=drive.ssd,
+            ftl=drive.ftl,
+            overrides=drive.overrides,
+            workload=job.spec,
+            precondition=self._how.precondition or "fill:90%,random:1x",
+            requests=max(_LEAST, min(_MOST, job.requests)),
+            series=True,
+        )
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs the jobs of the groups."""
+        batch.run(self._run(drive, job) for drive in drives for name, job in self._jobs.items() if name in groups)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures by id."""
+        found: dict[str, float | None] = {}
+        for name, job in self._jobs.items():
+            if name not in groups:
+                continue
+            result = batch[self._run(drive, job)]
+            seconds = result["simulated_ns"] / 1e9
+            for figure, _, _ in job.figures:
+                kind, _, what = figure.partition(".")
+                rate = result["requests"][kind] / seconds if seconds else None
+                found[f"{name}:{figure}"] = rate if what == "iops" else measure(figure, result)
+        return found
+
+
+assert all(f"{kind}.{name}" in MEASURES for kind in ("read", "write") for name in _PERCENTILES.values())

@@ -1,0 +1,82 @@
+"""What is fitted to: figures of a real drive, in groups that were measured together, and the runs that give ours.
+
+A kind of measurement is one module with a function that reads a file, and one line in `files.READERS`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..reproduce.batch import Batch
+from .space import Drive
+
+__all__ = ["Figure", "How", "Measurement", "residual"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a real drive.
+
+    Attributes:
+        id: its name, which no other figure of the measurement has.
+        group: what was measured together with it: a job, a row, a pass. Groups are what is held out.
+        name: what it is, such as `mean` or `write amplification`.
+        unit: of `real`.
+        real: the figure.
+        tolerance: the relative deviation that counts as one: the weight of the figure is its inverse.
+        at: its place on the axis of the picture; None: in the order of the figures.
+    """
+
+    id: str
+    group: str
+    name: str
+    unit: str
+    real: float
+    tolerance: float
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What a measurement does not say itself.
+
+    Attributes:
+        workload: what was run, for counters, as a fio-like specification.
+        capacity: of the real drive in bytes, for counters.
+        precondition: state of the drive before each run; empty: that of the measurement, or none.
+    """
+
+    workload: str = ""
+    capacity: int | None = None
+    precondition: str = ""
+
+
+class Measurement(Protocol):
+    """A file of figures.
+
+    Attributes:
+        name: of the file.
+        figures: in order.
+        counted: whether its runs count operations only, so that times play no part.
+    """
+
+    name: str
+    figures: tuple[Figure, ...]
+    counted: bool
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs what these groups need of several drives, side by side."""
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures of these groups, by id."""
+
+
+def residual(figure: Figure, ours: float | None) -> float:
+    """How far ours is off: the logarithm of the ratio, in tolerances of the figure; 20 where ours is missing."""
+    if ours is None or ours <= 0:
+        return _MISSING
+    return max(-_MISSING, min(_MISSING, math.log(ours / figure.real) / figure.tolerance))
+
+
+_MISSING = 20.0

@@ -1,0 +1,275 @@
+"""What a fit gives: a drive file with the source of each value, JSON, tables for the terminal, pictures and a page."""
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from .. import _core
+from .. import page as shell
+from ..reproduce import figures
+from ..reproduce.figures import Figure as Picture
+from ..reproduce.outputs import STYLE
+from .determined import Range
+from .measured import Figure, Measurement, residual
+from .running import Fit
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+__all__ = ["configuration", "page", "render", "status", "to_dict", "to_json", "write"]
+
+_Rows = Sequence[tuple[Measurement, Figure, float | None]]
+
+
+def _rms(rows: _Rows) -> float | None:
+    """Root mean square of the deviations, in percent."""
+    found = [math.log(ours / figure.real) for _, figure, ours in rows if ours]
+    return 100 * math.sqrt(sum(each * each for each in found) / len(found)) if found else None
+
+
+def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
+    """Deviation of the mean, and mean absolute deviation, in percent."""
+    pairs = [(figure.real, ours) for _, figure, ours in rows if ours]
+    if not pairs:
+        return None
+    real, ours = (sum(column) for column in zip(*pairs, strict=True))
+    return 100 * (ours / real - 1), 100 * sum(abs(b / a - 1) for a, b in pairs) / len(pairs)
+
+
+def status(made: Fit) -> str:
+    """One line: how well it fits, and what was held out."""
+    seen = _mean_and_spread(made.of(held_out=False))
+    parts = [f"{figure.key.name} {figure.key.text(figure.best)}" for stage in made.stages for figure in stage.ranges]
+    said = f"fit: {', '.join(parts)}"
+    if seen is not None:
+        said += f"; mean {seen[0]:+.2f} %, mean absolute deviation {seen[1]:.2f} %"
+    hidden = _mean_and_spread(made.of(held_out=True))
+    if hidden is not None:
+        said += f"; held out: mean {hidden[0]:+.2f} %, mean absolute deviation {hidden[1]:.2f} %"
+    return said if made.is_validated else f"{said}; fitted, not validated"
+
+
+def _range_text(known: Range) -> str:
+    if known.key.choices:
+        return ", ".join(known.choices)
+    assert known.low is not None
+    assert known.high is not None
+    return f"{known.key.text(known.low)} to {known.key.text(known.high)}"
+
+
+def _ends(known: Range) -> list[str]:
+    return list(known.choices) or [known.key.text(end or 0.0) for end in (known.low, known.high)]
+
+
+def _remarks(known: Range) -> str:
+    said = []
+    if known.leans:
+        said.append(f"leans on the {'lower' if known.leans == 'low' else 'upper'} bound: widen the range")
+    others = [name for name in known.flat if name != known.key.name]
+    if others:
+        said.append(f"these measurements cannot tell {known.key.name} from {' and '.join(others)}")
+    elif known.flat or not known.is_determined:
+        said.append("not determined by these measurements")
+    return "; ".join(said)
+
+
+def configuration(made: Fit) -> str:
+    """The drive that was found as TOML, the source of each fitted value beside it."""
+    drive = made.drive
+    shown = _core.show(drive.ssd, drive.ftl, list(drive.overrides))
+    names = ", ".join(each.name for each in made.measurements)
+    notes = {
+        known.key.name: f"fitted to {names}: as good from {_range_text(known)}" if not known.key.choices
+        else f"fitted to {names}: as good: {_range_text(known)}"
+        for stage in made.stages for known in stage.ranges
+    }  # fmt: skip
+    lines, section = [f"# Fitted from {made.settings.start}; what has no remark is as there. {status(made)}"], ""
+    for line in shown.splitlines():
+        if line.startswith("["):
+            section = line.strip("[] ")
+        key = f"{section}.{line.partition('=')[0].strip()}"
+        bare = line.partition("#")[0].rstrip()
+        lines.append(f"{bare}  # {notes[key]}" if key in notes else line)
+    return "\n".join(lines) + "\n"
+
+
+def _rows(made: Fit) -> pl.DataFrame:
+    rows = []
+    for measurement, ours, start, hidden in zip(made.measurements, made.ours, made.start, made.held_out, strict=True):
+        for at, figure in enumerate(measurement.figures):
+            own = ours.get(figure.id)
+            rows.append(
+                {
+                    "measurement": measurement.name, "group": figure.group, "id": figure.id, "figure": figure.name,
+                    "unit": figure.unit, "at": float(at) if figure.at is None else figure.at, "real": figure.real,
+                    "start": start.get(figure.id), "ours": own,
+                    "deviation_percent": 100 * (own / figure.real - 1) if own else None,
+                    "residual": residual(figure, own), "held_out": figure.group in hidden,
+                }
+            )  # fmt: skip
+    numbers = dict.fromkeys(("at", "real", "start", "ours", "deviation_percent", "residual"), pl.Float64())
+    return pl.DataFrame(rows, schema_overrides=numbers)
+
+
+def _pictures(made: Fit) -> list[Picture]:
+    rows = _rows(made)
+    return [
+        _picture(rows.filter(pl.col("measurement") == measurement.name), f"measurement{at}", sorted(hidden))
+        for at, (measurement, hidden) in enumerate(zip(made.measurements, made.held_out, strict=True), start=1)
+    ]
+
+
+def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Picture:
+    """Measured and modelled over each other, and the deviation below."""
+    if own["figure"].n_unique() == 1 and own.height > _FEW:
+        long = own.unpivot(on=("real", "ours", "start"), index="at", variable_name="of", value_name="value")
+        first = figures.lines("at", "of", "value", "passes over the drive", own["figure"][0])
+        second = figures.lines("at", "measurement", "deviation_percent", "passes over the drive", "%", from_zero=False)
+    else:
+        long = own.unpivot(on=("real", "ours", "start"), index="id", variable_name="of", value_name="value")
+        first = figures.slanted(figures.bars("id", "of", "value", "", log=True), degrees=60, size=7)
+        second = figures.slanted(figures.bars("id", "measurement", "deviation_percent", "%"), degrees=60, size=7)
+    draws: list[tuple[str, figures.Draw]] = [
+        ("Measured, modelled, and where the search started", first),
+        ("Deviation", lambda axes, _: second(axes, own)),
+    ]
+    some = ", ".join(hidden[:_SHOWN]) + (", ..." if len(hidden) > _SHOWN else "")
+    note = f"{own.height} figures in {own['group'].n_unique()} groups. " + (f"Held out: {some}." if hidden else "")
+    return Picture(name, own["measurement"][0], note, long, figures.panels(long, draws, width=10, height=3.6))
+
+
+_FEW = 12
+_SHOWN = 6
+
+
+def _agreement(rows: _Rows) -> dict[str, float | int | None]:
+    mean, spread = _mean_and_spread(rows) or (None, None)
+    return {
+        "figures": len(rows), "rms_percent": _rms(rows), "mean_percent": mean, "mean_absolute_percent": spread,
+    }  # fmt: skip
+
+
+def to_dict(made: Fit) -> dict[str, Any]:
+    """As the contract has it."""
+    seen, hidden = made.of(held_out=False), made.of(held_out=True)
+    return {
+        "start": made.settings.start,
+        "status": status(made),
+        "validated": made.is_validated,
+        "keys": [
+            {
+                "key": known.key.name, "stage": stage.name, "value": known.key.text(known.best),
+                "space": list(map(known.key.text, known.key.ends())),
+                "range": _ends(known),
+                "determined": known.is_determined, "leans_on": known.leans or None,
+                "not_told_from": [name for name in known.flat if name != known.key.name],
+            }
+            for stage in made.stages for known in stage.ranges
+        ],
+        "without_effect": list(made.without_effect),
+        "stages": [
+            {"name": stage.name, "evaluations": stage.evaluations, "left_out_rms_tolerances": stage.left_out}
+            for stage in made.stages
+        ],
+        "fitted": _agreement(seen),
+        "held_out": _agreement(hidden),
+        "figures": _rows(made).to_dicts(),
+    }  # fmt: skip
+
+
+def to_json(made: Fit) -> str:
+    """What `fit --json` prints, and `fit.json` holds."""
+    return json.dumps(to_dict(made), indent=2)
+
+
+_HEADS = ("key", "value", "as good", "space", "remarks")
+
+
+def _cells(known: Range) -> tuple[str, ...]:
+    space = ", ".join(known.key.choices) or f"{known.key.text(known.key.low)} to {known.key.text(known.key.high)}"
+    return known.key.name, known.key.text(known.best), _range_text(known), space, _remarks(known)
+
+
+def _left_out_text(made: Fit) -> list[str]:
+    said = []
+    for stage in made.stages:
+        if stage.left_out:
+            worst = max(stage.left_out, key=lambda group: stage.left_out[group])
+            mean = math.sqrt(sum(each * each for each in stage.left_out.values()) / len(stage.left_out))
+            said.append(
+                f"{stage.name}: each of {len(stage.left_out)} groups predicted by the point that the others choose: "
+                f"{mean:.2f} tolerances off (root mean square), at most {stage.left_out[worst]:.2f} ({worst})"
+            )
+    return said
+
+
+def render(made: Fit) -> "Group":
+    """The keys as a table, what was left out, and the closing line."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in _HEADS:
+        table.add_column(head, overflow="fold")
+    for stage in made.stages:
+        for known in stage.ranges:
+            table.add_row(*_cells(known))
+    notes = [Text(line) for line in _left_out_text(made)]
+    if made.without_effect:
+        notes.append(Text(f"without effect, and left as they were: {', '.join(made.without_effect)}"))
+    return Group(table, Text(), *notes, Text(status(made)))
+
+
+def page(made: Fit) -> str:
+    """One page that needs nothing but itself."""
+
+    def cell(text: object) -> str:
+        return html.escape(str(text))
+
+    keys = "".join(
+        "<tr>" + "".join(f"<td>{cell(text)}</td>" for text in _cells(known)) + "</tr>"
+        for stage in made.stages
+        for known in stage.ranges
+    )
+    heads = "".join(f'<th scope="col">{head}</th>' for head in _HEADS)
+    left = "".join(f"<p>{cell(line)}</p>" for line in _left_out_text(made))
+    if not made.is_validated:
+        left = "<p><strong>Fitted, not validated</strong>: nothing was held out.</p>"
+    found = (
+        f'<div class="claims wide"><table><tr>{heads}</tr>{keys}</table></div>'
+        f"<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>{left}"
+    )
+    drawn = "".join(
+        f'<div id="{picture.id}"><h4>{cell(picture.title)}</h4>'
+        f'<img alt="{cell(picture.title)}" src="{picture.image()}"><p class="made">{cell(picture.note)}</p></div>'
+        for picture in _pictures(made)
+    )
+    sections = [
+        shell.Section("keys", "What was found", found, short="keys"),
+        shell.Section("figures", "Measured and modelled", f'<div class="figures">{drawn}</div>', short="figures"),
+    ]
+    title = f"Fit of {made.settings.start}"
+    return shell.fill(title=title, under=status(made), head="", sections=sections, drawn={}, style=STYLE)
+
+
+def write(made: Fit, folder: Path) -> None:
+    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file.
+
+    Raises:
+        OSError: a file could not be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in _pictures(made):
+        picture.save(folder)
+    rows = _rows(made)
+    rows.write_csv(folder / "figures.csv")
+    rows.write_parquet(folder / "figures.parquet")
+    (folder / "drive.toml").write_text(configuration(made), encoding="utf-8")
+    (folder / "fit.json").write_text(to_json(made) + "\n", encoding="utf-8")
+    (folder / "index.html").write_text(page(made), encoding="utf-8")

@@ -1,0 +1,298 @@
+"""A fit: counts first, then times; then what the measurements determine, and how well what was held out is predicted.
+
+Stages. Counted figures (write amplification) do not depend on times. So the keys that move them are fitted to them
+alone, in runs without an engine, and kept; the others are fitted to the timed figures.
+"""
+
+import fnmatch
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import InputError
+from .determined import Range, improve, ranges
+from .files import read
+from .measured import Figure, How, Measurement, residual
+from .search import Budget, Evaluations, Point, Task, loss, minimise
+from .space import Drive, Key, Values, default_space, parse_all
+
+__all__ = ["Fit", "Settings", "Stage", "fit"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a fit is done.
+
+    Attributes:
+        start: preset or file of the drive at which the search starts.
+        ftl: its layer; that of the drive where None.
+        overrides: keys of it that are kept, such as those that make it small.
+        vary: `KEY=LOW..HIGH` or `KEY=A,B,C`; where there are none, over-provisioning and victims for counts, times of
+            the part and the host for times.
+        hold_out: shares such as `25%`, or patterns of groups such as `4+*`, that the search does not see.
+        evaluations: of a stage, at most.
+        minutes: of a stage, at most; None: no limit.
+        seed: of the search. Runs have their own.
+        jobs: runs at a time.
+        how: what measurements do not say themselves.
+    """
+
+    start: str
+    ftl: str | None = None
+    overrides: tuple[str, ...] = ()
+    vary: tuple[str, ...] = ()
+    hold_out: tuple[str, ...] = ()
+    evaluations: int = 80
+    minutes: float | None = None
+    seed: int = 1
+    jobs: int = 1
+    how: How = field(default_factory=How)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What was fitted together.
+
+    Attributes:
+        name: `counts` or `times`.
+        task: of the search.
+        best: the best point.
+        ranges: of its keys.
+        evaluations: how many points it took.
+        left_out: by group, the root mean square of its residuals where the point is chosen by the others alone.
+    """
+
+    name: str
+    task: Task
+    best: Point
+    ranges: tuple[Range, ...]
+    evaluations: int
+    left_out: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit found.
+
+    Attributes:
+        settings: of it.
+        measurements: what it was held to.
+        stages: counts, times, or both.
+        drive: the drive that was found.
+        ours: our figures there, by measurement, of all groups.
+        start: the same at the start.
+        held_out: by measurement, the groups that the search did not see.
+        without_effect: keys of the default space that move no figure, and are left as they are.
+    """
+
+    settings: Settings
+    measurements: tuple[Measurement, ...]
+    stages: tuple[Stage, ...]
+    drive: Drive
+    ours: tuple[dict[str, float | None], ...]
+    start: tuple[dict[str, float | None], ...]
+    held_out: tuple[frozenset[str], ...]
+    without_effect: tuple[str, ...]
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether something was held out."""
+        return any(self.held_out) or any(stage.left_out for stage in self.stages)
+
+    def of(self, *, held_out: bool) -> list[tuple[Measurement, Figure, float | None]]:
+        """Figures beside ours, those that the search saw or those that it did not."""
+        return [
+            (measurement, figure, ours.get(figure.id))
+            for measurement, ours, hidden in zip(self.measurements, self.ours, self.held_out, strict=True)
+            for figure in measurement.figures
+            if (figure.group in hidden) is held_out
+        ]
+
+
+def _groups(measurement: Measurement) -> list[str]:
+    return list(dict.fromkeys(figure.group for figure in measurement.figures))
+
+
+def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[frozenset[str], ...]:
+    """The groups of each measurement that are held out.
+
+    Raises:
+        InputError: a share or pattern is wrong, nothing matches it, or nothing is left to fit to.
+    """
+    hidden: list[set[str]] = [set() for _ in measurements]
+    for text in settings.hold_out:
+        before = sum(map(len, hidden))
+        for measurement, out in zip(measurements, hidden, strict=True):
+            groups = _groups(measurement)
+            if text.endswith("%"):
+                count = round(_share(text) * len(groups))
+                # The last of what has an order in time, else any.
+                late = groups[len(groups) - count :]
+                out |= set(late if measurement.counted else random.Random(settings.seed).sample(groups, count))
+            else:
+                out |= set(fnmatch.filter(groups, text))
+        if sum(map(len, hidden)) == before:
+            some = ", ".join(group for each in measurements for group in _groups(each)[:4])
+            raise InputError(
+                f"--hold-out {text}: no group is called so; expected a share such as 25%, or groups as in {some}"
+            )
+    if all(set(_groups(each)) <= out for each, out in zip(measurements, hidden, strict=True)):
+        raise InputError("--hold-out: all groups are held out; expected some that the search may see")
+    return tuple(frozenset(out) for out in hidden)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise InputError(f"--hold-out {text}: expected a share between 0% and 100%, or a pattern of groups")
+    return share
+
+
+def fit(
+    paths: Sequence[Path],
+    settings: Settings,
+    folder: Path | None = None,
+    report: Callable[[str, int], None] | None = None,
+) -> Fit:
+    """Fits a drive to measurements.
+
+    Args:
+        paths: of the measurements.
+        settings: how.
+        folder: where evaluations are kept, so that a fit that was stopped goes on; None: nowhere.
+        report: receives the name of the stage and the number of its evaluations.
+
+    Raises:
+        InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
+    """
+    measurements = tuple(read(path, settings.how) for path in paths)
+    drive = Drive(settings.start, settings.ftl, settings.overrides)
+    drive.check()
+    hidden = _held_out(measurements, settings)
+    seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
+    evaluations = Evaluations(settings.jobs, None if folder is None else folder / "evaluations.jsonl")
+    keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
+    counted, timed = _effective(drive, keys, measurements, seen, evaluations)
+    useless = [key.name for key in keys if key not in counted and key not in timed]
+    if useless and settings.vary:
+        raise InputError(
+            f"--vary {', '.join(useless)}: no figure of the measurements changes with it; expected other keys"
+        )
+    if not counted and not timed:
+        raise InputError("no key that is varied moves a figure; expected --vary KEY=LOW..HIGH")
+    stages = []
+    for name, own, is_counted in (("counts", counted, True), ("times", timed, False)):
+        groups = tuple(
+            chosen if measurement.counted is is_counted else frozenset[str]()
+            for measurement, chosen in zip(measurements, seen, strict=True)
+        )
+        if own and any(groups):
+            stage = _stage(name, Task(drive, own, measurements, groups), evaluations, settings, report)
+            stages.append(stage)
+            drive = drive.at(own, stage.best.values)
+    everything = tuple(frozenset(_groups(each)) for each in measurements)
+    start = Drive(settings.start, settings.ftl, settings.overrides)
+    at_start, found = (_ours(each, measurements, everything, evaluations) for each in (start, drive))
+    return Fit(settings, measurements, tuple(stages), drive, found, at_start, hidden, tuple(useless))
+
+
+def _default(drive: Drive, measurements: Sequence[Measurement]) -> tuple[Key, ...]:
+    return default_space(
+        drive,
+        counted=any(each.counted for each in measurements),
+        timed=any(not each.counted for each in measurements),
+    )
+
+
+def _ours(
+    drive: Drive, measurements: tuple[Measurement, ...], groups: tuple[frozenset[str], ...], evaluations: Evaluations
+) -> tuple[dict[str, float | None], ...]:
+    task = Task(drive, (), measurements, groups)
+    point = evaluations.points(task, [{}], Budget(None))[0]
+    values = iter(point.ours)
+    return tuple({figure.id: next(values) for figure in measurement.figures} for measurement in measurements)
+
+
+def _middle(key: Key) -> float | str:
+    return key.choices[0] if key.choices else key.at(0.5)
+
+
+def _effective(
+    drive: Drive,
+    keys: tuple[Key, ...],
+    measurements: tuple[Measurement, ...],
+    groups: tuple[frozenset[str], ...],
+    evaluations: Evaluations,
+) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """The keys that move counted figures, and others that move timed ones: each from end to end, the rest between."""
+    middle: Values = {key.name: _middle(key) for key in keys}
+    task = Task(drive, keys, measurements, groups)
+    wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
+    points = iter(evaluations.points(task, wanted, Budget(None)))
+    is_counted = [
+        measurement.counted
+        for measurement, chosen in zip(measurements, groups, strict=True)
+        for figure in measurement.figures
+        if figure.group in chosen
+    ]
+    counted, timed = [], []
+    for key in keys:
+        found = [next(points).ours for _ in key.ends()]
+        moved = [any(each[at] != found[0][at] for each in found) for at in range(len(is_counted))]
+        if any(moves and of for moves, of in zip(moved, is_counted, strict=True)):
+            counted.append(key)
+        elif any(moved):
+            timed.append(key)
+    return tuple(counted), tuple(timed)
+
+
+def _stage(
+    name: str, task: Task, evaluations: Evaluations, settings: Settings, report: Callable[[str, int], None] | None
+) -> Stage:
+    seconds = None if settings.minutes is None else 60 * settings.minutes
+    budget = Budget(settings.evaluations, seconds)
+    evaluations.report = (lambda spent: report(name, spent)) if report is not None else (lambda _: None)
+    points = minimise(task, evaluations, budget, settings.seed, {key.name: _middle(key) for key in task.keys})
+    best = min(points, key=lambda point: loss(task, point))
+    best, more = improve(task, evaluations, budget, best)
+    points += more
+    # A choice may look worse only because the numbers were found for another.
+    for values in _other_choices(task, best):
+        other, more = improve(task, evaluations, budget, evaluations.points(task, [values], budget)[0])
+        points += [other, *more]
+        best = min((best, other), key=lambda point: loss(task, point))
+    known = ranges(task, evaluations, budget, best, points)
+    return Stage(name, task, best, tuple(known), budget.spent, _left_out(task, points))
+
+
+def _other_choices(task: Task, best: Point) -> list[Values]:
+    """The best point with each other value of each choice."""
+    return [
+        {**best.values, key.name: choice}
+        for key in task.keys
+        for choice in key.choices
+        if choice != best.values[key.name]
+    ]
+
+
+def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
+    """Each group predicted by the point that the other groups choose; none where there are fewer than three groups."""
+    figures = task.figures()
+    groups = list(dict.fromkeys(figure.group for figure in figures))
+    if len(groups) < 3:
+        return {}
+    squares = [
+        [residual(figure, ours) ** 2 for figure, ours in zip(figures, point.ours, strict=True)] for point in points
+    ]
+    found = {}
+    for group in groups:
+        own = [at for at, figure in enumerate(figures) if figure.group == group]
+        others = [at for at, figure in enumerate(figures) if figure.group != group]
+        chosen = min(squares, key=lambda row: sum(row[at] for at in others))
+        found[group] = math.sqrt(sum(chosen[at] for at in own) / len(own))
+    return found

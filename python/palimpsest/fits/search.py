@@ -1,0 +1,215 @@
+"""The search: points of the space are evaluated, side by side, until the loss falls no more or the budget is spent.
+
+The optimiser is CatCMAwM (Hamano et al., "CatCMA with Margin", GECCO 2025; package `cmaes`): an evolution strategy over
+numbers, whole numbers and choices together. It is deterministic with a seed, and asks for a population at a time. What
+was evaluated is kept, in memory and in a file if there is one: a search that is started again asks for the same points
+and finds them there.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import InputError
+from ..reproduce.batch import Batch
+from .measured import Figure, Measurement, residual
+from .space import Drive, Key, Values
+
+__all__ = ["Budget", "Evaluations", "Point", "Task", "loss", "minimise"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is fitted.
+
+    Attributes:
+        drive: where the search starts.
+        keys: what it may change.
+        measurements: what it is held to.
+        groups: of each measurement, those that the search sees.
+    """
+
+    drive: Drive
+    keys: tuple[Key, ...]
+    measurements: tuple[Measurement, ...]
+    groups: tuple[frozenset[str], ...]
+
+    def figures(self) -> list[Figure]:
+        """The figures that the search sees."""
+        return [
+            figure
+            for measurement, groups in zip(self.measurements, self.groups, strict=True)
+            for figure in measurement.figures
+            if figure.group in groups
+        ]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that was evaluated: the values of keys, and our figure for each that the task has, in order."""
+
+    values: Values
+    ours: tuple[float | None, ...]
+
+
+@dataclass
+class Budget:
+    """How long a search may take: evaluations, or seconds."""
+
+    evaluations: int | None = 80
+    seconds: float | None = None
+    spent: int = 0
+    _began: float = field(default_factory=time.monotonic)
+
+    def left(self) -> bool:
+        """Whether it may go on."""
+        if self.evaluations is not None and self.spent >= self.evaluations:
+            return False
+        return self.seconds is None or time.monotonic() - self._began < self.seconds
+
+
+def loss(task: Task, point: Point, keep: Callable[[int], bool] = lambda _: True) -> float:
+    """The root mean square of the residuals, each in tolerances of its figure."""
+    squares = [
+        residual(figure, ours) ** 2
+        for at, (figure, ours) in enumerate(zip(task.figures(), point.ours, strict=True))
+        if keep(at)
+    ]
+    return math.sqrt(sum(squares) / len(squares))
+
+
+class Evaluations:
+    """Points that were evaluated, each once.
+
+    Args:
+        jobs: runs at a time.
+        file: where they are kept, a line of JSON each; None: nowhere.
+
+    Attributes:
+        report: called after each evaluation with the number of its budget that are spent.
+        reused: how many were in the file.
+    """
+
+    def __init__(self, jobs: int, file: Path | None = None) -> None:
+        self._jobs = jobs
+        self._file = file
+        self.report: Callable[[int], None] = lambda _: None
+        self._known: dict[str, tuple[float | None, ...]] = {}
+        self.reused = 0
+        self._asked: set[str] = set()
+        if file is not None and file.is_file():
+            self._load(file)
+
+    def _load(self, file: Path) -> None:
+        """Lines that are no evaluations, such as the half of one, are run anew."""
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                entry = json.loads(line)
+                ours = entry["ours"]
+                if all(each is None or type(each) is float for each in ours):
+                    self._known[str(entry["key"])] = tuple(ours)
+            except (ValueError, KeyError, TypeError):
+                continue
+        self.reused = len(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @staticmethod
+    def _name(task: Task, values: Values) -> str:
+        drive = task.drive.at(task.keys, values)
+        seen = [[each.name, *sorted(groups)] for each, groups in zip(task.measurements, task.groups, strict=True)]
+        return json.dumps([drive.ssd, drive.ftl, drive.overrides, seen])
+
+    def points(self, task: Task, wanted: Sequence[Values], budget: Budget) -> list[Point]:
+        """Evaluates points side by side, as far as they are new.
+
+        Raises:
+            Error: a run failed for another reason than that the drive cannot be built at that point.
+        """
+        # What another process evaluated counts as well, so that a search that goes on ends where it would have.
+        asked = {self._name(task, values) for values in wanted} - self._asked
+        self._asked |= asked
+        budget.spent += len(asked)
+        new = [values for values in wanted if self._name(task, values) not in self._known]
+        batch = Batch(self._jobs)
+        drives = {self._name(task, values): task.drive.at(task.keys, values) for values in new}
+        broken = {name for name, drive in drives.items() if not _can_be_built(drive)}
+        there = [drive for name, drive in drives.items() if name not in broken]
+        for measurement, groups in zip(task.measurements, task.groups, strict=True):
+            if groups and there:
+                measurement.prepare(batch, there, groups)
+        for name, drive in drives.items():
+            found: list[float | None] = []
+            for measurement, groups in zip(task.measurements, task.groups, strict=True):
+                ours: Mapping[str, float | None] = (
+                    {} if name in broken or not groups else measurement.ours(batch, drive, groups)
+                )
+                found += [_float(ours.get(each.id)) for each in measurement.figures if each.group in groups]
+            self._keep(name, tuple(found))
+        if asked:
+            self.report(budget.spent)
+        return [Point(values, self._known[self._name(task, values)]) for values in wanted]
+
+    def _keep(self, name: str, ours: tuple[float | None, ...]) -> None:
+        self._known[name] = ours
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": name, "ours": ours}) + "\n")
+
+
+def _float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _can_be_built(drive: Drive) -> bool:
+    """Whether the configuration is one; two keys may exclude each other somewhere in the space."""
+    try:
+        drive.check()
+    except InputError:
+        return False
+    return True
+
+
+_STALL = 5
+"""Generations without a better point by a hundredth, after which a search ends."""
+
+
+def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, start: Values) -> list[Point]:
+    """Searches, and gives all points that it evaluated, those of `start` first."""
+    import numpy as np
+    from cmaes import CatCMAwM
+
+    numbers = [key for key in task.keys if not key.choices and not key.whole]
+    whole = [key for key in task.keys if key.whole]
+    choices = [key for key in task.keys if key.choices]
+    spaces = {
+        "x_space": [[0.0, 1.0] for _ in numbers] or None,
+        "z_space": [list(range(round(key.low), round(key.high) + 1)) for key in whole] or None,
+        "c_space": [len(key.choices) for key in choices] or None,
+    }
+    optimiser = CatCMAwM(**spaces, population_size=max(6, 4 + round(3 * math.log(len(task.keys) + 1))), seed=seed)
+    points = evaluations.points(task, [start], budget)
+    best, stalled = loss(task, points[0]), 0
+    while budget.left() and stalled < _STALL:
+        asked = [optimiser.ask() for _ in range(optimiser.population_size)]
+        wanted: list[Values] = [
+            {key.name: key.at(float(part)) for key, part in zip(numbers, _of(each.x), strict=True)}
+            | {key.name: float(value) for key, value in zip(whole, _of(each.z), strict=True)}
+            | {key.name: key.choices[int(np.argmax(row))] for key, row in zip(choices, _of(each.c), strict=True)}
+            for each in asked
+        ]
+        found = evaluations.points(task, wanted, budget)
+        losses = [loss(task, point) for point in found]
+        optimiser.tell(list(zip(asked, losses, strict=True)))
+        points += found
+        stalled = 0 if min(losses) < 0.99 * best else stalled + 1
+        best = min(best, *losses)
+    return points
+
+
+def _of(part: Sequence[float] | None) -> Sequence[float]:
+    return () if part is None else part

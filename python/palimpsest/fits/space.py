@@ -1,0 +1,195 @@
+"""What a fit may change: configuration keys, each with bounds or choices, and the drive at a point of that space.
+
+A key is `KEY=LOW..HIGH` (numbers with the same unit; whole numbers where both ends are and have no unit) or
+`KEY=A,B,C`. Where the ends differ by a factor of eight or more, the search takes logarithms.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import _core
+from ..errors import InputError
+
+__all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all"]
+
+Values = Mapping[str, float | str]
+"""The value of each key: a number in the unit of its bounds, or a choice."""
+
+_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/]*)")
+_LOGARITHMIC = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A drive as it is run: a preset or file, a layer, and overrides."""
+
+    ssd: str
+    ftl: str | None = None
+    overrides: tuple[str, ...] = ()
+
+    def at(self, keys: Iterable["Key"], values: Values) -> "Drive":
+        """The same drive with values for keys."""
+        return replace(self, overrides=(*self.overrides, *(key.override(values[key.name]) for key in keys)))
+
+    def check(self) -> None:
+        """Resolves the configuration.
+
+        Raises:
+            InputError: a key or value is wrong.
+        """
+        _core.show(self.ssd, self.ftl, list(self.overrides))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A configuration key that the fit changes.
+
+    Attributes:
+        name: of the key.
+        low: least number; unused where there are choices.
+        high: greatest number.
+        unit: of both, as the configuration has it.
+        whole: whether only whole numbers are values.
+        choices: the values, where they are no numbers.
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    unit: str = ""
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether the search takes logarithms."""
+        return not self.choices and self.low > 0 and self.high / self.low >= _LOGARITHMIC
+
+    def at(self, part: float) -> float:
+        """The number at a part of the range, 0 to 1."""
+        part = min(1.0, max(0.0, part))
+        if self.is_logarithmic:
+            value = math.exp(math.log(self.low) + part * math.log(self.high / self.low))
+        else:
+            value = self.low + part * (self.high - self.low)
+        return float(round(value)) if self.whole else value
+
+    def part(self, value: float) -> float:
+        """Where a number is in the range, 0 to 1."""
+        if self.is_logarithmic:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def text(self, value: float | str) -> str:
+        """A value as the configuration has it."""
+        return value if isinstance(value, str) else f"{value:.6g}{self.unit}"
+
+    def override(self, value: float | str) -> str:
+        """`KEY=VALUE`."""
+        return f"{self.name}={self.text(value)}"
+
+    def ends(self) -> tuple[float | str, ...]:
+        """The bounds, or all choices."""
+        return self.choices or (self.low, self.high)
+
+    def __str__(self) -> str:
+        values = ", ".join(self.choices) if self.choices else f"{self.text(self.low)} to {self.text(self.high)}"
+        return f"{self.name}: {values}"
+
+
+def parse(text: str) -> Key:
+    """Reads `KEY=LOW..HIGH` or `KEY=A,B,C`.
+
+    Raises:
+        InputError: it is neither, or there is nothing to choose from.
+    """
+    name, separator, values = (part.strip() for part in text.partition("="))
+    place = f"--vary {text}"
+    if not separator or not name or not values:
+        raise InputError(f"{place}: expected KEY=LOW..HIGH or KEY=A,B,C, such as ssd.over_provisioning=7%..28%")
+    if ".." in values:
+        return _range(name, values, place)
+    choices = tuple(dict.fromkeys(part.strip() for part in values.split(",")))
+    if len(choices) < 2 or "" in choices:
+        raise InputError(f"{place}: there is nothing to choose from; expected LOW..HIGH, or two values or more")
+    return Key(name, choices=choices)
+
+
+def _range(name: str, values: str, place: str) -> Key:
+    low, high = (_NUMBER.fullmatch(end.strip()) for end in values.split("..", 1))
+    if low is None or high is None:
+        raise InputError(f"{place}: expected two numbers, with their units, such as 7%..28% or 30us..80us")
+    if low[2] != high[2]:
+        raise InputError(
+            f"{place}: the ends have the units {low[2] or 'none'!r} and {high[2] or 'none'!r}; expected one"
+        )
+    least, most = float(low[1]), float(high[1])
+    if not least < most:
+        raise InputError(f"{place}: the range is empty; expected the smaller number first")
+    whole = not low[2] and all(number[1].lstrip("+-").isdigit() for number in (low, high))
+    return Key(name, least, most, low[2], whole)
+
+
+def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
+    """Reads keys, and checks that the drive takes both ends of each, or all its choices.
+
+    Raises:
+        InputError: a key is given twice, or is no key or value of the configuration.
+    """
+    keys = tuple(parse(text) for text in texts)
+    for at, key in enumerate(keys):
+        if key.name in {each.name for each in keys[:at]}:
+            raise InputError(f"--vary {key.name}: the key is given twice; expected each key once")
+        for value in key.ends():
+            try:
+                drive.at((key,), {key.name: value}).check()
+            except InputError as error:
+                raise InputError(f"--vary {key.name}: {error}") from None
+    return keys
+
+
+_COUNTED = ("ssd.over_provisioning", "ftl.victim")
+_TIMED = ("part.t_read", "part.t_program", "part.bus_rate", "host.t_request")
+"""What is varied where nothing is given: what data sheets do not say of counts, and of times."""
+
+
+def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...]:
+    """Keys to vary where none is given: half to twice the preset's value, and all victim policies.
+
+    Raises:
+        InputError: the drive has none of them.
+    """
+    shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
+    names = (*(_COUNTED if counted else ()), *(_TIMED if timed else ()))
+    keys = [key for name in names if (key := _around(name, _value(shown, name))) is not None]
+    kept = []
+    for key in keys:
+        try:
+            for value in key.ends():
+                drive.at((key,), {key.name: value}).check()
+        except InputError:
+            continue
+        kept.append(key)
+    if not kept:
+        raise InputError("the search space is empty; expected --vary KEY=LOW..HIGH or --vary KEY=A,B,C")
+    return tuple(kept)
+
+
+def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it
+    section, _, key = name.partition(".")
+    return shown.get(section, {}).get(key)
+
+
+def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has it
+    if name == "ftl.victim":
+        # Those without a number of their own, which a range of another key would be.
+        victims = tuple(each for each, _ in _core.list_registry("victims") if ":" not in each)
+        return Key(name, choices=victims) if value in victims else None
+    match = _NUMBER.fullmatch(str(value)) if value is not None else None
+    if match is None or float(match[1]) <= 0:
+        return None
+    return Key(name, float(match[1]) / 2, float(match[1]) * 2, match[2])

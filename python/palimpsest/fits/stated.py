@@ -1,0 +1,138 @@
+"""Single figures with their workloads, as data sheets and reviews state them: TOML.
+
+[[figure]]
+workload = "rw=randread,bs=4k,iodepth=1"
+measure = "read.mean"     # a name of validate.measures, or write_amplification
+value = 55
+unit = "us"               # us, ms, 1/s, MB/s; none for write_amplification
+precondition = "fill:90%" # optional
+requests = 20000          # optional
+tolerance = "5%"          # optional
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..options import RunOptions
+from ..reproduce.batch import Batch
+from ..validate.measures import MEASURES, measure
+from .measured import Figure, How, Measurement
+from .space import Drive
+
+__all__ = ["read"]
+
+_KEYS = ("workload", "measure", "value", "unit", "precondition", "requests", "tolerance")
+_AMPLIFICATION = "write_amplification"
+_REQUESTS = 20_000
+_UNITS = {"us": 1.0, "ms": 1000.0}
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads figures.
+
+    Raises:
+        InputError: a key is unknown, missing or wrong.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: expected TOML with [[figure]] entries: {error}") from None
+    entries = data.get("figure")
+    if not isinstance(entries, list) or not entries or set(data) != {"figure"}:
+        raise InputError(f"{path}: expected [[figure]] entries and nothing else, found {', '.join(data) or 'nothing'}")
+    return _Stated(path, [_entry(entry, f"{path}: [[figure]] {at}", how) for at, entry in enumerate(entries, start=1)])
+
+
+def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 - as TOML has it
+    if not isinstance(entry, dict):
+        raise InputError(f"{place}: expected keys and values")
+    for key in entry:
+        if key not in _KEYS:
+            raise InputError(f"{place}: unknown key {key!r}; expected one of {', '.join(_KEYS)}")
+    name = entry.get("measure")
+    if name != _AMPLIFICATION and name not in MEASURES:
+        raise InputError(f"{place}: measure is {name!r}; expected one of {', '.join((*MEASURES, _AMPLIFICATION))}")
+    if not isinstance(entry.get("workload"), str):
+        raise InputError(f"{place}: the workload is missing; expected one such as rw=randread,bs=4k,iodepth=1")
+    value = entry.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise InputError(f"{place}: value is {value!r}; expected a positive number")
+    requests = entry.get("requests", _REQUESTS)
+    if type(requests) is not int or requests < 1:
+        raise InputError(f"{place}: requests is {requests!r}; expected a number from 1")
+    return {
+        "workload": entry["workload"],
+        "measure": name,
+        "value": value * _factor(entry, name, place),
+        "unit": _own_unit(name),
+        "precondition": str(entry.get("precondition", how.precondition or "fill:90%,random:1x")),
+        "requests": requests,
+        "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
+    }
+
+
+def _own_unit(name: str) -> str:
+    return "" if name == _AMPLIFICATION else "1/s" if name == "iops" else "MB/s" if name == "bytes_per_s" else "us"
+
+
+def _factor(entry: Mapping[str, Any], name: str, place: str) -> float:
+    own = _own_unit(name)
+    known = tuple(_UNITS) if own == "us" else (own,)
+    unit = entry.get("unit", "" if not own else None)
+    if unit not in known:
+        said = "is missing" if unit is None else f"is {unit!r}"
+        raise InputError(f"{place}: the unit of {name} {said}; expected {' or '.join(map(repr, known))}")
+    return _UNITS.get(unit, 1.0)
+
+
+def _tolerance(text: object, place: str) -> float:
+    try:
+        share = float(str(text).removesuffix("%")) / 100 if str(text).endswith("%") else float("nan")
+    except ValueError:
+        share = float("nan")
+    if not 0 < share < 10:
+        raise InputError(f"{place}: tolerance is {text!r}; expected a share such as 5%")
+    return share
+
+
+class _Stated:
+    """A group for each figure."""
+
+    def __init__(self, path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+        self.name = path.name
+        self._entries = {f"figure {at}": entry for at, entry in enumerate(entries, start=1)}
+        self.counted = all(entry["measure"] == _AMPLIFICATION for entry in entries)
+        self.figures = tuple(
+            Figure(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
+            for name, entry in self._entries.items()
+        )
+
+    def _run(self, drive: Drive, group: str) -> RunOptions:
+        entry = self._entries[group]
+        return RunOptions(
+            ssd=drive.ssd,
+            ftl=drive.ftl,
+            overrides=drive.overrides,
+            workload=entry["workload"],
+            precondition=entry["precondition"],
+            requests=entry["requests"],
+            fidelity="count" if entry["measure"] == _AMPLIFICATION else "timed",
+            series=True,
+        )
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs the workloads of the groups."""
+        batch.run(self._run(drive, group) for drive in drives for group in self._entries if group in groups)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures by id."""
+        found: dict[str, float | None] = {}
+        for group, entry in self._entries.items():
+            if group in groups:
+                result = batch[self._run(drive, group)]
+                name = entry["measure"]
+                found[group] = result[name] if name == _AMPLIFICATION else measure(name, result)
+        return found

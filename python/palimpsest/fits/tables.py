@@ -1,0 +1,131 @@
+"""Tables as `palimpsest validate` has them: response times by number in flight, write amplification by pass.
+
+The workload, how a small drive stands for the whole, and the order of columns are those of the table's entry (see
+`validate.truth`). A group is a row: so many in flight, or a pass.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import InputError
+from ..options import RunOptions
+from ..reproduce.batch import Batch
+from ..validate import amplification, forms, judge, truth
+from .measured import Figure, How, Measurement
+from .space import Drive
+
+__all__ = ["TOLERANCES", "read"]
+
+TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
+"""The relative deviation that counts as one; 0.3 of any further percentile."""
+_WINDOW = 0.03
+"""The same of write amplification in a window of a pass."""
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads a table.
+
+    Raises:
+        InputError: it is no table of a known form, or not as its form has to be.
+    """
+    table = truth.table_of(path)
+    form = forms.form_of(table)
+    if how.precondition:
+        table = replace(table, precondition=how.precondition)
+    if table.form == "amplification-curve":
+        return _Curve(table)
+    if table.form == "response-times":
+        return _Rows(table, form)
+    raise InputError(
+        f"{path}: a table of the form {table.form} has no workload of its own; expected a .toml of figures"
+    )
+
+
+class _Rows:
+    """Response times: a group for each row."""
+
+    counted = False
+
+    def __init__(self, table: truth.Table, form: forms.Form) -> None:
+        self.name = table.path.name
+        self._table, self._form = table, form
+        rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
+        self.figures = tuple(
+            Figure(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, TOLERANCES.get(row.figure, 0.3))
+            for row in rows
+        )
+
+    def _on(self, drive: Drive, groups: frozenset[str]) -> truth.Table:
+        wanted = {figure.id.partition(":")[0] for figure in self.figures if figure.group in groups}
+        rows = tuple(row for row in self._table.rows if _row_id(self._table, row) in wanted)
+        layer = () if drive.ftl is None else (f"ftl.name={drive.ftl}",)
+        return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs reads alone; those beside another job are run one drive at a time."""
+        tables = [self._on(drive, groups) for drive in drives]
+        batch.run(run for table in tables for run in self._form.runs(table, frozenset({table.drive}), quick=True))
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures by id."""
+        table = self._on(drive, groups)
+        rows: list[judge.Row] = self._form.measure(table, batch, frozenset({table.drive}), quick=True)
+        return {row.id: row.ours for row in rows}
+
+
+def _row_id(table: truth.Table, row: tuple[int, Mapping[str, str]]) -> str:
+    line, cells = row
+    append = table.number(line, cells, "append_MBps") if "append_MBps" in cells else None
+    return f"{int(table.number(line, cells, 'iodepth') or 0)}+{append or 0.0:g}"
+
+
+class _Curve:
+    """Write amplification in equal windows: a group for each pass. The first pass, before collection, is left out."""
+
+    counted = True
+
+    def __init__(self, table: truth.Table) -> None:
+        self.name = table.path.name
+        self._table = table
+        windows = table.columns[1:]
+        self.figures = tuple(
+            Figure(
+                f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window)
+            )
+            for number, (line, cells) in enumerate(table.rows)
+            if number
+            for window in windows
+            if (real := table.number(line, cells, window))
+        )
+
+    def _run(self, drive: Drive, passes: int) -> RunOptions:
+        return RunOptions(
+            ssd=drive.ssd,
+            ftl=drive.ftl,
+            overrides=(*self._table.quick, *drive.overrides),
+            precondition=self._table.precondition or "none",
+            fidelity="count",
+            series=True,
+            workload=f"{self._table.workload},loops={passes}",
+        )
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs as many passes as the groups need."""
+        batch.run(self._run(drive, _passes(groups)) for drive in drives)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Our figures by id."""
+        passes, windows = _passes(groups), self._table.columns[1:]
+        written = (batch[self._run(drive, passes)].series or {})["writes"]
+        curve = amplification.curve(written["host_bytes"], written["data_bytes"], passes, len(windows))
+        return {
+            f"{number} {window}": value
+            for number, values in enumerate(curve)
+            if f"pass {number}" in groups
+            for window, value in zip(windows, values, strict=True)
+        }
+
+
+def _passes(groups: frozenset[str]) -> int:
+    return 1 + max(int(group.removeprefix("pass ")) for group in groups)

@@ -1,0 +1,176 @@
+"""`palimpsest fit`: measurements and their mistakes, the space, and drives with known keys that are found again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command, figures
+from palimpsest import engine
+from palimpsest.errors import InputError
+from palimpsest.fits import determined, files, outputs, running, space
+from palimpsest.fits.measured import How
+from palimpsest.options import RunOptions
+
+SMALL = (
+    "ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
+    "ssd.blocks_per_plane=48",
+)  # fmt: skip
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ssd.over_provisioning", "expected KEY=LOW..HIGH or KEY=A,B,C"),
+        ("ftl.victim=greedy", "there is nothing to choose from"),
+        ("part.t_read=30us..80ms", "the ends have the units 'us' and 'ms'; expected one"),
+        ("part.t_read=80us..30us", "the range is empty"),
+        ("part.t_read=a..b", "expected two numbers, with their units"),
+    ],
+)
+def test_a_wrong_range_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"^--vary .*") as error:
+        space.parse(text)
+    assert said in str(error.value)
+
+
+@pytest.mark.unit
+def test_keys_have_places_in_their_range() -> None:
+    key = space.parse("part.t_read=10us..1000us")
+    assert key.is_logarithmic
+    assert key.at(0.5) == pytest.approx(100)
+    assert key.part(key.at(0.3)) == pytest.approx(0.3)
+    assert key.override(55.5) == "part.t_read=55.5us"
+    whole = space.parse("ssd.channels=2..9")
+    assert (whole.whole, whole.at(0.5), whole.text(5.0)) == (True, 6.0, "5")
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+_COUNTERS = How(workload="rw=randwrite", capacity=10**12)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("name", "text", "how", "said"),
+    [
+        ("a.csv", "host_gb,media_gb\n1,1\n2,3\n", How(), "expected --workload beside them"),
+        ("a.csv", "host_gb,other\n1,1\n", _COUNTERS, "no counter of the media; expected a column media_bytes"),
+        ("a.csv", "host_gb,media_gb\n2,1\n1,3\n", _COUNTERS, ":3: a counter is not above that of the line before"),
+        ("a.csv", "host_gb,media_gb\n2,x\n", _COUNTERS, ":2: the counter is 'x'; expected a number"),
+        ("a.json", "[]", How(), "there are no jobs in it"),
+        ("a.json", '{"jobs": [{"jobname": "j", "job options": {"bs": "4k"}}]}', How(), "its options name no rw"),
+        ("a.json", '{"jobs": [{"jobname": "j", "job options": {"rw": "read"}}]}', How(), "it has no requests"),
+        ("a.toml", "x = 1", How(), r"expected [[figure]] entries"),
+        ("a.toml", '[[figure]]\nmeasure = "speed"', How(), "measure is 'speed'; expected one of"),
+        (
+            "a.toml", '[[figure]]\nmeasure = "read.mean"\nworkload = "rw=read"\nvalue = 5', How(),
+            "the unit of read.mean is missing; expected 'us' or 'ms'",
+        ),
+        ("a.txt", "", How(), "expected fio's output in JSON"),
+    ],
+)  # fmt: skip
+def test_a_wrong_measurement_is_refused(tmp_path: Path, name: str, text: str, how: How, said: str) -> None:
+    path = _written(tmp_path / name, text)
+    with pytest.raises(InputError) as error:
+        files.read(path, how)
+    assert str(error.value).startswith(str(path))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.unit
+def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
+    side = {"total_ios": 100, "iops": 5.0, "lat_ns": {"mean": 50_000.0}}
+    jobs: list[dict[str, Any]] = [
+        {"jobname": name, "job options": {"rw": "randread", "bs": "4k"}, "read": side} for name in ("a", "b")
+    ]
+    path = _written(tmp_path / "out.json", json.dumps({"jobs": jobs}))
+    with pytest.raises(InputError, match="2 jobs without stonewall, which ran together"):
+        files.read(path, How())
+    jobs[1]["job options"]["stonewall"] = ""
+    # fio prints its warnings first.
+    found = files.read(_written(path, f"fio: warning\n{json.dumps({'jobs': jobs})}"), How())
+    assert [(figure.id, figure.real, figure.unit) for figure in found.figures][:2] == [
+        ("a:read.iops", 5.0, "1/s"), ("a:read.mean", 50.0, "us"),
+    ]  # fmt: skip
+
+
+def _counters(tmp_path: Path, seed: int, over_provisioning: str, victim: str) -> Path:
+    """What a drive with known keys counts over three passes."""
+    overrides = (*SMALL, f"ssd.over_provisioning={over_provisioning}", f"ftl.victim={victim}")
+    run = RunOptions(
+        ssd="enterprise-tlc-7.68t", overrides=overrides, precondition="none", fidelity="count", series=True,
+        workload="rw=randwrite,bs=16k,randrepeat=0,loops=3", seed=seed,
+    )  # fmt: skip
+    written = (engine.run_one(run).series or {})["writes"]
+    rows = zip(written["host_bytes"], written["data_bytes"], strict=True)
+    kept = [row for at, row in enumerate(rows) if at % max(1, len(written["host_bytes"]) // 40) == 0]
+    text = "\n".join(["host_bytes,media_bytes", *(f"{host},{media}" for host, media in kept)])
+    return _written(tmp_path / "smart.csv", text + "\n")
+
+
+def _capacity(over_provisioning: str) -> int:
+    shown = engine.run_one(
+        RunOptions(
+            ssd="enterprise-tlc-7.68t", overrides=(*SMALL, f"ssd.over_provisioning={over_provisioning}"),
+            precondition="none", fidelity="count", workload="rw=write,bs=16k,loops=1",
+        )
+    )  # fmt: skip
+    return int(shown["host"]["bytes_written"])
+
+
+@pytest.mark.contract
+@pytest.mark.long
+def test_a_drive_with_known_keys_is_found_again(tmp_path: Path) -> None:
+    path = _counters(tmp_path, 7, "16%", "greedy")
+    settings = running.Settings(
+        start="enterprise-tlc-7.68t", overrides=SMALL, evaluations=16, jobs=2, hold_out=("25%",),
+        vary=("ssd.over_provisioning=8%..32%", "ftl.victim=greedy,cost-benefit"),
+        how=How(workload="rw=randwrite,bs=16k,randrepeat=0", capacity=_capacity("16%")),
+    )  # fmt: skip
+    out = tmp_path / "out"
+    out.mkdir()
+    made = running.fit([path], settings, out)
+    known: dict[str, determined.Range] = {each.key.name: each for each in made.stages[0].ranges}
+    space_found = known["ssd.over_provisioning"]
+    assert space_found.low is not None
+    assert space_found.high is not None
+    assert space_found.low <= 16 <= space_found.high
+    assert "greedy" in known["ftl.victim"].choices
+    assert any(made.held_out)
+    outputs.write(made, out)
+    said = json.loads((out / "fit.json").read_text(encoding="utf-8"))
+    assert abs(said["held_out"]["mean_percent"]) < 3
+    # The drive file is one that runs, with the source of what was fitted.
+    assert "# fitted to smart.csv" in (out / "drive.toml").read_text(encoding="utf-8")
+    engine.check([RunOptions(ssd=str(out / "drive.toml"))])
+    # Started again, it finds everything where it was.
+    again = running.fit([path], settings, out)
+    assert outputs.to_json(again) == outputs.to_json(made)
+
+
+@pytest.mark.contract
+def test_the_command_refuses_keys_without_effect(palimpsest: Command, tmp_path: Path) -> None:
+    path = _counters(tmp_path, 1, "20%", "greedy")
+    keys = [argument for key in SMALL for argument in ("--set", key)]
+    given = (
+        "fit", str(path), "--start", "enterprise-tlc-7.68t", *keys, "--workload", "rw=randwrite,bs=16k,randrepeat=0",
+        "--capacity", "3GiB", "--evaluations", "1",
+    )  # fmt: skip
+    done = palimpsest(*given, "--vary", "part.t_read=30us..60us")
+    assert done.returncode == 2
+    assert (
+        done.stderr == "error: --vary part.t_read: no figure of the measurements changes with it; expected other keys\n"
+    )
+    done = palimpsest(*given, "--vary", "ssd.over_provisioning=10%..30%", "--hold-out", "pass 9")
+    assert done.returncode == 2
+    assert "--hold-out pass 9: no group is called so" in done.stderr
+    made = figures(palimpsest(*given, "--vary", "ssd.over_provisioning=15%..25%", "--json"))
+    assert made["keys"][0]["key"] == "ssd.over_provisioning"
+    assert made["figures"]
