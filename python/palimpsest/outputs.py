@@ -3,10 +3,16 @@
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
 blocks as Parquet, with operations and requests where a timeline was kept. A comparison: summary.json with all runs,
 report.html over them, and a folder of a run for each layer.
+
+Files are made in a folder of their own beside DIR, and moved into DIR when all are complete, summary.json last: a DIR
+that has it has all of one result. Links in DIR are replaced, not followed.
 """
 
 import contextlib
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +21,7 @@ import polars as pl
 
 from . import tables
 from .errors import InputError
+from .files import write_whole
 from .result import Comparison, Result
 
 __all__ = ["load", "rewrite_report", "save", "save_operations"]
@@ -33,7 +40,7 @@ def _named(path: Path) -> Iterator[None]:
 
 def _write_text(path: Path, text: str) -> None:
     with _named(path):
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
 
 
 def _write_page(results: Sequence[Result], folder: Path) -> Path:
@@ -68,14 +75,59 @@ def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
     Raises:
         OSError: a file could not be written.
     """
-    if not together:
-        _write(results[0], folder)
-        return folder
-    for result in results:
-        _write(result, folder / str(result["ftl"]))
-    _write_text(folder / "summary.json", Comparison(results).to_json() + "\n")
-    _write_page(results, folder)
+    with _named(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = os.access(folder.parent, os.W_OK) or not folder.is_dir()
+        prefix, place = f".{folder.name}.", folder.parent if beside else folder
+        made = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=place))
+    try:
+        made.chmod(0o777 & ~_umask())
+        if together:
+            for result in results:
+                _write(result, made / str(result["ftl"]))
+            _write_text(made / "summary.json", Comparison(results).to_json() + "\n")
+            _write_page(results, made)
+        else:
+            _write(results[0], made)
+        _expect_room(made, folder)
+        with _named(folder):
+            _put(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
     return folder
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _expect_room(made: Path, folder: Path) -> None:
+    """Finds what no file can replace, before anything changes."""
+    for path in made.rglob("*"):
+        place = folder / path.relative_to(made)
+        if not place.is_symlink() and place.exists() and place.is_dir() != path.is_dir():
+            found = "a folder is in its place" if place.is_dir() else "a file is in its place"
+            raise OSError(0, found, str(place))
+
+
+def _put(made: Path, folder: Path) -> None:
+    """Moves the files of a result into its folder, in place of those of an earlier one."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        made.replace(folder.resolve())
+        return
+    for name in ("summary.json", *(file for file, _ in tables.TABLES.values())):
+        (folder / name).unlink(missing_ok=True)
+    for path in sorted(made.iterdir(), key=lambda path: path.name == "summary.json"):
+        place = folder / path.name
+        if not path.is_dir():
+            path.replace(place)
+            continue
+        if place.is_symlink():
+            place.unlink()
+        place.mkdir(exist_ok=True)
+        _put(path, place)
 
 
 def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
@@ -114,12 +166,26 @@ def _read_summary(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: no such file; expected a folder that `palimpsest run --out` or `compare --out` wrote"
         ) from None
+    except RecursionError as error:
+        raise InputError(f"{path}:1: nested too deep; expected the JSON that `run --out` wrote") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         line = getattr(error, "lineno", 1)
         raise InputError(f"{path}:{line}: expected the JSON that `run --out` wrote: {error}") from error
     if not isinstance(data, dict) or not ("runs" in data or "ftl" in data):
         raise InputError(f"{path}:1: expected a result with the keys `ftl` or `runs`")
     return data
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """The folder of a run inside that of its comparison.
+
+    Raises:
+        InputError: it would be somewhere else.
+    """
+    path = folder / name
+    if Path(name).name != name or name in (".", "..") or path.is_symlink():
+        raise InputError(f"{folder / 'summary.json'}:1: ftl {name!r}: expected a folder of a run inside this one")
+    return path
 
 
 def _read_run(data: dict[str, Any], folder: Path) -> Result:
@@ -142,7 +208,7 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
     for run in data["runs"] if together else [data]:
         if not isinstance(run, dict) or "ftl" not in run:
             raise InputError(f"{folder / 'summary.json'}:1: expected runs with the key `ftl`")
-        results.append(_read_run(run, folder / str(run["ftl"]) if together else folder))
+        results.append(_read_run(run, _inside(folder, str(run["ftl"])) if together else folder))
     if not results:
         raise InputError(f"{folder / 'summary.json'}:1: expected at least one run")
     return data, results

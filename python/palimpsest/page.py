@@ -15,7 +15,7 @@ from typing import Any
 from . import charts
 from .charts.blocks import STATES
 
-__all__ = ["Section", "chart", "fill", "plotly_source"]
+__all__ = ["Section", "chart", "fill", "plotly_source", "script_data"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ def asset(name: str) -> str:
 def plotly_source() -> str:
     """plotly.js for a script element: what charts of this package need of it."""
     return asset("plotly-cartesian.min.js")
+
+
+def script_data(data: object) -> str:
+    """Data as JSON inside a script element, which `</script>` would end, and `<!--<script>` keep open."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def chart(name: str, says: str, *, hidden: bool = False) -> str:
@@ -96,7 +101,6 @@ def fill(
             f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
         plotly=plotly_source() if drawn or frames or timelines else "",
-        # `</` would end the script element.
-        data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
+        data=script_data(data),
         script=asset("gantt.js") + asset("report.js"),
     )

@@ -2,15 +2,16 @@
 
 import difflib
 import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from . import units
 from .errors import InputError
 
-__all__ = ["Choice", "Count", "Folder", "ParquetFile", "Seed", "make_folder"]
+__all__ = ["Choice", "Count", "Duration", "Folder", "ParquetFile", "Seed", "make_folder"]
 
 
 class Choice(click.Choice[str]):
@@ -84,6 +85,23 @@ class Seed(click.ParamType[int]):
         if not 0 <= number < 2**64:
             self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
         return number
+
+
+class Duration(click.ParamType[float]):
+    """A time of the world outside, in seconds: 90s, 10min, 2h."""
+
+    name = "TIME"
+    _UNITS: ClassVar = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Reads the time, or fails with what was expected."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h)", value)
+        seconds = float(match[1]) * self._UNITS[match[2]] if match else 0.0
+        if not 0 < seconds < 1e8:
+            self.fail("expected a time such as 90s, 10min or 2h", param, ctx)
+        return seconds
 
 
 class Count(click.ParamType[int]):

@@ -237,7 +237,7 @@ def test_table_has_typed_axes_and_every_figure(sweep: Sweep) -> None:
         "error": pl.String(),
     }  # fmt: skip
     single = Result(outcome("i")["result"]).to_polars()
-    assert set(single.columns) <= set(frame.columns)
+    assert {name for name in single.columns if not name.startswith("sim.")} <= set(frame.columns)
     last = frame.row(8, named=True)
     assert (last["status"], last["error"], last["flash.erases"]) == ("failed", "the drive is full", None)
     assert sweep.to_pandas()["latency_ns.write.p99"].notna().sum() == 8
@@ -297,6 +297,83 @@ def test_outcomes_are_kept_whole_and_failures_that_may_pass_are_tried_again(tmp_
         assert not list(folder.glob("points/*.partial"))
         kept.clear()
         assert kept.finished(["a", "b"]) == {}
+
+
+DAMAGES = {
+    "wrong JSON": b"{",
+    "an empty table": b"{}",
+    "NaN": b'{"identity": "a", "status": "done", "result": {"x": NaN}, "error": null}',
+    "deep nesting": b"[" * 100_000,
+    "no result": b'{"identity": "a", "status": "done", "result": null, "error": null}',
+    "a list": b"[]",
+    "bytes": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "a changed figure", "a folder", "a link"])
+def test_a_damaged_point_is_run_anew(tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "s"
+    notes: list[str] = []
+    with store.Store(folder) as kept:
+        kept.keep(outcome("a"))
+        path = folder / "points" / "a.json"
+        assert kept.finished(["a"], notes.append).keys() == {"a"}
+        assert not notes
+        if damage == "a folder":
+            path.unlink()
+            path.mkdir()
+        elif damage == "a link":
+            path.replace(tmp_path / "elsewhere.json")
+            path.symlink_to(tmp_path / "elsewhere.json")
+        elif damage == "a changed figure":
+            written = path.read_bytes()
+            path.write_bytes(written.replace(b'"erases":', b'"erases":1', 1))
+            assert path.read_bytes() != written
+        else:
+            path.write_bytes(DAMAGES[damage])
+        assert kept.finished(["a"], notes.append) == {}
+        assert len(notes) == 1
+        assert notes[0].startswith(f"{path}: ")
+        assert notes[0].endswith("; the point is run anew")
+        kept.keep(outcome("a"))
+        assert kept.finished(["a"]).keys() == {"a"}
+
+
+def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    folder = tmp_path / "s"
+    folder.mkdir()
+    (folder / ".lock").symlink_to(precious)
+    with pytest.raises(errors.InputError, match="expected a folder"):
+        store.Store(folder)
+    (folder / ".lock").unlink()
+    (folder / "sweep.json").symlink_to(precious)
+    with store.Store(folder) as kept:
+        kept.write("sweep.json", b"{}")
+    assert (precious.read_text(), (folder / "sweep.json").read_text()) == ("precious", "{}")
+    (folder / "points").rmdir()
+    (folder / "points").symlink_to(tmp_path)
+    with pytest.raises(errors.InputError, match="points is a link"):
+        store.Store(folder)
+
+
+def test_times_of_the_simulator_are_apart() -> None:
+    points = [PointResult.of({"seed": 1}, outcome("a"), reused=False)]
+    frame = table.data_frame(["seed"], points)
+    assert not [name for name in frame.columns if name.startswith("sim.")]
+    assert "sim.wall_s" in table.times(points).columns
+    sweep = Sweep("t", ["seed"], points, 1)
+    assert not [name for name in charts.figures(sweep) if name.startswith("sim.")]
+
+
+def test_a_page_survives_any_text() -> None:
+    text = "<!--<script></script>"
+    points = [PointResult.of({"workload": text}, outcome("a"), reused=False)]
+    page = report.page(Sweep(text, ["workload"], points, 1, text=text))
+    assert "<!--<script" not in page.replace("<!--<script>", "", 0).split("plotly", 1)[0]
+    assert text not in page
+    assert "\\u003c!--\\u003cscript>" in page
 
 
 def test_one_sweep_writes_to_a_folder(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ mod overlay;
 mod presets;
 mod print;
 pub mod schema;
+mod size;
 
 pub use presets::{PresetInfo, part_presets, ssd_presets, workload_presets, workload_spec};
 
@@ -32,6 +33,7 @@ use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, SimSettings};
 use palimpsest_workload::settings::HostSettings;
 use schema::{Known, keys};
+pub use size::{LARGEST_FILE, check_length, check_memory};
 
 /// Reads a file named by the user.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;

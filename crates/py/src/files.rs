@@ -23,6 +23,13 @@ pub fn raised() -> Option<PyErr> {
     RAISED.take()
 }
 
+/// Memory that this machine can give, where the system reports it (Linux).
+pub fn available_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 fn check_signals() -> io::Result<()> {
     Python::attach(|py| py.check_signals()).map_err(|error| {
         RAISED.set(Some(error));

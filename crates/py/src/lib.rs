@@ -88,8 +88,9 @@ struct RunOptions {
 
 fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
     let mut bytes = Vec::new();
-    let read = files::Waiting::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    let read = files::Waiting::open(path).and_then(|file| file.take(config::LARGEST_FILE + 1).read_to_end(&mut bytes));
     read.map_err(|error| CoreError::input(path, describe_io(&error)))?;
+    config::check_length(path, bytes.len())?;
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -185,6 +186,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
     let core = core_options(&options)?;
+    config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let trace = trace_options(&options, &resolved);
     let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
     let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };

@@ -12,6 +12,7 @@ use palimpsest_server::listen::{self, Listener, Service};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::cell::Cell;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -106,8 +107,12 @@ fn catch_signals(stopped: Arc<AtomicBool>, jobs: SyncSender<Job>) -> Result<()> 
 }
 
 fn read_file(path: &str) -> Result<String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Error::input(path, format!("{error}; expected a readable TOML file, or the name of a preset")))
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(config::LARGEST_FILE + 1).read_to_string(&mut text));
+    let expected = "expected a readable TOML file, or the name of a preset";
+    let length = read.map_err(|error| Error::input(path, format!("{error}; {expected}")))?;
+    config::check_length(path, length)?;
+    Ok(text)
 }
 
 /// Peak memory of this process, where the system reports it (Linux); else 0.

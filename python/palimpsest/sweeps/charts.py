@@ -7,6 +7,7 @@ from ..charts import LIGHT
 from ..metrics import METRICS
 from ..result import figures as figures_of
 from .finished import FinishedPoints
+from .table import is_time
 from .values import axis_text, numbers
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
     found = {
         name: [_number(row.get(name)) for row in rows]
         for name in names
-        if name not in sweep.axes and name not in ("schema_version", "seed")
+        if name not in sweep.axes and name not in ("schema_version", "seed") and not is_time(name)
     }
     key = [".".join(metric.path) for metric in METRICS]
     shown = {name: values for name, values in found.items() if any(value is not None for value in values)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import errors
-from ..parameters import Choice, Count
+from ..parameters import Choice, Count, Duration
 from . import driver
 from .board import SweepBoard
 from .engines import ENGINES
@@ -36,11 +36,14 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
     @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
     @click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
+    @click.option(
+        "--point-timeout", type=Duration(), help="End a point that takes longer, such as 90s or 10min; it has failed."
+    )
     @click.option("--fresh", is_flag=True, help="Run finished points again.")
     @click.option("--json", "as_json", is_flag=True, help="Print points and key figures as one JSON object.")
     def sweep(
-        file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool, fresh: bool,
-        as_json: bool,
+        file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
+        point_timeout: float | None, fresh: bool, as_json: bool,
     ) -> None:  # fmt: skip
         """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
@@ -73,7 +76,8 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         try:
             with SweepBoard(None, labels) as board:
                 found = driver.run(
-                    planned, engine=engine, address=address, jobs=jobs, fresh=fresh,
+                    planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
+                    note=lambda what: click.echo(f"note: {what}", err=True),
                     watch=board.watch, begin=board.begin, finished=board.finished,
                 )  # fmt: skip
         except BaseException:

@@ -6,6 +6,7 @@ page are written over it.
 
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InputError
+from ..files import read_text
 from . import engines
 from .definition import Definition, from_mapping, from_text
 from .finished import PointResult
 from .points import Point, resolve
 from .results import Sweep, load, manifest
-from .store import TABLE, Store, read_points
+from .store import TABLE, TIMES, Store, read_points
 from .task import OTHER_SIMULATOR, Outcome, Watch
 
 __all__ = ["Plan", "plan", "run", "sweep"]
@@ -55,7 +57,7 @@ def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None) 
         return Plan(definition, resolve(definition), None if out is None else Path(out))
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: the file is not UTF-8 text; expected a TOML file") from error
     except OSError as error:
@@ -72,6 +74,8 @@ def run(
     address: str | None = None,
     jobs: int | None = None,
     fresh: bool = False,
+    point_timeout: float | None = None,
+    note: Callable[[str], None] = lambda _: None,
     watch: Watch = lambda *_: None,
     begin: Callable[[int, int], None] = lambda *_: None,
     finished: Finished = lambda _: None,
@@ -84,6 +88,8 @@ def run(
         address: of the cluster.
         jobs: points at a time; all cores where None.
         fresh: run finished points again.
+        point_timeout: seconds after which a running point is ended, and failed; only on this machine.
+        note: receives a line for each stored point that is run anew because its file is damaged.
         watch: receives the progress of running points, where the engine reports it.
         begin: receives the number of points to run, and of those finished before.
         finished: receives each outcome, when it is kept.
@@ -93,22 +99,23 @@ def run(
         Error: the cluster failed.
         KeyboardInterrupt: the user ended it. What was finished is kept, in this case and the others.
     """
-    start = engines.find(engine, address)
+    start = engines.find(engine, address, point_timeout)
     if planned.folder is None:
         with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, Store(Path(folder)) as store:
-            return _drive(planned, store, start, address, jobs, watch, begin, finished, None)
+            return _drive(planned, store, start, address, jobs, note, watch, begin, finished, None)
     with Store(planned.folder) as store:
         if fresh:
             store.clear()
-        return _drive(planned, store, start, address, jobs, watch, begin, finished, planned.folder)
+        return _drive(planned, store, start, address, jobs, note, watch, begin, finished, planned.folder)
 
 
 def _drive(
-    planned: Plan, store: Store, start: engines.Engine, address: str | None, jobs: int | None, watch: Watch,
-    begin: Callable[[int, int], None], finished: Finished, shown_folder: Path | None,
+    planned: Plan, store: Store, start: engines.Engine, address: str | None, jobs: int | None,
+    note: Callable[[str], None], watch: Watch, begin: Callable[[int, int], None], finished: Finished,
+    shown_folder: Path | None,
 ) -> Sweep:  # fmt: skip
     definition, points = planned.definition, planned.points
-    done = store.finished(point.identity for point in points)
+    done = store.finished((point.identity for point in points), note)
     before = frozenset(done)
     tasks = planned.tasks(done)
     begin(len(tasks), len(before))
@@ -150,14 +157,16 @@ def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
 
 
 def write_files(found: Sweep, store: Store) -> None:
-    """Writes the table and the page."""
+    """Writes the tables and the page. All but the table of times are the same bytes whenever the same is run."""
     import io
 
     from . import report
+    from .table import times
 
-    table = io.BytesIO()
-    found.to_polars().write_parquet(table)
-    store.write(TABLE, table.getvalue())
+    for name, frame in ((TABLE, found.to_polars()), (TIMES, times(found))):
+        table = io.BytesIO()
+        frame.write_parquet(table)
+        store.write(name, table.getvalue())
     store.write("report.html", report.page(found).encode())
 
 
@@ -183,6 +192,7 @@ def sweep(
     engine: str = "local",
     address: str | None = None,
     fresh: bool = False,
+    point_timeout: float | None = None,
     progress: bool | None = None,
 ) -> Sweep:
     """Runs a grid or list of configurations and workloads, on all cores or on a cluster.
@@ -197,6 +207,7 @@ def sweep(
         engine: `local`, `dask` or `ray`.
         address: of the cluster, for `dask` and `ray`.
         fresh: run finished points again.
+        point_timeout: seconds after which a running point is ended, and failed; for `local`.
         progress: show progress on standard error; where None, at a terminal.
 
     Returns:
@@ -212,8 +223,9 @@ def sweep(
     planned = plan(source, out)
     with SweepBoard(progress, {point.identity: point.label for point in planned.points}) as board:
         return run(
-            planned, engine=engine, address=address, jobs=jobs, fresh=fresh,
-            watch=board.watch, begin=board.begin, finished=board.finished,
+            planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
+            note=lambda what: warnings.warn(what, stacklevel=3), watch=board.watch, begin=board.begin,
+            finished=board.finished,
         )  # fmt: skip
 
 

@@ -4,9 +4,11 @@ An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the 
 order in which they come, and ends all work when it is closed. It writes no file; the driver does.
 """
 
+import functools
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ..errors import InputError
 from .task import Outcome, Task, Watch
@@ -23,11 +25,11 @@ ENGINES: dict[str, tuple[str, str | None, str | None]] = {
 }
 
 
-def find(name: str, address: str | None) -> Engine:
+def find(name: str, address: str | None, point_timeout: float | None = None) -> Engine:
     """The engine of a name.
 
     Raises:
-        InputError: there is none, its package is not installed, or the address is wrong for it.
+        InputError: there is none, its package is not installed, the address is wrong for it, or it cannot end points.
     """
     if name not in ENGINES:
         raise InputError(f"--engine {name}: there is no such engine; expected one of {', '.join(ENGINES)}")
@@ -38,9 +40,14 @@ def find(name: str, address: str | None) -> Engine:
         )
     if example is not None and address is None:
         raise InputError(f"--engine {name}: expected the cluster's --address, such as {example}")
+    if example is not None and point_timeout is not None:
+        raise InputError(
+            f"--point-timeout: the engine {name} cannot end a point of its workers; expected --engine local"
+        )
     if package is not None and importlib.util.find_spec(package) is None:
         raise InputError(
             f"--engine {name}: the package {package} is not installed; `pip install 'palimpsest[{name}]'` installs it"
         )
-    engine: Engine = importlib.import_module(f".{module}", __package__).outcomes
+    outcomes: Any = importlib.import_module(f".{module}", __package__).outcomes
+    engine: Engine = outcomes if point_timeout is None else functools.partial(outcomes, point_timeout=point_timeout)
     return engine

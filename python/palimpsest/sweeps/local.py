@@ -11,6 +11,7 @@ import os
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -26,6 +27,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.task: Task | None = None
+        self.since = time.monotonic()
         self._text = b""
         self._process = subprocess.Popen(
             # -P: modules of the current folder do not count.
@@ -47,6 +49,7 @@ class _Worker:
     def start(self, task: Task) -> None:
         """Sends it a point. Where it has ended meanwhile, reading its output shows that."""
         self.task = task
+        self.since = time.monotonic()
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(encode(task))
@@ -74,6 +77,11 @@ class _Worker:
                     pass
         return self._ending()
 
+    def kill(self) -> None:
+        """Ends it in the middle of its point, even where it does not hear."""
+        self.task = None
+        self.end()
+
     def after_death(self) -> str:
         """How it ended by itself."""
         self._process.wait()
@@ -89,7 +97,9 @@ class _Worker:
         return f"the worker process ended with status {code}"
 
 
-def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:
+def outcomes(
+    tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch, point_timeout: float | None = None
+) -> Iterator[Outcome]:
     """Runs points and gives the outcome of each as it comes; ends all work when it is closed.
 
     Args:
@@ -97,6 +107,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         address: none; this engine has no cluster.
         jobs: processes; as many as this process may use cores where None.
         watch: receives the progress of running points.
+        point_timeout: seconds after which a point is ended, and not tried again.
     """
     assert address is None
     waiting = collections.deque((task, 1) for task in tasks)
@@ -121,7 +132,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
             for _ in range(min(jobs or cores(), len(tasks))):
                 add()
             while selector.get_map():
-                for key, _ in selector.select():
+                for key, _ in selector.select(None if point_timeout is None else 0.1):
                     worker: _Worker = key.data
                     task = worker.task
                     assert task is not None
@@ -142,9 +153,24 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
                         else:
                             give(worker)
                             yield message["outcome"]  # type: ignore[misc]
+                for worker in late(point_timeout, selector):
+                    task = worker.task
+                    assert task is not None
+                    selector.unregister(worker.output)
+                    worker.kill()
+                    yield lost(task, f"the point took more than {point_timeout:g} s (--point-timeout)")
+                    if waiting:
+                        add()
         finally:
             for key in list(selector.get_map().values()):
                 key.data.end()
+
+
+def late(point_timeout: float | None, selector: selectors.BaseSelector) -> list[_Worker]:
+    """The workers whose point takes too long."""
+    workers: list[_Worker] = [key.data for key in selector.get_map().values()]
+    now = time.monotonic()
+    return [worker for worker in workers if point_timeout is not None and now - worker.since > point_timeout]
 
 
 def cores() -> int:

@@ -8,7 +8,7 @@ from string import Template
 from typing import Any
 
 from .. import charts as colours
-from ..page import plotly_source
+from ..page import plotly_source, script_data
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
@@ -127,6 +127,5 @@ def page(sweep: FinishedPoints) -> str:
             if text
         ),
         plotly=plotly_source(),
-        # `</` would end the script element.
-        data=json.dumps(_data(sweep)).replace("</", "<\\/"),
+        data=script_data(_data(sweep)),
     )

@@ -2,51 +2,44 @@
 
     sweep.toml          the sweep file, as it was run last
     sweep.json          its points: axes and identities, in order
-    points/ID.json      the outcome of a point; ID is its identity
+    points/ID.json      the outcome of a point, with a checksum; ID is its identity
     sweep.parquet       a row for each finished point
+    times.parquet       time and memory of the simulator for each: what differs when the same is run again
     report.html         the page
     .lock               held while a sweep writes here
 
-A file appears under its name when it is complete. Points that the sweep file no longer has stay, and count again when
-it has them again.
+A file appears under its name when it is complete; links inside the folder are replaced, not followed. Points that the
+sweep file no longer has stay, and count again when it has them again. A file of a point that is not what was written is
+no point: it is run anew.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ..errors import InputError
+from ..files import open_new, write_whole
 from .task import LASTING, Outcome
 
-__all__ = ["MANIFEST", "TABLE", "Store", "is_sweep"]
+__all__ = ["MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
 
 MANIFEST = "sweep.json"
 TABLE = "sweep.parquet"
+TIMES = "times.parquet"
 _POINTS = "points"
-_OURS = (MANIFEST, TABLE, "sweep.toml", "report.html")
+_OURS = (MANIFEST, TABLE, TIMES, "sweep.toml", "report.html")
+_CHECKSUM = "checksum"
 
 
 def is_sweep(folder: Path) -> bool:
     """Whether a folder holds a sweep."""
     return (folder / MANIFEST).is_file()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is there completely or not at all, whatever happens meanwhile."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 class Store:
@@ -65,9 +58,11 @@ class Store:
             raise InputError(
                 f"--out {folder}: there are results of `run`, `compare` or `reproduce`; expected a folder of its own"
             )
+        if (folder / _POINTS).is_symlink():
+            raise InputError(f"--out {folder}: {_POINTS} is a link; expected a folder, as links are not followed there")
         try:
             (folder / _POINTS).mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / ".lock").open("a+", encoding="utf-8")
+            self._lock = open_new(folder / ".lock", os.O_RDWR | os.O_APPEND)
         except OSError as error:
             raise InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
 
@@ -99,32 +94,79 @@ class Store:
 
     def keep(self, outcome: Outcome) -> None:
         """Keeps the outcome of a point, in place of an earlier one."""
-        content = json.dumps(outcome, separators=(",", ":")).encode() + b"\n"
-        write_whole(self.folder / _POINTS / f"{outcome['identity']}.json", content)
+        content = json.dumps(outcome | {_CHECKSUM: _checksum(outcome)}, separators=(",", ":")).encode() + b"\n"
+        path = self.folder / _POINTS / f"{outcome['identity']}.json"
+        if path.is_dir() and not path.is_symlink():
+            path.rename(path.with_name(f"{path.name}.{os.getpid()}.other"))
+        write_whole(path, content)
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a file about the sweep as a whole."""
         write_whole(self.folder / name, content)
 
-    def finished(self, identities: Iterable[str]) -> dict[str, Outcome]:
-        """The outcomes that are there, but for those that another try may change."""
-        return {
-            identity: outcome for identity, outcome in read_points(self.folder, identities).items() if _lasts(outcome)
-        }
+    def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Outcome]:
+        """The outcomes that are there, but for those that another try may change.
+
+        Args:
+            identities: of the points.
+            note: receives a line for each file that is not what was written.
+        """
+        found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
+        return {identity: outcome for identity, outcome in found.items() if _lasts(outcome)}
 
 
 def _lasts(outcome: Outcome) -> bool:
     return outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
 
 
-def read_points(folder: Path, identities: Iterable[str]) -> dict[str, Outcome]:
-    """The outcomes of points that are in a folder."""
+def _checksum(outcome: Outcome) -> str:
+    text = json.dumps(outcome, separators=(",", ":"), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def _read_point(path: Path, identity: str) -> Outcome | None:
+    """The outcome in a file; None where there is no file.
+
+    Raises:
+        ValueError: it is not what was written; the text says why.
+    """
+    try:
+        if path.is_symlink() or not path.is_file():
+            if path.is_symlink() or path.exists():
+                raise ValueError("it is no regular file")
+            return None
+        outcome: Any = json.loads(path.read_bytes(), parse_constant=_no_number)
+    except OSError as error:
+        raise ValueError(str(error.strerror)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(outcome, dict) or _CHECKSUM not in outcome:
+        raise ValueError("it has no checksum")
+    if outcome.pop(_CHECKSUM) != _checksum(outcome):
+        raise ValueError("its checksum is wrong")
+    done, why = outcome.get("status") == "done", outcome.get("error")
+    fits = isinstance(outcome.get("result"), dict) if done else isinstance(why, dict) and {"kind", "text"} <= {*why}
+    if outcome.get("identity") != identity or not fits:
+        raise ValueError("it is not the outcome of this point")
+    return outcome
+
+
+def read_points(
+    folder: Path, identities: Iterable[str], note: Callable[[str], None] = lambda _: None
+) -> dict[str, Outcome]:
+    """The outcomes of points that are in a folder; `note` receives a line for each file that is not one."""
     found: dict[str, Outcome] = {}
     for identity in dict.fromkeys(identities):
+        path = folder / _POINTS / f"{identity}.json"
         try:
-            outcome: Any = json.loads((folder / _POINTS / f"{identity}.json").read_bytes())
-        except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
-            continue
-        if isinstance(outcome, dict) and outcome.get("identity") == identity:
-            found[identity] = outcome
+            outcome = _read_point(path, identity)
+        except ValueError as error:
+            note(f"{path}: {error}")
+        else:
+            if outcome is not None:
+                found[identity] = outcome
     return found

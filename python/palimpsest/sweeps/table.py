@@ -14,7 +14,7 @@ from .values import axis_text, numbers
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["axis_columns", "data_frame"]
+__all__ = ["axis_columns", "data_frame", "is_time", "times"]
 
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
@@ -28,6 +28,21 @@ def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str
     return columns
 
 
+def is_time(figure: str) -> bool:
+    """Whether a figure is about the simulator itself: it differs when the same is run again."""
+    return figure.startswith("sim.")
+
+
+def times(points: Sequence[PointResult]) -> "pl.DataFrame":
+    """A row for each point: its identity, and time and memory of the simulator."""
+    import polars as pl
+
+    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
+    names = dict.fromkeys(name for row in rows for name in row if is_time(name))
+    columns = [pl.Series("identity", [point.identity for point in points], dtype=pl.String)]
+    return pl.DataFrame(columns + [_series(name, [_scalar(row.get(name)) for row in rows]) for name in names])
+
+
 def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFrame":
     """A row for each point; figures of failed points are null."""
     import polars as pl
@@ -37,7 +52,8 @@ def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFr
     columns["error"] = [point.error for point in points]
     columns["identity"] = [point.identity for point in points]
     rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
-    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
+    found = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list | dict))
+    names = [name for name in found if not is_time(name)]
     for name in names:
         columns.setdefault(name, [_scalar(row.get(name)) for row in rows])
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])

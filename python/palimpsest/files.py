@@ -1,0 +1,47 @@
+"""Files that are written whole or not at all, and never through a link."""
+
+import os
+from pathlib import Path
+from typing import TextIO
+
+__all__ = ["open_new", "read_text", "write_whole"]
+
+LARGEST_TEXT = 16 << 20
+"""Bytes of the longest file of settings that is read."""
+
+
+def open_new(path: Path, flags: int) -> TextIO:
+    """Opens a text file to write, which is made if it is not there.
+
+    Raises:
+        OSError: it cannot be opened, or is a link.
+    """
+    return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o666), "a+", encoding="utf-8")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file that is there completely or not at all, whatever happens meanwhile, in place of a link too."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of settings.
+
+    Raises:
+        OSError: it cannot be read, or is far too long.
+        UnicodeDecodeError: it is no text.
+    """
+    with path.open("rb") as file:
+        content = file.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise OSError(0, f"the file has more than {LARGEST_TEXT >> 20} MiB")
+    return content.decode("utf-8")
