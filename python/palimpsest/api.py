@@ -30,6 +30,7 @@ class Settings(TypedDict, total=False):
             that it needs. A layer that breaks this order ends the run with a `RuleError`.
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
+        format: the format of a trace, as `palimpsest list traces` has it; recognised by its content where None.
         series: keep time series and histograms, for plots and Parquet (the default).
         operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
             such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
@@ -44,6 +45,7 @@ class Settings(TypedDict, total=False):
     check: bool
     seed: int
     skip_bad: bool
+    format: str | None
     series: bool
     operations: bool | str
 
@@ -145,6 +147,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         check=settings.get("check", False),
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
+        format=settings.get("format"),
         series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
     )

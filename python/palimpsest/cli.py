@@ -88,6 +88,13 @@ _RUN_OPTIONS = (
         "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
     ),
     click.option(
+        "--from",
+        "input_format",
+        metavar="FORMAT",
+        help="Read a trace as this format, not the recognised.",
+        shell_complete=completion.formats,
+    ),
+    click.option(
         "--out", type=Folder(), metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),

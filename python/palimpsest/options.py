@@ -32,6 +32,7 @@ class RunOptions:
         check: whether data and times are verified: at least the payload `tag`, and a timed run.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
+        format: the format of a trace; recognised by its content where None.
         series: whether time series and histograms are kept.
         operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
             such as `10ms..12ms`; none where None.
@@ -49,6 +50,7 @@ class RunOptions:
     check: bool = False
     seed: int = 1
     skip_bad: bool = False
+    format: str | None = None
     series: bool = False
     operations: str | None = None
 

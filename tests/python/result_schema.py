@@ -3,7 +3,7 @@
 from typing import Any
 
 INT, NUMBER, TEXT, TABLE, LIST = "integer", "number", "text", "table", "list"
-INT_OR_NULL, NUMBER_OR_NULL = "integer or null", "number or null"
+INT_OR_NULL, NUMBER_OR_NULL, TEXT_OR_NULL = "integer or null", "number or null", "text or null"
 
 NULL = "null"
 LATENCY = {"mean": INT, "p50": INT, "p90": INT, "p99": INT, "p999": INT, "max": INT}
@@ -17,6 +17,7 @@ RESULT: dict[str, Any] = {
     "ftl": TEXT,
     "ssd": TEXT,
     "workload": TEXT,
+    "trace_format": TEXT_OR_NULL,
     "seed": INT,
     "fidelity": TEXT,
     "payload": TEXT,

@@ -199,7 +199,8 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;
-    Ok(summary::outcome(resolved, &session, options, source.skipped_lines(), precondition))
+    let trace = summary::TraceRead { format: source.format(), skipped_lines: source.skipped_lines() };
+    Ok(summary::outcome(resolved, &session, options, trace, precondition))
 }
 
 /// The registry entry of the layer of `drive`.

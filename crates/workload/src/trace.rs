@@ -1,7 +1,8 @@
 //! Trace files as workloads: the registry of formats, their recognition, and the entry point [`open_trace`]; and as [`output`].
 //!
 //! A format is recognised by content, never by name: every format of [`FORMATS`] parses the first 64 KiB after decompression,
-//! and the one that parses most lines as its records wins (ties: the earlier in the list). Each format is one file below
+//! and the one that parses most lines as its records wins (ties: the earlier in the list, but for formats that read the same
+//! lines as other requests: there the requests decide, or the file is refused). Each format is one file below
 //! `trace/` and one line of [`FORMATS`].
 //!
 //! For every format:
@@ -42,8 +43,8 @@ mod tencent;
 
 use std::io::{Read, Seek, SeekFrom};
 
-use crate::request::Source;
-use head::{Head, Vote};
+use crate::request::{SECTOR_BYTES, Source};
+use head::{Contest, Head, Vote};
 use line_format::LineFormat;
 use lines::LineReader;
 use palimpsest_flash::error::{Error, Result};
@@ -86,6 +87,7 @@ pub struct Format {
     /// Whether its files are text, which is compressed as a whole.
     pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
+    contest: fn(&Head<'_>) -> Option<Contest>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
     create: Create,
@@ -103,6 +105,7 @@ impl Format {
             about: F::ABOUT,
             is_text: true,
             recognise: head::vote::<F>,
+            contest: head::contest::<F>,
             open: line_source::open::<F>,
             holds: F::HOLDS,
             create: output::LineSink::<F>::create,
@@ -166,7 +169,7 @@ pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOption
     let (format, recognised_from) = match forced {
         Some(format) => (format, None),
         None => match recognise(&head) {
-            Some((format, vote)) => (format, Some(vote.first_line)),
+            Some((format, vote)) => (decided(format, vote, &head, name)?, Some(vote.first_line)),
             None => {
                 let unknown = unknown_format(&head, name);
                 return Err(lines.failure_or(unknown));
@@ -210,6 +213,40 @@ fn recognise(head: &Head<'_>) -> Option<(&'static Format, Vote)> {
         }
     }
     best
+}
+
+/// The format of a file that `format` reads, where others may read the same lines as other requests.
+fn decided(format: &'static Format, vote: Vote, head: &Head<'_>, name: &str) -> Result<&'static Format> {
+    let Some(own) = (format.contest)(head) else {
+        return Ok(format);
+    };
+    let as_many = |other: &&Format| other.name != format.name && (other.recognise)(head).lines == vote.lines;
+    let readings: Vec<(&'static Format, Contest)> = FORMATS
+        .iter()
+        .filter(as_many)
+        .filter_map(|other| Some((other, (other.contest)(head)?)))
+        .chain([(format, own)])
+        .collect();
+    let wins = |contest: &Contest, named: &str| {
+        readings.iter().all(|(other, reading)| other.name == named || contest.wins(reading))
+    };
+    if let Some((format, _)) = readings.iter().find(|(format, contest)| wins(contest, format.name)) {
+        return Ok(format);
+    }
+    let shown: Vec<String> = readings
+        .iter()
+        .map(|(format, contest)| {
+            let bytes = u64::from(contest.first.sectors) * SECTOR_BYTES;
+            format!("{} (the first request has {bytes} bytes)", format.name)
+        })
+        .collect();
+    let names: Vec<&str> = readings.iter().map(|(format, _)| format.name).collect();
+    let what = format!(
+        "the file can be read as {}, and nothing in it tells which; expected --from {}",
+        shown.join(" or as "),
+        names.join(" or --from ")
+    );
+    Err(Error::input(name, what))
 }
 
 fn unknown_format(head: &Head<'_>, name: &str) -> Error {

@@ -15,6 +15,7 @@ pub struct Summary {
     pub ftl: String,
     pub ssd: String,
     pub workload: String,
+    pub trace_format: Option<&'static str>,
     pub seed: u64,
     pub fidelity: &'static str,
     pub payload: &'static str,

@@ -159,7 +159,13 @@ impl<'a> Served<'a> {
     pub fn finish(mut self) -> Result<Outcome> {
         self.session.drain()?;
         self.session.check()?;
-        Ok(summary::outcome(self.resolved, &self.session, self.options, 0, self.precondition))
+        Ok(summary::outcome(
+            self.resolved,
+            &self.session,
+            self.options,
+            summary::TraceRead::default(),
+            self.precondition,
+        ))
     }
 }
 

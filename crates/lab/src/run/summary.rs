@@ -18,12 +18,21 @@ use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use serde_json::{Map, Value};
 
+/// What reading the workload says of it, where it is a trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TraceRead {
+    /// The format that it was read as.
+    pub format: Option<&'static str>,
+    /// Malformed lines that were skipped.
+    pub skipped_lines: u64,
+}
+
 /// The result of a finished session.
 pub(super) fn outcome(
     resolved: &Resolved,
     session: &Session<'_>,
     options: &Options,
-    skipped_lines: u64,
+    trace: TraceRead,
     precondition: Precondition,
 ) -> Outcome {
     let config = &resolved.drive;
@@ -47,6 +56,7 @@ pub(super) fn outcome(
         ftl: config.ftl.name.clone(),
         ssd: config.name.clone(),
         workload: options.workload.clone(),
+        trace_format: trace.format,
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
         payload: match options.payload {
@@ -87,7 +97,7 @@ pub(super) fn outcome(
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
         power: config.faults.power_cut_at.map(|_| power(session)),
         ftl_stats: own_figures(&figures, before),
-        notes: notes(session, skipped_lines, &precondition, unsafe_after(&config.part, figures.safe_life, &measured)),
+        notes: notes(session, trace, &precondition, unsafe_after(&config.part, figures.safe_life, &measured)),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -213,7 +223,7 @@ fn own_figures(figures: &LayerFigures, before: &LayerFigures) -> Map<String, Val
 /// Notes on the run for the user.
 fn notes(
     session: &Session<'_>,
-    skipped_lines: u64,
+    trace: TraceRead,
     precondition: &Precondition,
     unsafe_after: Option<u64>,
 ) -> Vec<String> {
@@ -227,8 +237,11 @@ fn notes(
             session.folded
         ));
     }
-    if skipped_lines > 0 {
-        notes.push(format!("{skipped_lines} malformed lines of the trace were skipped"));
+    if let Some(format) = trace.format {
+        notes.push(format!("the trace was read as {format}"));
+    }
+    if trace.skipped_lines > 0 {
+        notes.push(format!("{} malformed lines of the trace were skipped", trace.skipped_lines));
     }
     let unwritten = session.drive.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
     if unwritten > 0 && session.host.subpages_read > 0 {

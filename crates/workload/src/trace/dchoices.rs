@@ -2,8 +2,8 @@
 //! solid state drives with hot/cold data", 2013, and its successors): `ms device sector pages flag`, separated by tabs,
 //! flag 1 for reads.
 //!
-//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. Only the tabs distinguish it
-//! from DiskSim's columns, so a DiskSim file with tabs and decimal times needs `format`.
+//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. DiskSim's columns with tabs
+//! look the same, with sizes in sectors: where requests follow each other tells which.
 
 use std::fmt::{self, Write};
 
@@ -36,6 +36,8 @@ impl LineFormat for Dchoices {
         };
         Record::of_sectors(time, kind, sector, sectors, device)
     }
+
+    const IS_CONTESTED: bool = true;
 
     fn could_be(line: &[u8]) -> bool {
         line.contains(&b'.')

@@ -1,8 +1,8 @@
 //! ASCII traces of DiskSim (Bucy et al., "The DiskSim Simulation Environment", CMU-PDL-08-101, section 3.4):
 //! `ms device sector sectors flags`, flag 1 for reads, 0 for writes.
 //!
-//! A file with whole numbers as times is taken for MQSim's nanoseconds, and one with tabs between the columns for the d-choices
-//! variant; a named format overrides both. Other flag bits (asynchronous, and so on) are refused. The device becomes the
+//! A file with whole numbers as times is taken for MQSim's nanoseconds, and one with tabs between the columns may be of the
+//! d-choices simulator: where requests follow each other tells which. A named format overrides both. Other flag bits (asynchronous, and so on) are refused. The device becomes the
 //! stream.
 
 use std::fmt::{self, Write};
@@ -31,9 +31,7 @@ impl LineFormat for DiskSim {
         Record::of_sectors(time, kind, sector, sectors, device)
     }
 
-    fn could_be(line: &[u8]) -> bool {
-        !line.contains(&b'\t')
-    }
+    const IS_CONTESTED: bool = true;
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (time, flag) = (Millis(request.arrival), u8::from(request.kind == RequestKind::Read));

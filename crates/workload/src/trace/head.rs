@@ -1,6 +1,8 @@
 //! The start of a trace and the vote of a line format on it.
 
-use super::line_format::{LineFormat, Parsed};
+use std::collections::HashSet;
+
+use super::line_format::{LineFormat, Parsed, Record};
 
 /// Bytes of a file that recognition reads.
 pub const HEAD_BYTES: usize = 64 << 10;
@@ -48,4 +50,43 @@ pub fn vote<F: LineFormat>(head: &Head<'_>) -> Vote {
         }
     }
     vote
+}
+
+/// What tells formats apart that read the same lines as other requests: requests follow each other, so that with the right unit
+/// of sizes more of them begin where another has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Contest {
+    /// Requests that begin where another of the same device has ended.
+    pub followers: u64,
+    /// The first request, for messages.
+    pub first: Record,
+}
+
+impl Contest {
+    /// Fewer followers decide nothing.
+    const LEAST: u64 = 8;
+
+    /// Whether this reading is the right one beside another.
+    pub fn wins(&self, other: &Contest) -> bool {
+        self.followers >= Self::LEAST && 2 * self.followers >= 3 * other.followers.max(1)
+    }
+}
+
+/// The reading of the head by the line format `F`, where others may read it otherwise; `None` without a request.
+pub fn contest<F: LineFormat>(head: &Head<'_>) -> Option<Contest> {
+    if !F::IS_CONTESTED {
+        return None;
+    }
+    let mut format = F::default();
+    format.prepare(head);
+    let mut ends = HashSet::new();
+    let mut found: Option<Contest> = None;
+    for (_, line) in head.lines() {
+        if let Ok(Parsed::Record(record)) = format.parse(line) {
+            let contest = found.get_or_insert(Contest { followers: 0, first: record });
+            contest.followers += u64::from(ends.contains(&(record.stream, record.sector)));
+            ends.insert((record.stream, record.sector + u64::from(record.sectors)));
+        }
+    }
+    found
 }

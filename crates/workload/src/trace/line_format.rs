@@ -49,6 +49,10 @@ pub trait LineFormat: Default + Send + 'static {
         true
     }
 
+    /// Whether other formats read the same lines as other requests, so that only the requests tell them apart: see
+    /// [`Contest`](super::head::Contest).
+    const IS_CONTESTED: bool = false;
+
     /// Whether a line that does not parse, before the first that does, belongs to a header.
     fn is_header(&self, _line: &[u8]) -> bool {
         false

@@ -41,6 +41,7 @@ pub const FORMAT: Format = Format {
     about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream]",
     is_text: false,
     recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
+    contest: |_| None,
     open: |opened| {
         let what = "a Parquet file needs random access; expected a file rather than a pipe, not compressed as a whole";
         Err(Error::input(opened.lines.name(), what))

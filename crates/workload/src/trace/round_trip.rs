@@ -109,8 +109,8 @@ proptest! {
             prop_assert_eq!(losses.trims + losses.flushes, (requests.len() - expected.len()) as u64);
             if !expected.is_empty() {
                 prop_assert_eq!(&comparable(read(&bytes, Some(format.name)), holds), &expected, "{}", format.name);
-                // A trace of flushes only may parse as another format.
-                if expected.iter().any(|(request, _)| request.sectors > 0) {
+                // A trace of flushes only may parse as another format; few lines do not tell d-choices' pages from sectors.
+                if expected.iter().any(|(request, _)| request.sectors > 0) && format.name != "dchoices" {
                     prop_assert_eq!(comparable(read(&bytes, None), holds), expected, "{} recognised", format.name);
                 }
             }

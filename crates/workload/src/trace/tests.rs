@@ -22,6 +22,12 @@ fn good(bytes: &[u8]) -> Vec<Request> {
     read(bytes, &TraceOptions::default()).unwrap().0
 }
 
+/// The requests of a file of the format `name`; of those whose lines others share it is named.
+fn good_of(name: &str, bytes: &[u8]) -> Vec<Request> {
+    let format = name.starts_with('d').then(|| name.to_string());
+    read(bytes, &TraceOptions { format, ..TraceOptions::default() }).unwrap().0
+}
+
 fn wrong(bytes: &[u8]) -> (String, String) {
     match read(bytes, &TraceOptions::default()) {
         Err(Error::Input { place, what }) => (place, what),
@@ -59,7 +65,10 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
             let mut lines = LineReader::new(input::decompress(Box::new(Cursor::new(bytes.clone())), "t").unwrap(), "t");
             let (found, _) = recognise(&lines.read_head()).expect(format.name);
             assert_eq!(found.name, format.name);
-            let read = good(&bytes).into_iter().map(|r| (r.arrival, r.kind, r.sector, r.sectors)).collect::<Vec<_>>();
+            let read = good_of(format.name, &bytes)
+                .into_iter()
+                .map(|r| (r.arrival, r.kind, r.sector, r.sectors))
+                .collect::<Vec<_>>();
             assert_eq!(read, sample_requests(1), "{}", format.name);
         }
     }
@@ -69,7 +78,7 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
 fn windows_line_ends_blank_lines_and_byte_order_marks_are_tolerated() {
     for (name, sample) in SAMPLES {
         let windows = format!("\u{feff}{}\r\n  \r\n", sample.trim_end().replace('\n', "\r\n\r\n"));
-        assert_eq!(good(windows.as_bytes()), good(sample.as_bytes()), "{name}");
+        assert_eq!(good_of(name, windows.as_bytes()), good_of(name, sample.as_bytes()), "{name}");
     }
 }
 
@@ -183,6 +192,30 @@ fn a_format_can_be_forced() {
     assert!(matches!(forced("nothing"), Err(Error::Input { what, .. }) if what.contains("expected one of csv")));
 }
 
+/// Twenty requests of 4 KiB, each after the other, with tabs: in sectors as DiskSim has them, and in pages of the d-choices
+/// simulator.
+#[test]
+fn the_unit_of_sizes_is_the_one_with_which_requests_follow_each_other() {
+    let lines = |size: u64| (0..20).map(|at| format!("{at}.5\t0\t{}\t{size}\t1\n", at * 8)).collect::<String>();
+    let read = |text: &str| {
+        let mut source =
+            open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &TraceOptions::default()).unwrap();
+        let first = source.next_request().unwrap().unwrap();
+        (source.format(), first.sectors)
+    };
+    assert_eq!(read(&lines(8)), (Some("disksim"), 8));
+    assert_eq!(read(&lines(1)), (Some("dchoices"), 8));
+}
+
+#[test]
+fn a_file_with_two_readings_is_refused_with_both() {
+    let (place, what) = wrong(b"0.5\t0\t64\t8\t0\n1.5\t0\t128\t16\t1\n");
+    assert_eq!(place, "t");
+    assert!(what.contains("disksim (the first request has 4096 bytes)"), "{what}");
+    assert!(what.contains("dchoices (the first request has 32768 bytes)"), "{what}");
+    assert!(what.contains("expected --from"), "{what}");
+}
+
 struct Failing(std::io::ErrorKind);
 
 impl std::io::Read for Failing {
@@ -244,7 +277,8 @@ proptest! {
                 text += &write(now, sector, pages * 8, read);
                 text.push('\n');
             }
-            let read: Vec<Request> = good(text.as_bytes());
+            // Requests that do not follow each other do not tell DiskSim's sectors from pages.
+            let read: Vec<Request> = good_of(name, text.as_bytes());
             let stream = if name == "blkparse" { 8 << 20 } else { 0 };
             let expected: Vec<Request> = expected.iter().map(|r| Request { stream, ..*r }).collect();
             prop_assert_eq!(&read, &expected, "{}", name);
