@@ -89,7 +89,7 @@ _RUN_OPTIONS = (
     ),
     click.option(
         "--from",
-        "input_format",
+        "format",
         metavar="FORMAT",
         help="Read a trace as this format, not the recognised.",
         shell_complete=completion.formats,

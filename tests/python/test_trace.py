@@ -190,3 +190,21 @@ def test_real_traces_convert(palimpsest: Command, tmp_path: Path) -> None:
         for key in ("workload", "format", "files"):
             each.pop(key)
     assert described[0] == described[1]
+
+
+@pytest.mark.contract
+def test_a_trace_with_two_readings_is_refused_until_one_is_named(palimpsest: Command, tmp_path: Path) -> None:
+    path = tmp_path / "two.trace"
+    path.write_text("0.5\t0\t64\t8\t0\n1.5\t0\t128\t16\t1\n", encoding="utf-8")
+    run = ("run", "--workload", str(path), "--ssd", "mga-16k", "--precondition", "none", "--json")
+    done = palimpsest(*run)
+    assert done.returncode == 2
+    assert (
+        "disksim (the first request has 4096 bytes) or as dchoices (the first request has 32768 bytes)" in done.stderr
+    )
+    made = figures(palimpsest(*run, "--from", "disksim"))
+    assert made["trace_format"] == "disksim"
+    assert made["host"]["bytes_written"] == 4096
+    done = palimpsest(*run, "--from", "ascii")
+    assert done.returncode == 2
+    assert "unknown trace format" in done.stderr
