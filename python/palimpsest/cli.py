@@ -301,7 +301,7 @@ def reproduce(
 ) -> None:
     """Repeat the experiments of a paper: its figures, and its claims beside what is measured here.
 
-    PAPER is one of mga, llh, spread and codesign, or all for those that exist.
+    PAPER is one of mga, llh, spread, codesign and womv, or all for those that exist.
 
     \b
     Examples:

@@ -24,6 +24,7 @@ reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce
 reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
 reproduce.llh_runs reproduce.llh_figures reproduce.llh_published reproduce.llh
 reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce.spread
+reproduce.womv_runs reproduce.womv
 reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond reproduce.codesign_implied
 reproduce.codesign reproduce.__init__
 validate.judge validate.truth validate.measures validate.response validate.amplification validate.points validate.forms

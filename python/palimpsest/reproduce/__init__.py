@@ -48,6 +48,7 @@ PAPERS = {
     "llh": Paper("llh", has_implied=False),
     "spread": Paper("spread", has_implied=True),
     "codesign": Paper("codesign", has_implied=True),
+    "womv": Paper("womv", has_implied=False),
 }
 """Papers by the names that `reproduce` takes."""
 

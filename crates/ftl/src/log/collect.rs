@@ -187,7 +187,7 @@ impl<M: Map> Log<M> {
     /// Erases a victim after the gate `moved`, or frees it for another pass.
     fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
         match self.free_unerased(io, victim, moved)? {
-            Some(after) => self.erase_now(io, victim, after, Gate::NONE),
+            Some((after, signal)) => self.erase_now(io, victim, after, signal),
             None => Ok(()),
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Passes {
     pub most: u32,
     /// For each block that is free and not erased the gate that closes when all is safe that moved out of it.
     moved: Vec<Gate>,
+    /// For each plane the gate that closes when its last block with trimmed data is erased.
+    erased: Vec<Gate>,
     /// Whether any unit was trimmed.
     pub trims: bool,
     /// Whether a unit was trimmed whose newest copy on flash may be in a free block.
@@ -29,13 +31,15 @@ pub(super) struct Passes {
 impl Passes {
     pub fn new(nand: &Nand) -> Self {
         let most = nand.part().code.map_or(1, |code| code.0.generations());
-        let blocks = if most > 1 { nand.geometry().blocks() } else { 0 };
-        Passes { most, moved: vec![Gate::NONE; blocks as usize], trims: false, suspect: false }
+        let sized = |count: u32| vec![Gate::NONE; if most > 1 { count as usize } else { 0 }];
+        let (moved, erased) = (sized(nand.geometry().blocks()), sized(nand.geometry().planes()));
+        Passes { most, moved, erased, trims: false, suspect: false }
     }
 
     /// The power is back: nothing is under way, and what can be read is mapped.
     pub fn forget(&mut self) {
         self.moved.fill(Gate::NONE);
+        self.erased.fill(Gate::NONE);
         (self.trims, self.suspect) = (false, false);
     }
 }
@@ -48,28 +52,33 @@ impl<M: Map> Log<M> {
             return (0, after);
         }
         let (block, page) = io.nand().split(ppn);
-        let pass = io.nand().pass(block);
+        let (pass, erased) = (io.nand().pass(block), self.passes.erased[io.geometry().plane_of_block(block) as usize]);
         if page >= io.nand().next_page(block) {
-            return (pass, after);
+            return (pass, io.all_of(&[after, erased]));
         }
         let moved = self.passes.moved[block as usize];
-        (pass + 1, io.all_of(&[after, moved]))
+        (pass + 1, io.all_of(&[after, moved, erased]))
     }
 
-    /// Frees `victim`, which is empty, for another pass if it may have one; else returns the gate that its erase follows. What it
-    /// held is safe when the gate `moved` closes.
-    pub(super) fn free_unerased(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<Option<Gate>> {
+    /// Frees `victim`, which is empty, for another pass if it may have one; else returns the gate that its erase follows, and that
+    /// which it signals. What it held is safe when the gate `moved` closes.
+    ///
+    /// Programs of the plane follow the erase of a block with trimmed data: were they before it, a power cut in between could find the
+    /// last page taken that collection has for what comes back.
+    pub(super) fn free_unerased(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<Option<(Gate, Gate)>> {
         if self.passes.most == 1 {
-            return Ok(Some(moved));
+            return Ok(Some((moved, Gate::NONE)));
         }
         let again = io.nand().pass(victim) + 1 < self.passes.most;
         if self.holds_trimmed(io.nand(), victim) {
             self.counters.erased_early += u64::from(again);
             let older = self.erase_trimmed(io)?;
-            return Ok(Some(io.all_of(&[moved, older])));
+            let erased = if self.open.protected { Gate::NONE } else { io.gate() };
+            self.passes.erased[io.geometry().plane_of_block(victim) as usize] = erased;
+            return Ok(Some((io.all_of(&[moved, older]), erased)));
         }
         if !again {
-            return Ok(Some(moved));
+            return Ok(Some((moved, Gate::NONE)));
         }
         self.passes.moved[victim as usize] = moved;
         self.counters.rewritten += 1;
