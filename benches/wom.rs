@@ -86,7 +86,7 @@ fn main() {
             let shape = Shape { message_bytes: MESSAGE, cell_bytes: CELLS, spare_bytes };
             let mut code = (find(name).expect("a code").build)(shape).expect("a shape that fits");
             let trials = (trials * scale).ceil() as u64;
-            let failed = measure(code.as_mut(), 0..trials, 1, 0.5).failed;
+            let failed = measure(code.as_mut(), 0..trials, 1, 0.5, 1).failed;
             let timed = times(code.as_mut())
                 .map_or("- | - | -".into(), |(best, median, decode)| format!("{best:.1} | {median:.1} | {decode:.2}"));
             let rate = failed as f64 / trials as f64;

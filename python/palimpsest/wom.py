@@ -196,7 +196,7 @@ class Code:
         pages, batch = self._packed("cells", cells, self.page_bytes)
         return self._unpacked(self._core.decode(pages.tobytes(), self.jobs), self.message_bytes, batch)
 
-    def failure_rate(self, trials: int, seed: int = 0, dirty: float = 0.5) -> float:
+    def failure_rate(self, trials: int, seed: int = 0, dirty: float = 0.5, scramblings: int = 1) -> float:
         """The share of random messages that cannot be written over random first writes, measured on all cores.
 
         Each message that can is read back and compared. The standard error is sqrt(rate (1 - rate) / trials).
@@ -205,17 +205,20 @@ class Code:
             trials: how many messages.
             seed: trial i depends on this and i alone.
             dirty: share of zeros in what was first written, so of stuck cells for all codes but `table`.
+            scramblings: of a first write, of which the one that leaves most cells writable is taken.
 
         Raises:
             InputError: a number is out of its range.
         """
         if trials < 1 or not 0 <= dirty <= 1:
             raise InputError(f"{trials} trials, dirty {dirty}: expected a trial or more, and a share from 0 to 1")
+        if not 1 <= scramblings <= 256:
+            raise InputError(f"{scramblings} scramblings: expected 1 to 256")
         seed = _size("seed", seed, (1 << 64) - 1)
         step = _BLOCK * self.jobs
         failed = 0
         for begin in range(0, trials, step):
-            failed += self._core.measure(begin, min(begin + step, trials), seed, dirty, self.jobs)[0]
+            failed += self._core.measure(begin, min(begin + step, trials), seed, dirty, scramblings, self.jobs)[0]
         return failed / trials
 
     def _packed(self, name: str, given: npt.ArrayLike, size: int) -> tuple[Bytes, tuple[int, ...]]:

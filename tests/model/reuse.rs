@@ -141,6 +141,7 @@ fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
         for subpages in [2u32, 8] {
             let changes = [
                 format!("ftl.wom={code}"),
+                format!("ftl.wom_scramblings={}", 32 / subpages),
                 format!("part.spare_size={}B", 320 * subpages),
                 "ssd.over_provisioning=80%".into(),
                 "ftl.classifier=address".into(),

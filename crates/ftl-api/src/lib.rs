@@ -76,6 +76,8 @@ pub struct LayerFigures {
     pub safe_life: f64,
     /// Figures of its own, by name.
     pub own: Vec<(&'static str, Figure)>,
+    /// What the user should know of this layer on this drive, each in a sentence.
+    pub remarks: Vec<String>,
 }
 
 /// A flash translation layer.

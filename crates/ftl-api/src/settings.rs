@@ -82,6 +82,14 @@ impl Settings {
     getter!(blocks, Blocks, BlockCount, "The number of blocks of `key`.");
     getter!(factor, Factor, f64, "The factor of `key`.");
 
+    /// The share of `key`; `None` where it has its word.
+    pub fn share_or_word(&self, key: &str) -> Option<f64> {
+        match self.value(key) {
+            Value::Text(_) => None,
+            _ => Some(self.ratio(key)),
+        }
+    }
+
     /// A count whose range the schema keeps within 32 bits.
     pub fn small(&self, key: &str) -> u32 {
         u32::try_from(self.count(key)).expect("the schema keeps this count within 32 bits")

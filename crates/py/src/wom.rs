@@ -161,10 +161,21 @@ impl WomCode {
     }
 
     /// Failed encodings among the trials from `begin` to `end`, encodings tried and equations solved in the others.
-    fn measure(&self, py: Python<'_>, begin: u64, end: u64, seed: u64, dirty: f64, jobs: usize) -> (u64, u64, u64) {
+    #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
+    fn measure(
+        &self,
+        py: Python<'_>,
+        begin: u64,
+        end: u64,
+        seed: u64,
+        dirty: f64,
+        scramblings: u32,
+        jobs: usize,
+    ) -> (u64, u64, u64) {
         let pieces = ranges((end.saturating_sub(begin)) as usize, jobs);
         let trials = |range: Range<usize>| begin + range.start as u64..begin + range.end as u64;
-        let all = py.detach(|| self.share(pieces, |code, range| measure(code, trials(range), seed, dirty)));
+        let all =
+            py.detach(|| self.share(pieces, |code, range| measure(code, trials(range), seed, dirty, scramblings)));
         let sum = |of: fn(&Measured) -> u64| all.iter().map(of).sum();
         (sum(|measured| measured.failed), sum(|measured| measured.attempts), sum(|measured| measured.equations))
     }

@@ -14,6 +14,7 @@ mod dense;
 mod graph;
 mod peel;
 
+use super::curves::Curve;
 use super::polar::{load, store};
 use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use dense::Dense;
@@ -27,6 +28,12 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
     about: "sparse sums of cells, solved by peeling with inactivation; least spare, slower to encode, decoded in 5 us",
     build: |shape| Ok(Box::new(Fountain::new(shape)?)),
     spare_needed,
+    curves: &[
+        Curve { cell_bytes: 1024, points: &[(0, 150, 150), (1, 150, 150), (2, 154, 150), (4, 543, 150), (6, 724, 10)] },
+        Curve { cell_bytes: 4096, points: &[(1, 155, 150), (2, 140, 96), (3, 167, 90), (4, 177, 46), (6, 189, 13)] },
+        Curve { cell_bytes: 8192, points: &[(1, 62, 61), (2, 58, 55), (3, 52, 33), (4, 102, 37), (6, 119, 7)] },
+        Curve { cell_bytes: 16384, points: &[(2, 37, 37), (4, 36, 26), (6, 41, 10), (8, 45, 1), (10, 50, 1)] },
+    ],
 };
 
 /// As for a random matrix, plus the excess: with r more writable cells than coded bits the code fails with probability 2^-r,

@@ -10,6 +10,7 @@
 //! failure is then as likely for all but special messages, and the seed changes the random bits.
 
 use super::cancellation::Cancellation;
+use super::curves::Curve;
 use super::positions::{Positions, bits_short};
 use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use palimpsest_flash::rng::Rng;
@@ -19,6 +20,68 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
     about: "successive cancellation, one try; cells a power of two (Burshtein and Strugatski)",
     build: |shape| Ok(Box::new(Polar { shape, base: Base::new(shape, 0)? })),
     spare_needed: |message_bytes, cell_bytes, failure| spare_for(message_bytes, cell_bytes, failure, 0),
+    curves: &[
+        Curve {
+            cell_bytes: 1024,
+            points: &[
+                (41, 153, 150),
+                (61, 239, 150),
+                (82, 980, 150),
+                (102, 8312, 150),
+                (123, 126738, 150),
+                (143, 182529, 12),
+            ],
+        },
+        Curve {
+            cell_bytes: 4096,
+            points: &[
+                (143, 150, 150),
+                (184, 182, 150),
+                (204, 241, 150),
+                (225, 424, 150),
+                (266, 1573, 150),
+                (307, 6600, 150),
+                (348, 50831, 150),
+            ],
+        },
+        Curve {
+            cell_bytes: 8192,
+            points: &[
+                (246, 150, 150),
+                (328, 193, 150),
+                (410, 525, 150),
+                (451, 1159, 150),
+                (512, 5751, 150),
+                (573, 29274, 150),
+                (614, 46108, 63),
+                (655, 56838, 32),
+            ],
+        },
+        Curve {
+            cell_bytes: 16384,
+            points: &[
+                (410, 150, 150),
+                (573, 170, 150),
+                (655, 281, 150),
+                (737, 711, 150),
+                (819, 2100, 150),
+                (901, 8512, 150),
+                (983, 25237, 124),
+                (1065, 27427, 33),
+            ],
+        },
+        Curve {
+            cell_bytes: 32768,
+            points: &[
+                (819, 150, 150),
+                (983, 167, 150),
+                (1147, 278, 150),
+                (1311, 812, 150),
+                (1475, 3309, 150),
+                (1638, 11764, 119),
+            ],
+        },
+    ],
 };
 
 /// Bytes of spare for one try by the union bound, with `reserved` bytes of the spare for other data.

@@ -8,6 +8,7 @@
 //!
 //! The last byte of the spare holds d, those before it the last bytes of the message.
 
+use super::curves::Curve;
 use super::polar::{Base, load, spare_for};
 use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 use palimpsest_flash::rng::Rng;
@@ -20,6 +21,21 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
         let coded = spare_for(message_bytes, cell_bytes, failure, 1)? as f64 * SHARE_OF_POLAR;
         Ok(coded as usize + 2)
     },
+    curves: &[
+        Curve { cell_bytes: 1024, points: &[(20, 898, 150), (31, 4716, 150), (41, 22524, 106), (51, 41720, 36)] },
+        Curve {
+            cell_bytes: 4096,
+            points: &[(51, 590, 150), (72, 1062, 58), (92, 1537, 52), (113, 2903, 12), (133, 4724, 9)],
+        },
+        Curve {
+            cell_bytes: 8192,
+            points: &[(66, 179, 60), (92, 230, 37), (123, 798, 58), (160, 2109, 31), (184, 5685, 35), (205, 10496, 24)],
+        },
+        Curve {
+            cell_bytes: 16384,
+            points: &[(98, 51, 24), (131, 83, 34), (164, 111, 19), (197, 145, 15), (229, 142, 4)],
+        },
+    ],
 };
 
 /// Share of the spare that `polar` needs for the same failure rate: measured down to 1e-4, rounded up (`docs/wom-codes.md`).

@@ -162,7 +162,8 @@ class Scale:
         count = int(workload.requests * 1e6) // share
         spec = ",".join(part for part in (name, changes, f"n={2 * count}") if part)
         floor = {"ftl.threshold_floor": str(max(1, round(_FLOOR / smaller)))} if smaller > 1 else {}
-        keys = {"ftl.threshold_pu": variant.threshold} | floor if variant.ftl == "llh" else {}
+        coin = {"ftl.wom_failure": "0.25%"}  # paper, Sec. 4
+        keys = {"ftl.threshold_pu": variant.threshold} | coin | floor if variant.ftl == "llh" else {}
         keys |= dict(override.split("=", 1) for override in variant.overrides)
         options = RunOptions(
             ssd=drive,

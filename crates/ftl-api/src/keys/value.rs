@@ -62,6 +62,8 @@ pub enum ValueType {
         /// The largest.
         max: f64,
     },
+    /// A share up to 1, or this word.
+    ShareOr(&'static str),
     /// A list of ratios up to 1.
     Ratios,
     /// An energy, at most a joule.
@@ -149,6 +151,7 @@ impl ValueType {
             ValueType::Choice(words) => words.into(),
             ValueType::Notation(notation) => (notation.words)(),
             ValueType::Flag => vec!["true", "false"],
+            ValueType::ShareOr(word) => vec![word],
             _ => Vec::new(),
         }
     }
@@ -186,6 +189,10 @@ impl ValueType {
                 ratio_from_number(*number).and_then(|ratio| at_most(ratio, max))
             }
             (ValueType::Ratio { .. }, Raw::Whole(number)) => ratio_from_number(*number as f64).map(Value::Ratio),
+            (ValueType::ShareOr(word), Raw::Text(text)) if text == word => Ok(Value::Text(text.clone())),
+            (ValueType::ShareOr(word), _) => {
+                ValueType::Ratio { max: 1.0 }.read(raw).map_err(|what| format!("{what}, or {word}"))
+            }
             (ValueType::Ratios, Raw::List(list)) => {
                 list.iter().map(ratio_in_list).collect::<Parsed<_>>().map(Value::Ratios)
             }
@@ -221,6 +228,7 @@ impl ValueType {
             ValueType::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
             ValueType::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
             ValueType::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
+            ValueType::ShareOr(word) => format!("expected {word}, or a percentage such as \"28%\""),
             ValueType::Ratios => "expected a list of percentages such as [\"20%\", \"40%\"]".into(),
             ValueType::Energy => "expected an energy such as \"50.37uJ\"".into(),
             ValueType::Energies => "expected a list of energies such as [\"3uJ\", \"4uJ\"]".into(),

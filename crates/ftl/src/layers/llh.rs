@@ -405,6 +405,7 @@ impl Ftl for Llh {
             retired_blocks: counters.retired,
             safe_life: self.settings.safe_life,
             own: self.own_figures(),
+            remarks: self.coder.remark.iter().cloned().collect(),
             ..LayerFigures::default()
         }
     }

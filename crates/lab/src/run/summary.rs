@@ -51,6 +51,7 @@ pub(super) fn outcome(
         reused_erases: session.drive.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
+    let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),
@@ -97,7 +98,7 @@ pub(super) fn outcome(
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
         power: config.faults.power_cut_at.map(|_| power(session)),
         ftl_stats: own_figures(&figures, before),
-        notes: notes(session, trace, &precondition, unsafe_after(&config.part, figures.safe_life, &measured)),
+        notes: notes(session, trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -226,6 +227,7 @@ fn notes(
     trace: TraceRead,
     precondition: &Precondition,
     unsafe_after: Option<u64>,
+    remarks: &[String],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if session.interrupted {
@@ -261,6 +263,7 @@ fn notes(
             part.name, part.endurance
         ));
     }
+    notes.extend_from_slice(remarks);
     if session.drive.recording().is_some_and(|found| found.truncated) {
         notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }

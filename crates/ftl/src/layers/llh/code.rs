@@ -3,8 +3,11 @@
 //! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first writes
 //! are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first writes are coded,
 //! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, which
-//! mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin of
-//! `ftl.wom_failure` (LLH paper, Sec. 5.2).
+//! mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin (LLH paper,
+//! Sec. 5.2), of `ftl.wom_failure` or of what was measured of the code (`palimpsest_wom::curves`).
+//!
+//! Where `ftl.wom_scramblings` allows several scramblings of a first write, that is taken which leaves most cells writable; its
+//! number is in the spare area, behind what a second write stores there.
 
 use super::Llh;
 use super::settings::LlhSettings;
@@ -13,7 +16,7 @@ use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Nand, PADDING};
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_wom::{self as wom, Code, Shape, Unfit};
+use palimpsest_wom::{self as wom, Code, Shape, Unfit, curves};
 
 /// The code of second writes.
 pub(super) struct Coder {
@@ -21,9 +24,13 @@ pub(super) struct Coder {
     pub first: u32,
     /// Subpages that a low page stores in its second write.
     pub second: u32,
-    /// What the code stores in the spare area.
+    /// What the present write stores in the spare area.
     pub spare: Vec<u8>,
     failure: f64,
+    /// What the user should know of the code.
+    pub remark: Option<String>,
+    /// Scramblings of a first write, of which the best is taken.
+    scramblings: u32,
     rng: Rng,
     /// Only where contents are bytes.
     code: Option<Box<dyn Code>>,
@@ -34,20 +41,70 @@ pub(super) struct Coder {
 /// Bytes of a page that is small, and yet one that each code can have.
 const SMALL: usize = 256;
 
-/// What a second write by the settings' code stores in a page of `part`.
+/// A code that fails more often than this does not fit.
+const USELESS: f64 = 0.9;
+/// Of a code that fails more often than this the result says so.
+const POOR: f64 = 0.05;
+/// How often the paper's code fails (Sec. 4).
+const WANTED: f64 = 0.0025;
+
+/// What a second write by the settings' code stores in a page of `part`: the spare is what error correction and the number of the
+/// scrambling leave.
 fn shape(part: &Part, settings: &LlhSettings) -> Shape {
+    let spare = (f64::from(part.spare_bytes) * settings.wom_spare) as u32;
+    let taken = settings.ecc_spare + u32::from(settings.wom_scramblings > 1);
     Shape {
         message_bytes: (part.subpages_per_page() / 2 * part.subpage_bytes) as usize,
         cell_bytes: part.page_bytes as usize,
-        spare_bytes: (f64::from(part.spare_bytes) * settings.wom_spare) as usize,
+        spare_bytes: spare.saturating_sub(taken) as usize,
     }
+}
+
+/// How often a second write cannot be encoded.
+fn failure(part: &Part, settings: &LlhSettings) -> f64 {
+    let measured = || curves::failure(&settings.wom, shape(part, settings), settings.wom_scramblings);
+    settings.wom_failure.or_else(measured).expect("the configuration read the name of a code")
+}
+
+/// Refuses a code that cannot have the shape of the pages of `part`, or fails over most of them.
+///
+/// # Errors
+/// What is wrong, and what would do.
+pub(super) fn check(part: &Part, settings: &LlhSettings) -> Result<(), String> {
+    if settings.ecc_spare > part.spare_bytes {
+        let (ecc, spare) = (settings.ecc_spare, part.spare_bytes);
+        return Err(format!("error correction takes {ecc} bytes of {spare} bytes of spare; expected at most these"));
+    }
+    build(part, settings).map_err(|unfit| unfit.to_string())?;
+    match failure(part, settings) > USELESS {
+        true if settings.wom_failure.is_none() => Err(advice(part, settings)),
+        _ => Ok(()),
+    }
+}
+
+/// What the settings' code does over the pages of `part`, and what would do better.
+fn advice(part: &Part, settings: &LlhSettings) -> String {
+    let (shape, name, best) = (shape(part, settings), &settings.wom, settings.wom_scramblings);
+    let needs = |name: &str| curves::spare_for(name, shape, best, WANTED);
+    let others = wom::CODES.iter().map(|entry| entry.name).filter(|other| other != name);
+    let fitting: Vec<&str> = others.filter(|other| needs(other).is_some_and(|it| it <= shape.spare_bytes)).collect();
+    format!(
+        "{name} fails over {:.1} % of pages of {} bytes with {} bytes of spare ({:.2} % with {}); expected {}more spare, or \
+         ftl.wom_failure as a number",
+        100.0 * failure(part, settings),
+        shape.cell_bytes,
+        shape.spare_bytes,
+        100.0 * WANTED,
+        needs(name).map_or_else(|| "no spare".into(), |bytes| format!("{bytes} bytes")),
+        if fitting.is_empty() { String::new() } else { format!("ftl.wom = {}, ", fitting.join(" or ")) },
+    )
 }
 
 /// The code that `settings` name, for low pages of `part`.
 ///
 /// # Errors
 /// It cannot have that shape.
-pub(in crate::layers) fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
+fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
     let entry = wom::find(&settings.wom).expect("the configuration read the name of a code");
     (entry.build)(shape(part, settings))
 }
@@ -72,17 +129,32 @@ impl Coder {
             None if reuse => first_bytes(part, settings),
             None => part.page_bytes as usize,
         };
-        let shape = shape(part, settings);
+        let (shape, failure) = (shape(part, settings), if reuse { failure(part, settings) } else { 0.0 });
+        let poor = failure > POOR && settings.wom_failure.is_none();
         Coder {
+            remark: poor.then(|| advice(part, settings)),
             first: (first_bytes as u32 / part.subpage_bytes).min(subpages),
             second: subpages / 2,
             spare: Vec::new(),
-            failure: settings.wom_failure,
+            failure,
+            scramblings: settings.wom_scramblings,
             rng: Rng::new(seed, 0x303),
             page: vec![0; shape.page_bytes()],
             message: vec![0; first_bytes.max(shape.message_bytes)],
             code,
         }
+    }
+}
+
+impl Coder {
+    /// Bytes of the spare area that a second write takes.
+    fn code_spare(&self) -> usize {
+        self.code.as_ref().map_or(0, |code| code.shape().spare_bytes)
+    }
+
+    /// The number of the scrambling of the first write of page `ppn`, where it has one.
+    fn number_of(&self, io: &Io, ppn: u32) -> Option<u8> {
+        if self.scramblings == 1 { None } else { io.nand().spare(ppn)?.get(self.code_spare()).copied() }
     }
 }
 
@@ -114,7 +186,7 @@ impl Llh {
         if !coded {
             let cells = io.load_subpage(psn);
             let mut bytes = copy(io, cells, size);
-            wom::scramble(&mut bytes, psn.into());
+            wom::scramble(&mut bytes, key(psn, self.coder.number_of(io, ppn).unwrap_or(0)));
             return io.keep_derived(&bytes, &[cells]);
         }
         let mut cells = vec![io.load_subpage(psn)];
@@ -143,23 +215,20 @@ impl Llh {
         let spare = &mut self.coder.page[self.subpages as usize * size..];
         spare.fill(0xff);
         if let Some(stored) = io.nand().spare(ppn) {
-            spare[..stored.len()].copy_from_slice(stored);
+            let length = stored.len().min(spare.len());
+            spare[..length].copy_from_slice(&stored[..length]);
         }
     }
 
-    /// Makes the image what a first write into page `ppn` programs; `coded`: into a low page that is to be reused.
-    pub(super) fn prepare(&mut self, io: &mut Io, ppn: u32, coded: bool) {
+    /// Makes the image what a first write into page `ppn` programs; `kept`: into a low page that is to be reused; `coded`: that is
+    /// coded.
+    pub(super) fn prepare(&mut self, io: &mut Io, ppn: u32, kept: bool, coded: bool) {
+        self.coder.spare.clear();
         if io.nand().payload() != Payload::Bytes {
             return;
         }
-        let size = io.geometry().subpage_bytes as usize;
         if !coded {
-            for (psn, data) in (ppn * self.subpages..).zip(&mut self.image) {
-                let mut bytes = copy(io, *data, size);
-                wom::scramble(&mut bytes, psn.into());
-                *data = io.keep_derived(&bytes, &[*data]);
-            }
-            return;
+            return self.scramble_image(io, ppn, kept);
         }
         let first = self.coder.first as usize;
         let length = self.coder.code.as_ref().expect("bytes are encoded").first_bytes();
@@ -169,6 +238,36 @@ impl Llh {
         let code = coder.code.as_mut().expect("bytes are encoded");
         code.write_first(&mut coder.page, &coder.message[..length]);
         self.image_from_page(io);
+        self.coder.spare.clear();
+    }
+
+    /// Scrambles the image for page `ppn`; that of a page that is to be reused by the scrambling that leaves most cells at 1.
+    fn scramble_image(&mut self, io: &mut Io, ppn: u32, kept: bool) {
+        let size = io.geometry().subpage_bytes as usize;
+        let plain: Vec<Vec<u8>> = self.image.iter().map(|&data| copy(io, data, size)).collect();
+        let scrambled = |number: u8| -> Vec<Vec<u8>> {
+            let with_key = |(psn, bytes): (u32, &Vec<u8>)| {
+                let mut bytes = bytes.clone();
+                wom::scramble(&mut bytes, key(psn, number));
+                bytes
+            };
+            (ppn * self.subpages..).zip(&plain).map(with_key).collect()
+        };
+        let writable = |cells: &[Vec<u8>]| cells.iter().map(|bytes| wom::writable(bytes)).sum::<u64>();
+        let mut best = (0, scrambled(0));
+        if kept && self.coder.scramblings > 1 {
+            for number in 1..self.coder.scramblings as u8 {
+                let other = scrambled(number);
+                if writable(&other) > writable(&best.1) {
+                    best = (number, other);
+                }
+            }
+            self.coder.spare.resize(self.coder.code_spare(), 0xff);
+            self.coder.spare.push(best.0);
+        }
+        for (data, bytes) in self.image.iter_mut().zip(&best.1) {
+            *data = io.keep_derived(bytes, &[*data]);
+        }
     }
 
     /// Encodes the image over what page `ppn` holds. False where that cannot be done.
@@ -186,6 +285,8 @@ impl Llh {
             return false;
         }
         self.image_from_page(io);
+        // The number of the scrambling stays as it is.
+        self.coder.spare.extend(self.coder.number_of(io, ppn));
         true
     }
 
@@ -214,6 +315,11 @@ impl Llh {
         self.coder.spare.clear();
         self.coder.spare.extend_from_slice(&self.coder.page[cells..]);
     }
+}
+
+/// The key of scrambling `number` of physical subpage `psn`.
+fn key(psn: u32, number: u8) -> u64 {
+    u64::from(psn) | u64::from(number) << 32
 }
 
 /// The bytes of `data`.

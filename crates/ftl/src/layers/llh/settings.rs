@@ -93,10 +93,22 @@ pub const KEYS: &[Key] = &[
         "share of part.spare_size that the code may take, which first writes must leave erased",
     ),
     Key::new(
+        "ftl.ecc_spare",
+        ValueType::Bytes { min: 0, max: 1 << 20 },
+        "0B",
+        "spare of a page that the error correction of a second write takes, and the code may not",
+    ),
+    Key::new(
+        "ftl.wom_scramblings",
+        ValueType::Count { min: 1, max: 16 },
+        "1",
+        "scramblings of a first write, of which the one that leaves most cells writable is taken; 16: four bits of spare",
+    ),
+    Key::new(
         "ftl.wom_failure",
-        SHARE,
-        "0.25%",
-        "probability that a second write cannot be encoded; with payload bytes the code itself decides",
+        ValueType::ShareOr("auto"),
+        "auto",
+        "probability that a second write cannot be encoded; auto: that of the code; with payload bytes the code decides",
     ),
     Key::new(
         "ftl.reuse_cold",
@@ -146,8 +158,12 @@ pub struct LlhSettings {
     pub wom: String,
     /// Share of the part's spare area that the code may take.
     pub wom_spare: f64,
-    /// Probability that a second write cannot be encoded, where no real encoder decides.
-    pub wom_failure: f64,
+    /// Bytes of a page's spare area that the code may not take.
+    pub ecc_spare: u32,
+    /// Scramblings of a first write, of which the best is taken.
+    pub wom_scramblings: u32,
+    /// Probability that a second write cannot be encoded, where no real encoder decides; `None`: that of the code.
+    pub wom_failure: Option<f64>,
     /// Whether cold blocks are partially used and reused, too.
     pub reuse_cold: bool,
 }
@@ -172,7 +188,9 @@ impl LlhSettings {
             safe_life: settings.ratio("ftl.safe_life"),
             wom: settings.text("ftl.wom"),
             wom_spare: settings.ratio("ftl.wom_spare"),
-            wom_failure: settings.ratio("ftl.wom_failure"),
+            ecc_spare: settings.small_bytes("ftl.ecc_spare"),
+            wom_scramblings: settings.small("ftl.wom_scramblings"),
+            wom_failure: settings.share_or_word("ftl.wom_failure"),
             reuse_cold: settings.flag("ftl.reuse_cold"),
         }
     }
@@ -227,9 +245,8 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         let what = "a second write stores half a page, so llh needs pages of two subpages at least";
         return Err(Unfit::new(&["ftl.name", "part.page_size", "part.subpage_size"], what));
     }
-    let keys = ["ftl.wom", "ftl.wom_spare", "part.page_size", "part.spare_size"];
-    let fits = code::build(part, &LlhSettings::new(proposal.settings));
-    fits.map(|_| ()).map_err(|unfit| Unfit::new(&keys, unfit.to_string()))
+    let keys = ["ftl.wom", "ftl.wom_spare", "ftl.ecc_spare", "part.page_size", "part.spare_size"];
+    code::check(part, &LlhSettings::new(proposal.settings)).map_err(|what| Unfit::new(&keys, what))
 }
 
 /// Parts whose low pages can be reused, and each option.
@@ -263,6 +280,7 @@ fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
         one_of("ftl.threshold_window", &["0", "1", "5"]),
         one_of("ftl.wom_failure", &["0%", "0.25%", "20%", "100%"]),
         one_of("ftl.wom", &codes()),
+        one_of("ftl.wom_scramblings", &["1", "1", "4", "16"]),
         one_of("part.spare_size", &["32B", "128B", "640B"]),
         one_of("ftl.reuse_cold", &["false", "false", "true"]),
         one_of("ftl.threshold_rule", &["paper", "published"]),

@@ -88,7 +88,8 @@ impl Llh {
                 return Ok(true);
             }
         } else {
-            self.prepare(io, ppn, coded);
+            let kept = frontier.kept && !io.nand().part().is_high(frontier.page);
+            self.prepare(io, ppn, kept, coded);
         }
         let (ready, done) = self.gates_of(io, buffer, frontier.arrived);
         // Units that could not be encoded join the moved ones.
@@ -99,7 +100,7 @@ impl Llh {
             from_host: self.buffers[buffer].from_host,
             after: ready,
             signal: done,
-            spare: if frontier.again { &self.coder.spare } else { &[] },
+            spare: &self.coder.spare,
             ..Program::new(ppn, &self.logical, &self.image, cause)
         };
         let outcome = match frontier.again {

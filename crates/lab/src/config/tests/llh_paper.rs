@@ -36,7 +36,7 @@ fn chips_are_those_of_the_tables() {
             }
         }
     }
-    let c35 = preset("llh-16g", &["ssd.part=c35"]).unwrap().drive.part;
+    let c35 = preset("llh-16g", &["ssd.part=c35", "ftl.wom=fountain"]).unwrap().drive.part;
     assert!(c35.wear.shares.is_empty(), "the paper has no measurement of it");
 }
 
@@ -55,6 +55,35 @@ fn the_rough_estimate_of_section_4() {
     let b16 = preset("llh-16g", &["ssd.part=b16"]).unwrap().drive.part;
     // Its blocks exceed the limit while they are reused.
     assert!(Wear::new(&b16, Bias::Reprogram).endurance(0.4, 1.0).ends_biased, "\"all but one of the chips\"");
+}
+
+/// Whether a second write can be encoded follows from the code, its spare and the page, unless a number says it.
+#[test]
+fn codes_that_do_not_fit_a_chip_are_refused() {
+    let refused = |sets: &[&str]| preset("llh-16g", sets).unwrap_err().to_string();
+    let message = refused(&["ssd.part=c35"]);
+    for expected in [
+        "polar fails over 99.",
+        "% of pages of 8192 bytes with 216 bytes of spare (0.25 % with 6",
+        "expected ftl.wom = table or polar-repair or fountain, more spare, or ftl.wom_failure as a number",
+    ] {
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(refused(&["ssd.part=c35", "ftl.ecc_spare=0B"]).contains("with 256 bytes"), "Table 2: 3.12 %");
+    for code in ["table", "polar-repair", "fountain"] {
+        preset("llh-16g", &["ssd.part=c35", &format!("ftl.wom={code}")]).unwrap();
+    }
+    preset("llh-16g", &["ssd.part=c35", "ftl.wom_failure=99.8%"]).unwrap();
+    preset("llh-16g", &["ssd.part=b29"]).expect("38 % fail, more with error correction: the result says so");
+    let message = refused(&["ftl.ecc_spare=1KiB"]);
+    assert!(
+        message.contains("error correction takes 1024 bytes of 640 bytes of spare; expected at most these"),
+        "{message}"
+    );
+    let message = refused(&["ftl.wom_failure=never"]);
+    assert!(message.contains("expected a percentage") && message.contains("or auto"), "{message}");
+    let number = file("base = \"llh-16g\"\nftl.wom_failure = 0.0025\n", &[]).unwrap().drive.ftl;
+    assert_eq!(number.share_or_word("ftl.wom_failure"), Some(0.0025));
 }
 
 #[test]
