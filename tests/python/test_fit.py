@@ -43,6 +43,7 @@ def test_keys_have_places_in_their_range() -> None:
     assert key.at(0.5) == pytest.approx(100)
     assert key.part(key.at(0.3)) == pytest.approx(0.3)
     assert key.override(55.5) == "part.t_read=55.5us"
+    assert key.override(7.745966) == "part.t_read=7.746us"
     whole = space.parse("ssd.channels=2..9")
     assert (whole.whole, whole.at(0.5), whole.text(5.0)) == (True, 6.0, "5")
 

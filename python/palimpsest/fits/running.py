@@ -233,6 +233,8 @@ def _effective(
     middle: Values = {key.name: _middle(key) for key in keys}
     task = Task(drive, keys, measurements, groups)
     wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
+    for values in wanted:
+        drive.at(keys, values).check()
     points = iter(evaluations.points(task, wanted, Budget(None)))
     is_counted = [
         measurement.counted

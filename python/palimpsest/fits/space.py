@@ -21,6 +21,7 @@ Values = Mapping[str, float | str]
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/]*)")
 _LOGARITHMIC = 8.0
+_DECIMALS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "B": 0, "KiB": 0, "MiB": 0, "GiB": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,11 @@ class Key:
 
     def text(self, value: float | str) -> str:
         """A value as the configuration has it."""
-        return value if isinstance(value, str) else f"{value:.6g}{self.unit}"
+        if isinstance(value, str):
+            return value
+        # Times are whole nanoseconds, sizes whole numbers of their unit.
+        decimals = _DECIMALS.get(self.unit)
+        return f"{value:.6g}{self.unit}" if decimals is None else f"{round(value, decimals):.12g}{self.unit}"
 
     def override(self, value: float | str) -> str:
         """`KEY=VALUE`."""
