@@ -208,19 +208,20 @@ def load(folder: str | Path) -> Result | Comparison:
 
 
 def compare(
-    ftls: Sequence[str],
+    ftls: Sequence[str] | Mapping[str, Mapping[str, object]],
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
     workload: str | Path = _DEFAULT.workload,
     jobs: int = 1,
     **settings: Unpack[Settings],
 ) -> Comparison:
-    """Runs the same workload on several translation layers.
+    """Runs the same workload on several translation layers, or with several settings.
 
     >>> compare(["page", "mga"], ssd="mga-16k", workload="trade")
+    >>> compare({"greedy": {"ftl.victim": "greedy"}, "cb": {"ftl.victim": "cost-benefit"}})
 
     Args:
-        ftls: layers; ratios are to the first.
+        ftls: layers; or labels and what each changes: configuration keys, `ftl`, `ssd`. Ratios are to the first.
         ssd: preset, TOML file or `Ssd`.
         workload: as in `palimpsest.run`.
         jobs: how many run at a time. Figures outside `sim` do not depend on it.
@@ -233,7 +234,11 @@ def compare(
     if isinstance(ftls, str) or not ftls:
         raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
     base = _options(workload, ssd, None, settings)
-    runs = [base.with_ftl(ftl) for ftl in ftls]
+    if isinstance(ftls, Mapping):
+        texts = [f"{label}:{','.join(_assignments(changes))}" for label, changes in ftls.items()]
+        runs = [base.labelled(text) for text in texts]
+    else:
+        runs = [base.with_ftl(ftl) for ftl in ftls]
     engine.check(runs)
     _warn(runs)
     results, failure = engine.run_many(runs, jobs)

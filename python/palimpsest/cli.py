@@ -215,18 +215,19 @@ def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: boo
         raise KeyboardInterrupt
 
 
-@cli.command(short_help="Run several translation layers side by side.")
+@cli.command(short_help="Run several translation layers or settings side by side.")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option(
     "--ftl",
-    default=",".join(COMPARED_FTLS),
     metavar="A,B,...",
-    help="Translation layers; ratios are to the first.",
+    help=f"Translation layers; ratios are to the first.  [default: {','.join(COMPARED_FTLS)}]",
     shell_complete=completion.layers,
 )
 @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
 @run_options
 def compare(
-    ftl: str,
+    runs: tuple[str, ...],
+    ftl: str | None,
     *,
     jobs: int | None,
     out: Path | None,
@@ -234,22 +235,30 @@ def compare(
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Run the same workload on several translation layers, side by side.
+    """Run the same workload on several translation layers, or with several settings, side by side.
+
+    A RUN is a layer, or LABEL:KEY=VALUE,... with configuration keys, ftl or ssd.
 
     \b
     Examples:
       palimpsest compare
+      palimpsest compare greedy:ftl.victim=greedy cb:ftl.victim=cost-benefit
+      palimpsest compare page small:ftl=mga,ftl.allocation_threshold=25% --ssd mga-16k
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
       palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
     """
     base = RunOptions(series=out is not None, **_plain(options, operations))
-    runs = [base.with_ftl(name) for name in _names(ftl)]
-    _check(runs)
+    if runs and ftl is not None:
+        raise errors.InputError(f"--ftl {ftl}: expected runs as arguments, or --ftl, not both")
+    names = runs or _names(ftl or ",".join(COMPARED_FTLS))
+    chosen = [base.labelled(text) for text in names]
+    _expect_different([each.label or each.ftl or "" for each in chosen])
+    _check(chosen)
     if out is not None:
         make_folder(out)
-    jobs = min(jobs or os.cpu_count() or 1, len(runs))
+    jobs = min(jobs or os.cpu_count() or 1, len(chosen))
     with ProgressBoard() as board:
-        results, failure = engine.run_many(runs, jobs, board.callback)
+        results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
         if out is not None:
             Comparison(results).save(out)
@@ -258,7 +267,7 @@ def compare(
         _print_result(Comparison(results).to_json() if as_json else Comparison(results))
     if failure is not None:
         if results:
-            click.echo(f"{len(results)} of {len(runs)} layers finished", err=True)
+            click.echo(f"{len(results)} of {len(chosen)} runs finished", err=True)
         raise failure
 
 
@@ -447,6 +456,12 @@ def _names(ftls: str) -> list[str]:
             f"--ftl {ftls}: expected different names with commas between them, such as page,subpage"
         )
     return names
+
+
+def _expect_different(labels: Sequence[str]) -> None:
+    for label in labels:
+        if labels.count(label) > 1:
+            raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
 
 
 def _check(runs: Sequence[RunOptions]) -> None:

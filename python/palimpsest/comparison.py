@@ -52,7 +52,7 @@ class _SideBySide:
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("", no_wrap=True)
         for index in group:
-            name = str(self.results[index]["ftl"])
+            name = self.results[index].label
             heading = "" if index == 0 else " " + "ratio".rjust(7)
             table.add_column(f"{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
         for section, metrics in SECTIONS:
@@ -82,10 +82,10 @@ def render(results: Sequence[Result]) -> RenderableType:
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     parts: list[RenderableType] = [head, Text(), _SideBySide(results), Text()]
     if len(results) > 1:
-        parts.append(Text(f"ratio: to {first['ftl']}; * best of its row", style="dim"))
+        parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]
-    notes = dict.fromkeys(f"{result['ftl']}: {note}" for result in results for note in result.get("notes", []))
+    notes = dict.fromkeys(f"{result.label}: {note}" for result in results for note in result.get("notes", []))
     parts += [Text(f"note: {note}", style="yellow") for note in notes]
-    speed = "; ".join(f"{result['ftl']} {summary.speed_line(result)}" for result in results)
+    speed = "; ".join(f"{result.label} {summary.speed_line(result)}" for result in results)
     parts.append(Text(f"simulator: {speed}", style="dim"))
     return Group(*parts)

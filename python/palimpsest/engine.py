@@ -89,6 +89,8 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
     data = json.loads(summary)
     if data.get("interrupted") and not keep_interrupted:
         raise KeyboardInterrupt
+    if options.label is not None:
+        data["label"] = options.label
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series), configuration)
 
@@ -129,7 +131,7 @@ def run_many(
         if stop.is_set():
             raise _Stopped
         try:
-            callback = progress(options.ftl or "run")
+            callback = progress(options.label or options.ftl or "run")
             return run_one(options, callback if jobs == 1 else _watching(stop, callback))
         except BaseException:
             stop.set()

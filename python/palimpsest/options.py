@@ -1,8 +1,11 @@
 """What one run is made of: the drive, the layer, the workload, and how they are run; with the defaults of each."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
+
+from .errors import InputError
 
 __all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
 
@@ -13,6 +16,11 @@ COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
 FIRST_OPERATIONS = "1..1000"
 """The window of a timeline of operations where none is given: the first measured requests."""
+
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
+# Values may have commas: a change begins with a key.
+_CHANGES = re.compile(r",(?=(?:[a-z_]+\.[a-z_]+|ftl|ssd)=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class RunOptions:
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         format: the format of a trace; recognised by its content where None.
         series: whether time series and histograms are kept.
+        label: what a comparison calls it; its layer where None.
         operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
             such as `10ms..12ms`; none where None.
     """
@@ -53,10 +62,36 @@ class RunOptions:
     format: str | None = None
     series: bool = False
     operations: str | None = None
+    label: str | None = None
 
     def with_ftl(self, ftl: str) -> "RunOptions":
         """The same run on another layer."""
         return replace(self, ftl=ftl)
+
+    def labelled(self, text: str) -> "RunOptions":
+        """The same run with changes: `LAYER`, or `LABEL:KEY=VALUE,...` with configuration keys, `ftl` or `ssd`.
+
+        Raises:
+            InputError: it is neither.
+        """
+        label, colon, changes = text.partition(":")
+        if not _LABEL.fullmatch(label):
+            expected = "expected a layer, or LABEL:KEY=VALUE,... with letters, digits, '.', '_', '+' or '-' as label"
+            raise InputError(f"run {text!r}: {expected}")
+        if not colon:
+            return replace(self, ftl=label, label=None)
+        made = replace(self, label=label)
+        for part in _CHANGES.split(changes):
+            key, equals, value = part.partition("=")
+            if not equals or not key or not value:
+                raise InputError(f"run {text!r}: {part!r}: expected KEY=VALUE, such as ftl.victim=greedy or ftl=mga")
+            if key == "ftl":
+                made = replace(made, ftl=value)
+            elif key == "ssd":
+                made = replace(made, ssd=value)
+            else:
+                made = replace(made, overrides=(*made.overrides, part))
+        return made
 
     def described(self) -> str:
         """What is run, as TOML comments for the head of its configuration file."""
@@ -73,4 +108,5 @@ class RunOptions:
         """The form that the native module takes."""
         options: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         options["set"] = list(options.pop("overrides"))
+        options.pop("label")
         return json.dumps(options)

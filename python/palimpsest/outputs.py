@@ -84,7 +84,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
         made.chmod(0o777 & ~_umask())
         if together:
             for result in results:
-                _write(result, made / str(result["ftl"]))
+                _write(result, made / result.label)
             _write_text(made / "summary.json", Comparison(results).to_json() + "\n")
             _write_page(results, made)
         else:
@@ -208,7 +208,7 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
     for run in data["runs"] if together else [data]:
         if not isinstance(run, dict) or "ftl" not in run:
             raise InputError(f"{folder / 'summary.json'}:1: expected runs with the key `ftl`")
-        results.append(_read_run(run, _inside(folder, str(run["ftl"])) if together else folder))
+        results.append(_read_run(run, _inside(folder, str(run.get("label") or run["ftl"])) if together else folder))
     if not results:
         raise InputError(f"{folder / 'summary.json'}:1: expected at least one run")
     return data, results

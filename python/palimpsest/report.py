@@ -35,7 +35,7 @@ def _heads(results: Sequence[Result]) -> list[str]:
     """Heads of a table with a column for each layer, and one for its ratio to the first."""
     heads: list[str] = [""]
     for index, result in enumerate(results):
-        heads += [str(result["ftl"])] if index == 0 else [str(result["ftl"]), "ratio"]
+        heads += [result.label] if index == 0 else [result.label, "ratio"]
     return heads
 
 
@@ -64,9 +64,9 @@ def _facts(results: Sequence[Result]) -> str:
     first = results[0]
     facts = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
     for result in results:
-        name = "layer" if len(results) == 1 else str(result["ftl"])
+        name = "layer" if len(results) == 1 else result.label
         speed = f"simulated in {summary.speed_line(result)}"
-        facts.append((name, f"{result['ftl']}; seed {result['seed']}; {speed}" if len(results) == 1 else speed))
+        facts.append((name, f"{result.label}; seed {result['seed']}; {speed}" if len(results) == 1 else speed))
     return "".join(f"<dt>{_escape(label)}</dt><dd>{_escape(text)}</dd>" for label, text in facts)
 
 
@@ -88,7 +88,7 @@ def _tiles(result: Result) -> str:
 
 def _notes(results: Sequence[Result]) -> str:
     notes = [
-        note if len(results) == 1 else f"{result['ftl']}: {note}"
+        note if len(results) == 1 else f"{result.label}: {note}"
         for result in results
         for note in result.get("notes", [])
     ]
@@ -288,10 +288,10 @@ def page(results: Sequence[Result]) -> str:
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
     timelines = [found for result in results if (found := gantt.timeline(result)) is not None]
     sections = _sections(results, drawn, len(frames) == len(results), [each["ftl"] for each in timelines])
-    configurations = {str(result["ftl"]): result.configuration for result in results if result.configuration}
+    configurations = {result.label: result.configuration for result in results if result.configuration}
     if configurations:
         sections.append(Section("configuration", "Configuration", _configuration(configurations)))
-    names = ", ".join(str(result["ftl"]) for result in results)
+    names = ", ".join(result.label for result in results)
     tiles = f'<div class="tiles">{_tiles(results[0])}</div>' if len(results) == 1 else ""
     return shell.fill(
         title=f"{names} on {results[0]['ssd']}",

@@ -215,6 +215,11 @@ class Result(Shown):
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401
         return self._data[key]
 
+    @property
+    def label(self) -> str:
+        """What a comparison calls it: the label that it was given, or its layer."""
+        return str(self._data.get("label") or self._data.get("ftl"))
+
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
         """A top-level figure, or the default where the result does not have it."""
         return self._data.get(key, default)
@@ -313,13 +318,13 @@ class Comparison(Shown, Sequence[Result]):
     @overload
     def __getitem__(self, index: slice) -> "Comparison": ...
     def __getitem__(self, index: int | str | slice) -> "Result | Comparison":
-        """The result at a position, or of a layer by its name."""
+        """The result at a position, or of a layer or labelled run by its name."""
         if isinstance(index, slice):
             return Comparison(self._results[index])
         if isinstance(index, int):
             return self._results[index]
         for result in self._results:
-            if result["ftl"] == index:
+            if result.label == index:
                 return result
         raise KeyError(index)
 
@@ -358,9 +363,9 @@ class Comparison(Shown, Sequence[Result]):
 
         tables = [result.to_polars(table) for result in self._results]
         if table != "summary":
-            names = [pl.lit(str(result["ftl"])).alias("ftl") for result in self._results]
+            names = [pl.lit(result.label).alias("ftl") for result in self._results]
             tables = [each.select(name, pl.all()) for each, name in zip(tables, names, strict=True)]
         return pl.concat(tables, how="diagonal_relaxed")
 
     def __repr__(self) -> str:
-        return f"Comparison({[result['ftl'] for result in self._results]})"
+        return f"Comparison({[result.label for result in self._results]})"

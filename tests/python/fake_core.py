@@ -125,6 +125,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "ftl": ftl,
         "ssd": options["ssd"],
         "workload": options["workload"],
+        "trace_format": None,
         "seed": options["seed"],
         "fidelity": options["fidelity"],
         "payload": options["payload"],

@@ -50,7 +50,8 @@ def test_options_reach_the_native_module(fake: Any, monkeypatch: pytest.MonkeyPa
     assert seen[0] == {
         "ssd": "mga-16k", "ftl": None, "workload": "a.csv", "set": ["part.nop=4", "host.fold=true"],
         "precondition": RunOptions().precondition, "requests": 1_000_000, "warmup": "5", "fidelity": "timed",
-        "payload": "none", "check": False, "seed": 1, "skip_bad": False, "series": False, "operations": None,
+        "payload": "none", "check": False, "seed": 1, "skip_bad": False, "format": None, "series": False,
+        "operations": None,
     }  # fmt: skip
 
 

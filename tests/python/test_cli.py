@@ -197,3 +197,25 @@ def test_stub_matches_the_native_module(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=tmp_path, env={"MYPYPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_settings_of_one_layer_are_compared_by_their_labels(palimpsest: Command, tmp_path: Path) -> None:
+    small = ("--ssd", "mga-16k", "--set", "ssd.blocks_per_plane=16", "--workload", "rw=randwrite,n=2000,bs=16k")
+    runs = ("greedy:ftl.victim=greedy", "cb:ftl=page,ftl.victim=cost-benefit", "subpage")
+    made = figures(palimpsest("compare", *runs, *small, "--json", "--out", str(tmp_path)))["runs"]
+    assert [run.get("label") for run in made] == ["greedy", "cb", None]
+    assert [run["config"]["ftl"]["victim"] for run in made][:2] == ["greedy", "cost-benefit"]
+    assert (made[1]["ftl"], made[2]["ftl"]) == ("page", "subpage")
+    assert {"greedy", "cb", "subpage"} <= {path.name for path in tmp_path.iterdir()}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "greedy" in page
+    assert palimpsest("report", str(tmp_path)).returncode == 0
+    for wrong, said in (
+        (("a:ftl.victim=greedy", "a:ftl.victim=fifo"), "run 'a': given twice; expected a label of its own"),
+        (("a:greedy",), "'greedy': expected KEY=VALUE"),
+        (("../a:ftl=page",), "expected a layer, or LABEL:KEY=VALUE"),
+        (("a:ftl=page", "--ftl", "mga"), "expected runs as arguments, or --ftl, not both"),
+    ):
+        done = palimpsest("compare", *wrong, *small)
+        assert done.returncode == 2
+        assert said in done.stderr

@@ -54,7 +54,7 @@ def test_finished_layers_are_kept_when_one_fails(fake_command: Command) -> None:
     done = fake_command("compare", "--ftl", "page,block,mga", "--jobs", "1", "--json")
     assert done.returncode == 1
     assert [run["ftl"] for run in json.loads(done.stdout)["runs"]] == ["page"]
-    assert done.stderr.splitlines()[0] == "1 of 3 layers finished"
+    assert done.stderr.splitlines()[0] == "1 of 3 runs finished"
 
 
 @pytest.mark.parametrize(("jobs", "finished"), [("1", 1), ("2", 0)])

@@ -88,7 +88,7 @@ def wear_map(results: Sequence[Result]) -> Specification | None:
             "colorbar": {"title": {"text": "erases", "side": "right"}, "thickness": 12},
             "hovertemplate": "row %{y}, blocks from %{x}: %{z:.4~g} erases<extra></extra>",
         }  # fmt: skip
-        title = "mean erases of each block, by plane" if len(results) == 1 else f"{result['ftl']}: erases, by plane"
+        title = "mean erases of each block, by plane" if len(results) == 1 else f"{result.label}: erases, by plane"
         drawn.append((title, [heat], {"rangemode": "normal", "autorange": "reversed", "showgrid": False}))
     return panels(drawn, "block of the plane")
 
@@ -116,13 +116,13 @@ def states(results: Sequence[Result]) -> Specification | None:
             if any(numbers):
                 line = {
                     "type": "scatter", "mode": "lines", "name": name, "x": places, "y": numbers,
-                    "stackgroup": str(result["ftl"]), "line": {"width": 0}, "legendgroup": name,
+                    "stackgroup": result.label, "line": {"width": 0}, "legendgroup": name,
                     "showlegend": all(name != other["name"] for _, lines, _ in drawn for other in lines),
                     "meta": {"state": name},
                     "hovertemplate": f"{label(result, results, name)}: %{{y:,}} of {total:,} blocks<extra></extra>",
                 }  # fmt: skip
                 traces.append(line)
-        title = "blocks in each state" if len(results) == 1 else f"{result['ftl']}: blocks in each state"
+        title = "blocks in each state" if len(results) == 1 else f"{result.label}: blocks in each state"
         drawn.append((title, traces, {"range": [0, total]}))
     return panels(drawn, axis)
 
@@ -156,7 +156,7 @@ def frames(result: Result) -> dict[str, Any] | None:
     rows = [f"channel {channel}, die {die}, plane {plane}" for channel, die, plane in list(places)[::columns]]
     most = max(series["erases"], default=0.0)
     return {
-        "name": str(result["ftl"]),
+        "name": result.label,
         "columns": columns,
         "rows": rows,
         "channels": series["channel"][::columns],

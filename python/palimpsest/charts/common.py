@@ -32,12 +32,12 @@ def part(result: Result, name: str) -> dict[str, Any]:
 
 def label(result: Result, results: Sequence[Result], what: str) -> str:
     """What a trace is called: without the layer where there is but one."""
-    return what if len(results) == 1 else f"{result['ftl']}, {what}" if what else str(result["ftl"])
+    return what if len(results) == 1 else f"{result.label}, {what}" if what else result.label
 
 
 def layer(result: Result, results: Sequence[Result], value: float | None, base: float | None, what: str = "") -> str:
     """A layer, and how much it has of something as a multiple of the first layer: `mga 0.62x IOPS`."""
-    name = str(result["ftl"])
+    name = result.label
     ratio = "" if result is results[0] else factor(relative(value, base))
     return f"{name} {ratio}{f' {what}' if what else ''}" if ratio else name
 

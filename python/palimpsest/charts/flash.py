@@ -55,8 +55,8 @@ def utilization(results: Sequence[Result]) -> Specification | None:
             name = f"{kind}, mean {100 * mean:.0f} %"
             if len(results) > 1:
                 first = sum(base) / len(base) if base else None
-                name = layer(result, results, mean, first, f"{kind} busy") if index else f"{result['ftl']}"
-            shown, group = (True, kind) if len(results) == 1 else (position == 1, str(result["ftl"]))
+                name = layer(result, results, mean, first, f"{kind} busy") if index else f"{result.label}"
+            shown, group = (True, kind) if len(results) == 1 else (position == 1, result.label)
             traces.append(
                 trace(index if len(results) > 1 else position, type="bar", name=name, x=list(range(len(shares))),
                       y=[100 * share for share in shares], showlegend=shown, legendgroup=group,

@@ -49,7 +49,7 @@ def timeline(result: Result) -> dict[str, Any] | None:
             None if time is None else time - since for time, since in zip(shown[name], planned, strict=True)
         ]
     return {
-        "ftl": str(result["ftl"]),
+        "ftl": result.label,
         "lanes": lanes,
         "operations": operations,
         "requests": {name: requests.get(name, []) for name in ("request", "kind", "planned_ns", "completed_ns")},

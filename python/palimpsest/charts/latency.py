@@ -71,7 +71,7 @@ def _lines(
             base = ((results[0]["latency_ns"] or {}).get(kind) or {}).get("p99")
             name = f"{kind}s, p99 {units.nanoseconds(p99)}"
             if len(results) > 1:
-                ratio = layer(result, results, p99, base).removeprefix(str(result["ftl"]))
+                ratio = layer(result, results, p99, base).removeprefix(result.label)
                 name = label(result, results, name) + (f" ({ratio.strip()})" if ratio else "")
             traces.append(
                 trace(index if len(results) > 1 else position, type="scatter", mode="lines", name=name, x=times,
