@@ -173,13 +173,14 @@ impl<M: Map> Log<M> {
         let subpages = geometry.subpages_per_page as usize;
         let frontiers = Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved);
         let groups = frontiers.rotation.groups();
+        let passes = Passes::new(io.nand(), map.units(), shape.units_per_page);
         Log {
             map,
             shape,
             frontiers,
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, u32::from(!protected && shape.units_per_page > 1), seed),
-            passes: Passes::new(io.nand()),
+            passes,
             read: settings.read,
             counters: LogCounters::default(),
             image: PageImage {

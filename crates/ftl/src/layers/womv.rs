@@ -4,8 +4,8 @@
 //! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k of its four
 //! pages ([`palimpsest_flash::nand::part::Part::coded`]). Its log writes in passes (`log/passes.rs`): a block that collection has
 //! emptied is written again from its first word line on, as the next generation, and erased after the last one. Generations are known
-//! from flash after a power cut. A block that trims touched is erased at once, so that its data cannot come back when that would take
-//! the room of collection.
+//! from flash after a power cut. The next pass over a block that trims touched begins at once, so that its data cannot come back when
+//! that would take the room of collection.
 //! Source: the paper's abstract; docs/wom-v.md says what is not known of it. Ignored: the paper's encoding optimization, reads of word
 //! lines before a program, time of encoding and decoding.
 

@@ -151,6 +151,11 @@ impl Blocks {
         self.planes[plane as usize].free.len() as u32
     }
 
+    /// Free blocks of `plane`, the one that was freed first first.
+    pub fn free_of(&self, plane: u32) -> &[u32] {
+        &self.planes[plane as usize].free
+    }
+
     /// Blocks of `plane` that are not retired.
     pub fn usable(&self, plane: u32) -> u32 {
         self.planes[plane as usize].usable

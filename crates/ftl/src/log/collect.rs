@@ -158,6 +158,7 @@ impl<M: Map> Log<M> {
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let needed = (waiting + valid + rest) / per_page + slack;
         let free = frontiers.pages_left(plane, stream) + free_blocks * self.shape.pages_per_block;
+        let free = free.saturating_sub(frontiers.lost_in_free(plane));
         let beside =
             |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
         let emptying = self.collector.emptying.iter().filter(|(block, _)| beside(*block)).count() as u32;
@@ -197,6 +198,7 @@ impl<M: Map> Log<M> {
         match io.erase(Erase { after, signal, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
+                self.frontiers.set_marked(victim / self.shape.blocks_per_plane, victim, false);
                 self.frontiers.release(victim / self.shape.blocks_per_plane, victim);
             }
             Outcome::Failed => {

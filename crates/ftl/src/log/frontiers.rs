@@ -42,6 +42,9 @@ pub(super) struct Frontiers {
     level: bool,
     /// Blocks that the layer reserves, which this log does not use; empty where there are none.
     reserved: Vec<bool>,
+    /// Blocks whose present pass began with a page that stores nothing, and how many of each plane; empty without a code of cells.
+    marked: Vec<bool>,
+    pub marks: Vec<u32>,
 }
 
 impl Frontiers {
@@ -63,6 +66,8 @@ impl Frontiers {
             pages_per_block: shape.pages_per_block,
             units_per_block: shape.units_per_block,
             level: settings.wear_leveling != WearLeveling::None,
+            marked: vec![false; if io.nand().part().code.is_some() { geometry.blocks() as usize } else { 0 }],
+            marks: vec![0; geometry.planes() as usize],
             blocks,
             reserved,
         }
@@ -171,7 +176,8 @@ impl Frontiers {
         let (nand, level) = (io.nand(), self.level);
         let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
         let index = self.index(plane, stream);
-        self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page: 0 };
+        let next_page = opened.map_or(0, |block| self.first_page(block));
+        self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page };
         self.note_stream(opened, stream);
         opened.is_some()
     }
@@ -205,19 +211,50 @@ impl Frontiers {
     pub fn take_free(&mut self, plane: u32, block: u32) {
         self.blocks.open_this(block);
         self.blocks.abandon(block);
-        self.free_pages[plane as usize] -= self.pages_per_block;
+        self.free_pages[plane as usize] -= self.pages_per_block - self.first_page(block);
     }
 
     /// The victim `block` of `plane` is erased, or may be written again.
     pub fn release(&mut self, plane: u32, block: u32) {
         self.blocks.release(block);
-        self.free_pages[plane as usize] += self.pages_per_block;
+        self.free_pages[plane as usize] += self.pages_per_block - self.first_page(block);
+    }
+
+    /// The first page of the free block `block` that stores anything.
+    #[inline]
+    fn first_page(&self, block: u32) -> u32 {
+        u32::from(self.is_marked(block))
+    }
+
+    /// Whether the present pass over `block` began with a page that stores nothing.
+    #[inline]
+    pub fn is_marked(&self, block: u32) -> bool {
+        self.marked.get(block as usize).is_some_and(|&marked| marked)
+    }
+
+    /// The next pass over the victim `block` of `plane` has begun, or will begin, with such a page, or will not.
+    pub fn set_marked(&mut self, plane: u32, block: u32, marked: bool) {
+        if let Some(was) = self.marked.get_mut(block as usize) {
+            self.marks[plane as usize] += u32::from(marked);
+            self.marks[plane as usize] -= u32::from(*was);
+            *was = marked;
+        }
+    }
+
+    /// Pages of free blocks of `plane` that store nothing and are programmed.
+    pub fn lost_in_free(&self, plane: u32) -> u32 {
+        match self.marks[plane as usize] {
+            0 => 0,
+            _ => self.blocks.free_of(plane).iter().map(|&block| self.first_page(block)).sum(),
+        }
     }
 
     /// The power is back: no block has a state yet.
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
         self.free_pages.fill(0);
+        self.marked.fill(false);
+        self.marks.fill(0);
         let reserved = std::mem::take(&mut self.reserved);
         self.blocks = Blocks::new(io.geometry(), self.units_per_block, |block| {
             reserved.get(block as usize).is_some_and(|&reserved| reserved)
@@ -252,7 +289,8 @@ impl Frontiers {
         self.blocks.check()?;
         for plane in 0..self.planes() {
             let at_frontiers: u32 = (0..self.streams).map(|stream| self.pages_left(plane, stream)).sum();
-            let expected = self.blocks.free_count(plane) * self.pages_per_block + at_frontiers;
+            let whole = self.blocks.free_count(plane) * self.pages_per_block;
+            let expected = whole - self.lost_in_free(plane) + at_frontiers;
             let counted = self.free_pages[plane as usize];
             if counted != expected {
                 return Err(format!("plane {plane} counts {counted} free pages, not {expected}"));

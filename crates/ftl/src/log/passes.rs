@@ -4,15 +4,16 @@
 //! The first program of a pass follows what an erase would: the copies of what the block held, and what replaced it. Until then
 //! flash still has what the passes before left, and after a power cut the newest copy of a unit wins wherever it lies. For a unit that
 //! was trimmed that might be in a block which was free, and cleaning counts on that space. So a free block that is not erased
-//! never has the newest copy of a unit that is unmapped: blocks that trims touched are erased, older copies before newer ones.
+//! never has the newest copy of a unit that is unmapped: the next pass over a block that trims touched begins at once, with a page that
+//! stores nothing (a mark), or it is erased; older copies go before newer ones.
 //! Ignored: that a word line could be written again while its neighbours hold valid units.
 
 use super::Log;
 use super::blocks::BlockState;
 use crate::log::map::{Map, UNMAPPED};
-use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::nand::{Flash, Nand};
-use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_flash::nand::data::{Data, Payload};
+use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 /// What a log knows of passes.
 pub(super) struct Passes {
@@ -20,8 +21,10 @@ pub(super) struct Passes {
     pub most: u32,
     /// For each block that is free and not erased the gate that closes when all is safe that moved out of it.
     moved: Vec<Gate>,
-    /// For each plane the gate that closes when its last block with trimmed data is erased.
-    erased: Vec<Gate>,
+    /// For each plane the gate that closes when its last block with trimmed data is erased or marked.
+    dropped: Vec<Gate>,
+    /// The most blocks of a plane that may have lost a page to a mark: a sixteenth of what is spare.
+    most_marks: u32,
     /// Whether any unit was trimmed.
     pub trims: bool,
     /// Whether a unit was trimmed whose newest copy on flash may be in a free block.
@@ -29,17 +32,20 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    pub fn new(nand: &Nand) -> Self {
+    /// For a log of `units`, of which a page holds `units_per_page`.
+    pub fn new(nand: &Nand, units: u32, units_per_page: u32) -> Self {
         let most = nand.part().code.map_or(1, |code| code.0.generations());
         let sized = |count: u32| vec![Gate::NONE; if most > 1 { count as usize } else { 0 }];
-        let (moved, erased) = (sized(nand.geometry().blocks()), sized(nand.geometry().planes()));
-        Passes { most, moved, erased, trims: false, suspect: false }
+        let (moved, dropped) = (sized(nand.geometry().blocks()), sized(nand.geometry().planes()));
+        let spare = nand.geometry().pages().saturating_sub(u64::from(units.div_ceil(units_per_page)));
+        let most_marks = (spare / u64::from(16 * nand.geometry().planes())) as u32;
+        Passes { most, moved, dropped, most_marks, trims: false, suspect: false }
     }
 
     /// The power is back: nothing is under way, and what can be read is mapped.
     pub fn forget(&mut self) {
         self.moved.fill(Gate::NONE);
-        self.erased.fill(Gate::NONE);
+        self.dropped.fill(Gate::NONE);
         (self.trims, self.suspect) = (false, false);
     }
 }
@@ -52,38 +58,86 @@ impl<M: Map> Log<M> {
             return (0, after);
         }
         let (block, page) = io.nand().split(ppn);
-        let (pass, erased) = (io.nand().pass(block), self.passes.erased[io.geometry().plane_of_block(block) as usize]);
+        let (pass, dropped) =
+            (io.nand().pass(block), self.passes.dropped[io.geometry().plane_of_block(block) as usize]);
         if page >= io.nand().next_page(block) {
-            return (pass, io.all_of(&[after, erased]));
+            return (pass, io.all_of(&[after, dropped]));
         }
         let moved = self.passes.moved[block as usize];
-        (pass + 1, io.all_of(&[after, moved, erased]))
+        (pass + 1, io.all_of(&[after, moved, dropped]))
     }
 
     /// Frees `victim`, which is empty, for another pass if it may have one; else returns the gate that its erase follows, and that
     /// which it signals. What it held is safe when the gate `moved` closes.
     ///
-    /// Programs of the plane follow the erase of a block with trimmed data: were they before it, a power cut in between could find the
-    /// last page taken that collection has for what comes back.
+    /// Programs of the plane follow the erase of a block with trimmed data, or its mark: were they before it, a power cut in between
+    /// could find the last page taken that collection has for what comes back.
     pub(super) fn free_unerased(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<Option<(Gate, Gate)>> {
         if self.passes.most == 1 {
             return Ok(Some((moved, Gate::NONE)));
         }
+        let plane = io.geometry().plane_of_block(victim);
         let again = io.nand().pass(victim) + 1 < self.passes.most;
         if self.holds_trimmed(io.nand(), victim) {
-            self.counters.erased_early += u64::from(again);
-            let older = self.erase_trimmed(io)?;
-            let erased = if self.open.protected { Gate::NONE } else { io.gate() };
-            self.passes.erased[io.geometry().plane_of_block(victim) as usize] = erased;
-            return Ok(Some((io.all_of(&[moved, older]), erased)));
+            let older = self.drop_trimmed(io)?;
+            let (after, dropped) = (io.all_of(&[moved, older]), self.drop_gate(io));
+            self.passes.dropped[plane as usize] = dropped;
+            return if self.mark(io, victim, after, dropped)? { Ok(None) } else { Ok(Some((after, dropped))) };
         }
         if !again {
             return Ok(Some((moved, Gate::NONE)));
         }
         self.passes.moved[victim as usize] = moved;
         self.counters.rewritten += 1;
-        self.frontiers.release(victim / self.shape.blocks_per_plane, victim);
+        self.frontiers.set_marked(plane, victim, false);
+        self.frontiers.release(plane, victim);
         Ok(None)
+    }
+
+    /// A gate for what programs wait for, where a power cut loses anything at all.
+    fn drop_gate(&self, io: &mut Io) -> Gate {
+        if self.open.protected { Gate::NONE } else { io.gate() }
+    }
+
+    /// Begins the next pass over the victim `block` with a page that stores nothing, after the gate `after`, so that what the passes
+    /// before left is gone, and frees it. False where it has no pass left, or the pages that such marks take must be kept.
+    fn mark(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<bool> {
+        let (plane, pass) = (io.geometry().plane_of_block(block), io.nand().pass(block));
+        let was = u32::from(self.frontiers.is_marked(block));
+        if pass + 1 >= self.passes.most {
+            return Ok(false);
+        }
+        if self.frontiers.marks[plane as usize] - was >= self.passes.most_marks {
+            self.counters.erased_early += 1;
+            return Ok(false);
+        }
+        let subpages = self.image.logical.len();
+        let (logical, data) = (vec![PADDING; subpages], vec![Data::ZERO; subpages]);
+        let program = Program {
+            generation: pass + 1,
+            padding: subpages as u32,
+            after,
+            signal,
+            ..Program::new(block * self.shape.pages_per_block, &logical, &data, Cause::Gc)
+        };
+        if io.program(program)? == Outcome::Failed {
+            self.counters.retired += 1;
+            self.frontiers.blocks.retire(block);
+            return Ok(true);
+        }
+        self.counters.rewritten += 1;
+        self.passes.moved[block as usize] = Gate::NONE;
+        self.frontiers.set_marked(plane, block, true);
+        self.frontiers.release(plane, block);
+        Ok(true)
+    }
+
+    /// After a power cut: whether the present pass over `block`, which is open, began with a page that stores nothing.
+    pub(super) fn find_mark(&mut self, nand: &Nand, plane: u32, block: u32) {
+        let first = nand.logical_of(block * self.shape.pages_per_block);
+        if self.passes.most > 1 && nand.pass(block) > 0 && first.iter().all(|&logical| logical >= TORN) {
+            self.frontiers.set_marked(plane, block, true);
+        }
     }
 
     /// Whether `block` holds a copy of a unit that is unmapped now.
@@ -97,27 +151,29 @@ impl<M: Map> Log<M> {
         units.filter_map(|physical| self.shape.unit_at(nand, physical))
     }
 
-    /// Whether `block` is free and not erased.
+    /// Whether `block` is free and holds what a pass has left.
     fn waits_for_pass(&self, nand: &Nand, block: u32) -> bool {
-        self.frontiers.blocks.state(block) == BlockState::Free && nand.next_page(block) > 0
+        let free = self.frontiers.blocks.state(block) == BlockState::Free;
+        free && nand.next_page(block) > 0 && !self.frontiers.is_marked(block)
     }
 
-    /// Erases the free blocks that hold copies of units that are unmapped; the gate closes when that is done.
-    fn erase_trimmed(&mut self, io: &mut Io) -> Flash<Gate> {
-        let mut erased = Gate::NONE;
+    /// Marks or erases the free blocks that hold copies of units that are unmapped; the gate closes when that is done.
+    fn drop_trimmed(&mut self, io: &mut Io) -> Flash<Gate> {
+        let mut dropped = Gate::NONE;
         for block in 0..io.geometry().blocks() {
             if !self.waits_for_pass(io.nand(), block) || !self.holds_trimmed(io.nand(), block) {
                 continue;
             }
-            if erased.is_none() {
-                erased = io.gate();
+            if dropped.is_none() {
+                dropped = io.gate();
             }
             self.frontiers.take_free(io.geometry().plane_of_block(block), block);
-            self.counters.erased_early += 1;
             let moved = self.passes.moved[block as usize];
-            self.erase_now(io, block, moved, erased)?;
+            if !self.mark(io, block, moved, dropped)? {
+                self.erase_now(io, block, moved, dropped)?;
+            }
         }
-        Ok(erased)
+        Ok(dropped)
     }
 
     /// After trims: free blocks lose the copies that a power cut would bring back.
@@ -127,7 +183,7 @@ impl<M: Map> Log<M> {
     #[inline]
     pub fn settle_trims(&mut self, io: &mut Io) -> Flash<()> {
         if std::mem::take(&mut self.passes.suspect) {
-            self.erase_trimmed(io)?;
+            self.drop_trimmed(io)?;
         }
         Ok(())
     }

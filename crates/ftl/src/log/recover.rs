@@ -133,9 +133,14 @@ impl<M: Map> Log<M> {
             self.collector.failed.push(block);
             return Ok(());
         }
-        if used < self.shape.pages_per_block {
+        self.find_mark(io.nand(), plane, block);
+        if self.frontiers.is_marked(block) && used == 1 {
+            self.frontiers.blocks.abandon(block);
+            self.frontiers.release(plane, block);
+        } else if used < self.shape.pages_per_block {
             begun.push(block);
         } else if self.may_have_pass(io.nand(), block) {
+            self.frontiers.set_marked(plane, block, false);
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);
         } else {
