@@ -211,3 +211,42 @@ fn one_page_takes_command_array_and_transfer_with_every_layer() {
         assert_eq!(latency(&read, "read"), [before + page_on_bus(drive) + sensing; 4], "{}", name(&ssd));
     }
 }
+
+/// A small `llh` drive whose hot writes are reused at once, one request at a time, each programmed before its answer.
+fn reusing(more: &str) -> Resolved {
+    small(
+        "llh-16g",
+        &format!(
+            "buffer.ack=program ftl.threshold_pu=2blocks ftl.threshold_window=0 ftl.wom_failure=0% ssd.channels=1 \
+             ssd.chips_per_channel=1 ssd.over_provisioning=100% {more}"
+        ),
+    )
+}
+
+/// Codes take time in the controller: an encoding each second write, a decoding each read of a coded page. Low pages of the code
+/// `table` are coded from their first write on.
+#[test]
+fn a_code_takes_its_time() {
+    let measured = |more: &str, workload: &str, precondition: &str| {
+        let ssd = reusing(more);
+        let mut run = Run::new(&ssd, workload);
+        (run.precondition, run.warmup) = (precondition, 0);
+        serde_json::to_value(run.result()).unwrap()
+    };
+    let writes = |more: &str| measured(more, "rw=randwrite,bs=4k,size=2%,norandommap,n=4000", "none");
+    let (plain, coded) = (writes(""), writes("ftl.wom_encode_time=50us"));
+    let second = plain["ftl_stats"]["reused_low_pages"].as_u64().unwrap();
+    assert!(second > 100, "{second} second writes");
+    let longer = coded["simulated_ns"].as_u64().unwrap() - plain["simulated_ns"].as_u64().unwrap();
+    assert_eq!(longer, 50_000 * second);
+
+    let table = "ftl.wom=table ftl.threshold_pu=100blocks buffer.ack=buffer";
+    let reads = |more: &str| {
+        measured(&format!("{table} {more}"), "rw=randread,bs=4k,size=1%,norandommap,n=500", "fill:1%,bs:4KiB")
+    };
+    let (plain, coded) = (reads(""), reads("ftl.wom_decode_time=50us"));
+    for what in ["mean", "p50", "max"] {
+        let of = |result: &Value| result["latency_ns"]["read"][what].as_u64().unwrap();
+        assert_eq!(of(&coded) - of(&plain), 50_000, "{what}");
+    }
+}

@@ -117,6 +117,30 @@ fn the_baseline_writes_and_cleans_as_the_published_ftl() {
     assert_eq!(run(&["ftl.absorb=false", "buffer.ack=program"]).0, 0, "what is acknowledged must be durable");
 }
 
+/// Half of all encodings fail: with `ftl.wom_retry` the next hot data tries the page again, so that no low page is left.
+#[test]
+fn a_failed_encoding_is_tried_again() {
+    let run = |retry: &str| {
+        let changes = [
+            "ssd.over_provisioning=100%",
+            "ftl.threshold_pu=1 block",
+            "ftl.threshold_window=0",
+            "ftl.wom_failure=50%",
+            retry,
+        ];
+        let mut model = model("llh", (1, 12, 8, 2), Payload::Tag, &changes);
+        (0..4000).for_each(|index| write(&mut model, index % 4));
+        model.check();
+        model.read_back().expect("what was written");
+        let blocks =
+            count(&model, "transition_partially_used_reused") + count(&model, "transition_partially_used_used");
+        (count(&model, "reused_low_pages") as f64 / (4 * blocks) as f64, count(&model, "wom_failures"))
+    };
+    let ((left, _), (again, failures)) = (run("ftl.wom_retry=false"), run("ftl.wom_retry=true"));
+    assert!((left - 0.5).abs() < 0.1 && again > 0.95, "{left} and {again} of low pages are programmed again");
+    assert!(failures > 100);
+}
+
 #[test]
 fn outside_the_safe_share_of_life_nothing_is_reused() {
     let changes = ["ssd.over_provisioning=100%", "part.endurance=10", "ftl.threshold_pu=1 block", "ftl.wom_failure=0%"];

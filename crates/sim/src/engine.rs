@@ -341,7 +341,7 @@ impl Engine {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
         if waits == 0 {
-            self.make_ready(index);
+            self.encode(index);
             self.woken.push(die);
         }
     }
@@ -414,9 +414,30 @@ impl Engine {
         pending.waits -= 1;
         let (ready, die) = (pending.waits == 0, pending.die);
         if ready {
-            self.make_ready(index);
+            self.encode(index);
         }
         die
+    }
+
+    /// Nothing has to happen before operation `index` any more but its encoding, where it has one.
+    #[inline]
+    fn encode(&mut self, index: u32) {
+        let Operation { kind, codec, .. } = self.pending[index as usize].operation;
+        if codec > 0 && kind == OperationKind::Program {
+            self.events.push(self.now + Nanos::from(codec), Event::Coded(index));
+        } else {
+            self.make_ready(index);
+        }
+    }
+
+    /// The data of a program is encoded, or that of a read decoded.
+    fn coded(&mut self, io: &mut Io, index: u32) {
+        let Pending { operation, die, .. } = self.pending[index as usize];
+        if operation.kind == OperationKind::Read {
+            return self.end(io, index);
+        }
+        self.make_ready(index);
+        self.kick(die);
     }
 
     /// An operation has started: the next on its block may, too.
@@ -461,7 +482,7 @@ impl Engine {
             Event::Moved(index) => self.moved(io, index),
             Event::Finished(tagged) => self.finished(io, tagged),
             Event::Wake(die) => self.kick(die),
-            Event::Delivered(index) => self.end(io, index),
+            Event::Coded(index) => self.coded(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
             Event::PowerFails => self.power_failed(),
             Event::Answered(id) => self.completed.push(id),
@@ -484,16 +505,20 @@ impl Engine {
             causality.arrived(order, self.now);
         }
         self.read_left_die(die);
+        let decoded = self.now + Nanos::from(operation.codec);
+        let mut end = decoded;
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
-            // Cut through: the link may have been sending since the first byte left the die, but not before.
+            // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
+            // leaves when that is done.
             let time = self.link_rate.time_for(u64::from(operation.link_bytes));
-            let first_byte = self.now - self.transfer_time(operation.bytes);
-            let end = (self.link_out.free_at.max(first_byte) + time).max(self.now);
+            let coded = operation.codec > 0;
+            let first_byte = if coded { decoded } else { self.now - self.transfer_time(operation.bytes) };
+            end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
             self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
-            if end > self.now {
-                self.events.push(end, Event::Delivered(index));
-                return self.kick(die);
-            }
+        }
+        if end > self.now {
+            self.events.push(end, Event::Coded(index));
+            return self.kick(die);
         }
         self.end(io, index);
         self.kick(die);

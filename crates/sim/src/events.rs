@@ -21,8 +21,8 @@ pub enum Event {
     Finished(u32),
     /// A die may be able to start something.
     Wake(u32),
-    /// An operation's data has reached the host.
-    Delivered(u32),
+    /// An operation's data has been encoded; or decoded, and has reached the host.
+    Coded(u32),
     /// A request's data has reached the drive.
     Accepted(u32),
     /// The power fails.
@@ -42,7 +42,7 @@ impl Event {
             Event::Moved(index) => (1, index),
             Event::Finished(index) => (2, index),
             Event::Wake(index) => (3, index),
-            Event::Delivered(index) => (4, index),
+            Event::Coded(index) => (4, index),
             Event::Accepted(index) => (5, index),
             Event::PowerFails => (6, 0),
             Event::Answered(index) => (7, index),
@@ -59,7 +59,7 @@ impl Event {
             1 => Event::Moved(index),
             2 => Event::Finished(index),
             3 => Event::Wake(index),
-            4 => Event::Delivered(index),
+            4 => Event::Coded(index),
             5 => Event::Accepted(index),
             6 => Event::PowerFails,
             _ => Event::Answered(index),

@@ -94,6 +94,7 @@ impl Io {
                 bytes: bytes.moved,
                 link_bytes,
                 array: array as u32,
+                codec: self.plan.codec,
                 after,
                 signal,
                 frees: 0,
@@ -175,6 +176,7 @@ impl Io {
                 bytes: moved,
                 link_bytes: 0,
                 array: array as u32,
+                codec: self.plan.codec,
                 after: match over {
                     Over::Pass => self.all_of(&[program.after, self.plan.barrier]),
                     _ => program.after,
@@ -226,6 +228,7 @@ impl Io {
                 bytes: 0,
                 link_bytes: 0,
                 array: self.nand.part().t_erase as u32,
+                codec: 0,
                 after: self.all_of(&[after, self.plan.barrier]),
                 signal,
                 frees: 0,

@@ -34,6 +34,8 @@ pub struct Operation {
     pub link_bytes: u32,
     /// Time in the array.
     pub array: u32,
+    /// Time of a code in the controller, which holds neither bus nor die: before a program, once it may start; after a read.
+    pub codec: u32,
     /// Starts after this gate has closed.
     pub after: Gate,
     /// Tells this gate when it has ended.
@@ -76,6 +78,8 @@ pub struct Plan {
     pub protected: bool,
     /// The command group of what is planned now, as in [`Operation::group`].
     pub group: u16,
+    /// [`Operation::codec`] of what is planned now.
+    pub codec: u32,
     /// Whether a plan is wanted; without one only cells and counters change.
     pub timed: bool,
 }

@@ -230,7 +230,7 @@ impl Llh {
                 let read =
                     Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, 1 << index, Cause::Rmw) };
                 if self.is_coded(io, ppn) {
-                    io.read_coded(read)?
+                    io.read_coded(read, self.settings.wom_decode_time)?
                 } else {
                     io.read(read)?
                 }
@@ -358,7 +358,8 @@ impl Ftl for Llh {
         let request = io.request();
         for &(ppn, subpages) in &self.coded {
             let after = io.arrival();
-            io.read_coded(Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) })?;
+            let read = Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) };
+            io.read_coded(read, self.settings.wom_decode_time)?;
         }
         self.wanted.read(io, self.settings.log.read, Cause::Host, request)
     }

@@ -181,7 +181,7 @@ impl Llh {
                 // Ahead of the data that goes there (paper, Sec. 4), which does not cross the host link.
                 arrived = io.gate();
                 let all = first_subpages(self.subpages);
-                io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) })?;
+                io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) }, 0)?;
             }
             let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
             (frontier.step, frontier.page, frontier.again, frontier.arrived) = (step, page, again, arrived);

@@ -188,7 +188,7 @@ impl Llh {
         let arrived = io.gate();
         let read = Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
         if self.is_coded(io, ppn) {
-            io.read_coded(read)?
+            io.read_coded(read, self.settings.wom_decode_time)?
         } else {
             io.read(read)?
         }

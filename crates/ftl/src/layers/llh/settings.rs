@@ -4,12 +4,16 @@ use super::code;
 pub use super::threshold::ThresholdRule;
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
+use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::blocks::{BlockCount, format_blocks, parse_blocks};
 use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Model, Proposal, Unfit};
 use palimpsest_wom as wom;
+
+/// Longer than any coding takes; what the engine keeps of a time has 32 bits.
+const LONGEST_CODING: Nanos = 4_000_000_000;
 
 /// The keys that the baseline has, too.
 pub const BASELINE_KEYS: &[Key] = &[
@@ -111,6 +115,14 @@ pub const KEYS: &[Key] = &[
         "probability that a second write cannot be encoded; auto: that of the code; with payload bytes the code decides",
     ),
     Key::new(
+        "ftl.wom_retry",
+        ValueType::Flag,
+        "false",
+        "whether the next data of the stream tries the page of a failed encoding again, as in the authors' code, or it is left",
+    ),
+    Key::new("ftl.wom_encode_time", ValueType::Time, "0ns", "time of an encoding, before the second program of a page"),
+    Key::new("ftl.wom_decode_time", ValueType::Time, "0ns", "time of a decoding, after the read of a coded page"),
+    Key::new(
         "ftl.reuse_cold",
         ValueType::Flag,
         "false",
@@ -164,6 +176,12 @@ pub struct LlhSettings {
     pub wom_scramblings: u32,
     /// Probability that a second write cannot be encoded, where no real encoder decides; `None`: that of the code.
     pub wom_failure: Option<f64>,
+    /// Whether hot data tries the page of a failed encoding again.
+    pub wom_retry: bool,
+    /// Time of an encoding.
+    pub wom_encode_time: Nanos,
+    /// Time of a decoding.
+    pub wom_decode_time: Nanos,
     /// Whether cold blocks are partially used and reused, too.
     pub reuse_cold: bool,
 }
@@ -191,6 +209,9 @@ impl LlhSettings {
             ecc_spare: settings.small_bytes("ftl.ecc_spare"),
             wom_scramblings: settings.small("ftl.wom_scramblings"),
             wom_failure: settings.share_or_word("ftl.wom_failure"),
+            wom_retry: settings.flag("ftl.wom_retry"),
+            wom_encode_time: settings.time("ftl.wom_encode_time"),
+            wom_decode_time: settings.time("ftl.wom_decode_time"),
             reuse_cold: settings.flag("ftl.reuse_cold"),
         }
     }
@@ -245,6 +266,11 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         let what = "a second write stores half a page, so llh needs pages of two subpages at least";
         return Err(Unfit::new(&["ftl.name", "part.page_size", "part.subpage_size"], what));
     }
+    for key in ["ftl.wom_encode_time", "ftl.wom_decode_time"] {
+        if proposal.settings.time(key) > LONGEST_CODING {
+            return Err(Unfit::new(&[key], "a page is coded in milliseconds at the most; expected 4s or less"));
+        }
+    }
     let keys = ["ftl.wom", "ftl.wom_spare", "ftl.ecc_spare", "part.page_size", "part.spare_size"];
     code::check(part, &LlhSettings::new(proposal.settings)).map_err(|what| Unfit::new(&keys, what))
 }
@@ -283,6 +309,9 @@ fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
         one_of("ftl.wom_scramblings", &["1", "1", "4", "16"]),
         one_of("part.spare_size", &["32B", "128B", "640B"]),
         one_of("ftl.reuse_cold", &["false", "false", "true"]),
+        one_of("ftl.wom_retry", &["false", "true"]),
+        one_of("ftl.wom_encode_time", &["0ns", "20us"]),
+        one_of("ftl.wom_decode_time", &["0ns", "20us"]),
         one_of("ftl.threshold_rule", &["paper", "published"]),
         one_of("ftl.threshold_cap", &["OP/1", "OP/2", "1 block"]),
         one_of("ftl.threshold_steps", &["1", "1", "2"]),

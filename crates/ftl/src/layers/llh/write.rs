@@ -104,7 +104,7 @@ impl Llh {
             ..Program::new(ppn, &self.logical, &self.image, cause)
         };
         let outcome = match frontier.again {
-            true => io.reprogram(program)?,
+            true => io.reprogram(program, self.settings.wom_encode_time)?,
             false => io.program(program)?,
         };
         if outcome == Outcome::Failed {
@@ -187,13 +187,15 @@ impl Llh {
     }
 
     /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of cold
-    /// data, as a first write; the rest waits for the next page, which is a high one.
+    /// data, as a first write, and what comes next may try the page again; the rest waits for the next page, which is a high one.
     #[cold]
     fn divert(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
         self.counters.wom_failures += 1;
         let stream = kind.min(COLD);
         let step = self.frontier(bank, stream).step;
-        self.seek(io, bank, stream, step + 1)?;
+        if kind != HOT || !self.settings.wom_retry {
+            self.seek(io, bank, stream, step + 1)?;
+        }
         if kind != HOT {
             return Ok(());
         }
