@@ -48,6 +48,7 @@ static PARTS: &[Preset] = presets!("parts":
     "a27",
     "b16",
     "b29",
+    "b29-two-plane",
     "c35",
     "mlc-4k",
     "tlc-16k",

@@ -123,7 +123,7 @@ fn a_capacity_sets_the_blocks_and_nothing_else() {
 #[test]
 fn every_part_and_workload_can_be_had() {
     let names: Vec<&str> = part_presets().iter().map(|info| info.name).collect();
-    let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "c35"];
+    let llh = ["mlc-8k", "mlc-32k", "a16", "a27", "b16", "b29", "b29-two-plane", "c35"];
     assert_eq!(
         names,
         [&["k9-slc-8k", "k9-slc-16k", "vnand-16k"][..], &llh, &["mlc-4k", "tlc-16k", "tlc-32k", "qlc-16k"]].concat()

@@ -36,6 +36,12 @@ fn chips_are_those_of_the_tables() {
             }
         }
     }
+    let [one, two] = ["b29", "b29-two-plane"].map(|part| {
+        let sets = [&format!("ssd.part={part}"), "ftl.ecc_spare=0B"];
+        preset("llh-16g", &sets.map(|set| set as &str)).unwrap().drive.part
+    });
+    assert_eq!((two.page_bytes, two.spare_bytes), (2 * one.page_bytes, 2 * one.spare_bytes), "Sec. 4: multi-plane");
+    assert_eq!((two.endurance, &two.wear.shares), (one.endurance, &one.wear.shares));
     let c35 = preset("llh-16g", &["ssd.part=c35", "ftl.wom=fountain"]).unwrap().drive.part;
     assert!(c35.wear.shares.is_empty(), "the paper has no measurement of it");
 }
