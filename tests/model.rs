@@ -4,6 +4,8 @@
 //! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_FTL` one layer, and
 //! `MODEL_CASES` sets how many seeds are run. Tests called `long_*` run the same with many more seeds.
 
+#[path = "model/block_order.rs"]
+mod block_order;
 #[path = "model/drives.rs"]
 mod drives;
 #[path = "model/engine.rs"]

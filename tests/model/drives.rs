@@ -223,6 +223,7 @@ fn draw_engine(rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String
     set("sim.starvation_bound", pick(rng, &["0ns", "1ms", "10ms"]).into());
     set("sim.suspend", pick(rng, &["none", "erase", "program-erase"]).into());
     set("sim.cache_register", pick(rng, &["true", "false"]).into());
+    set("sim.block_order", pick(rng, &["needed", "needed", "planned"]).into());
     set("sim.multi_plane", pick(rng, &["waiting", "waiting", "group", "off"]).into());
     set("host.link_rate", pick(rng, &["unlimited", "100MB/s", "2GB/s"]).into());
 }

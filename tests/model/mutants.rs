@@ -110,9 +110,9 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("codesign", ["xeex", "xxdx", "xxdx..", "tt.t..", ".c", ".x"]),
     ("dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
     ("fs-page", ["xe.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
-    ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
-    ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
-    ("fs-mga", ["xxxx", "xxxx", "xxxx..", "tt.t..", "..", "x."]),
+    ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
+    ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
+    ("fs-mga", ["xxxx", "xxxx", "xxxx..", "tx.t..", "..", "x."]),
     ("fs-llh", ["xx.x", "xx.x", "xx.xd.", "tt.t..", "..", "x."]),
     ("fs-hotcold", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
 ];

@@ -111,16 +111,18 @@ fn place(op: Op) -> (u32, Option<u32>) {
     }
 }
 
-/// Random operations of one step each, after up to two steps before them.
-fn draw(config: &DriveConfig, rng: &mut Rng, count: usize) -> Vec<Step> {
+/// Random operations of one step each, after up to two steps before them. With `apart`, some blocks are read and others written, so
+/// that nothing is read from memory.
+fn draw(config: &DriveConfig, rng: &mut Rng, count: usize, apart: bool) -> Vec<Step> {
     let blocks = config.geometry.blocks();
     let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
     let mut steps: Vec<Step> = Vec::new();
     for number in 0..count {
         let block = rng.below(u64::from(blocks)) as u32;
         let written = &mut next[block as usize];
-        let op = match rng.below(4) {
-            0 | 1 if *written > 0 => Read(first(block) + rng.below(u64::from(*written)) as u32),
+        let still = apart && block.is_multiple_of(8);
+        let op = match if still { 0 } else { rng.below(4) } {
+            0 | 1 if *written > 0 && (!apart || still) => Read(first(block) + rng.below(u64::from(*written)) as u32),
             0..=2 if *written < 16 => {
                 *written += 1;
                 Program(first(block) + *written - 1)
@@ -148,12 +150,13 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
         let settings = [
             format!("sim.scheduler={}", pick(&mut rng, &["fifo", "read-first", "host-first"])),
             format!("sim.multi_plane={multi_plane}"),
+            format!("sim.block_order={}", if seed % 2 > 0 { "needed" } else { "planned" }),
             format!("ssd.channels={}", pick(&mut rng, &[1, 2])),
             format!("ssd.chips_per_channel={}", pick(&mut rng, &[1, 2])),
             format!("ssd.planes_per_die={}", pick(&mut rng, &[1, 2, 4])),
         ];
         let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-        let steps = draw(&config, &mut rng, 200);
+        let steps = draw(&config, &mut rng, 200, seed % 2 > 0);
         let mut now = 0;
         let at: Vec<Nanos> = (0..steps.len())
             .map(|_| {

@@ -135,6 +135,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "bytes_read": reads * 4096,
             "bytes_written": writes * 4096,
             "subpages_read": reads,
+            "subpages_hit": reads // 100,
             "subpages_written": writes,
             "bytes_transferred": requests * 4096,
             "subpages_transferred": requests,

@@ -24,7 +24,7 @@ RESULT: dict[str, Any] = {
     "config": TABLE,
     "requests": {"read": INT, "write": INT, "trim": INT, "flush": INT},
     "host": {
-        "bytes_read": INT, "bytes_written": INT, "subpages_read": INT, "subpages_written": INT,
+        "bytes_read": INT, "bytes_written": INT, "subpages_read": INT, "subpages_hit": INT, "subpages_written": INT,
         "bytes_transferred": INT, "subpages_transferred": INT,
     },
     "latency_ns": dict.fromkeys(("all", "read", "write"), LATENCY_OR_NULL),

@@ -1,8 +1,8 @@
 //! The flash that a translation layer gets: it changes cells immediately and records the operations that the engine times.
 //!
 //! Each call changes flash (through [`Nand`], which refuses what the part forbids) and, in timed runs, appends one
-//! operation to the plan of the present call. The layer gives the gate that an operation follows ([`Gate`]); operations on one block
-//! keep their order in any case. There is no clock, queue or source of random numbers here; `now` and the load of the dies
+//! operation to the plan of the present call. The layer gives the gate that an operation follows ([`Gate`]); programs and erases of one
+//! block keep their order in any case, and what is read is what was there when the read was planned. There is no clock, queue or source of random numbers here; `now` and the load of the dies
 //! are values that the drive sets before each call.
 
 mod commands;
@@ -16,6 +16,7 @@ pub mod port;
 pub mod replacing;
 mod reuse;
 pub mod select;
+pub mod under_way;
 mod undo;
 
 pub use commands::{Erase, Program, Read};
@@ -229,6 +230,12 @@ impl Io {
     #[inline]
     pub fn count_unwritten(&mut self, subpages: u32) {
         self.counters.unwritten_subpages += u64::from(subpages);
+    }
+
+    /// The host reads `subpages` that an open page holds: no flash is read.
+    #[inline]
+    pub fn count_buffered(&mut self, subpages: u32) {
+        self.counters.memory_reads[Cause::Host as usize] += u64::from(subpages);
     }
 
     /// The host's data, read-only.

@@ -1,7 +1,7 @@
 //! Time is verified like data: what a checked run holds against the times of the engine.
 //!
 //! The [ledger](palimpsest_ftl_api::plan::ledger) says what each operation of a plan means for data; the engine says when it
-//! starts, brings its data, and ends. Four laws follow, for any layer:
+//! starts, brings its data, and ends. Six laws follow, for any layer; the engine alone is to answer for the last two:
 //!
 //! 1. A program starts when its data is there: what was read has arrived in the controller (for a second write the old cells,
 //!    too), and its transfer does not end before the host link has brought what the host wrote. A read starts when the part of the map
@@ -11,6 +11,10 @@
 //! 3. A read completes when what it delivers has arrived at the host.
 //! 4. An erase starts when nothing is lost by it: of each logical subpage that the block holds and the host has not trimmed, a
 //!    newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
+//!
+//! 5. A read starts when what it reads is programmed.
+//! 6. Programs and erases of a block start in the order in which they are planned. What changes what a block holds (an erase, a second
+//!    program) starts after reads of the block that were planned before.
 //!
 //! Ignored: when the layer's own records in memory are up to date.
 
@@ -191,11 +195,17 @@ impl Causality {
     fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
         let tracked = self.tracked(order)?;
         match &tracked.noted.fact {
-            Fact::Read { located } => {
-                let early = located.filter(|&source| !self.has_come(source, State::Arrived, loaded))?;
-                Some(format!("before it is known where its data is: {}", self.source(early)))
+            Fact::Read { located, stored } => {
+                if let Some(early) = located.filter(|&source| !self.has_come(source, State::Arrived, loaded)) {
+                    return Some(format!("before it is known where its data is: {}", self.source(early)));
+                }
+                let early = stored.iter().find(|&&by| !self.has_come(Source::Read(by), State::Ended, loaded))?;
+                Some(format!("before what it reads is programmed: {}", self.progress(*early)))
             }
-            Fact::Program { sources, held, .. } => {
+            Fact::Program { sources, held, behind, .. } => {
+                if let Some(early) = self.overtakes(behind) {
+                    return Some(early);
+                }
                 let early = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded));
                 match early {
                     Some(&Source::Read(read)) => Some(format!("before its data is there: {}", self.progress(read))),
@@ -205,8 +215,14 @@ impl Causality {
                     None => self.destroys(held),
                 }
             }
-            Fact::Erase { held, .. } => self.destroys(held),
+            Fact::Erase { held, behind, .. } => self.overtakes(behind).or_else(|| self.destroys(held)),
         }
+    }
+
+    /// What of `behind`, which is planned before on the same block, an operation overtakes.
+    fn overtakes(&self, behind: &[u64]) -> Option<String> {
+        let early = behind.iter().find(|&&order| !self.has_come(Source::Read(order), State::Runs, 0))?;
+        Some(format!("before what was planned before it on its block: {}", self.progress(*early)))
     }
 
     /// What an operation that destroys what its block `held` would lose.

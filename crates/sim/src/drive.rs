@@ -115,6 +115,7 @@ impl Drive {
     /// layers.
     pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>, guarantee: Guarantee) -> Self {
         io.plan.protected = guarantee.protected;
+        io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
         let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;

@@ -1,7 +1,7 @@
 //! The engine: from plans to times.
 //!
-//! An operation becomes ready when the gate it follows has closed and the operation before it on the same block has started;
-//! so the order within a block never changes, whatever the policy. Ready operations wait in their plane, in order of
+//! An operation becomes ready when the gate it follows has closed and what must come before it on its block has started (`order`),
+//! whatever the policy. Ready operations wait in their plane, in order of
 //! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
 //! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come,
 //! first served, for data in (with its command and address) and for data out; the command and address of a read or erase go
@@ -11,6 +11,7 @@
 mod dies;
 mod ended;
 mod gates;
+mod order;
 mod power;
 mod record;
 
@@ -24,8 +25,8 @@ use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_ftl_api::plan::operations::Program;
-use palimpsest_ftl_api::plan::replacing;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
+use palimpsest_ftl_api::plan::{replacing, under_way};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -43,7 +44,7 @@ struct Pending {
     data_at: Nanos,
     /// Things that must happen before it is ready.
     waits: u32,
-    /// The next operation on the same block.
+    /// The next operation in the order of its block.
     next_on_block: u32,
     die: u32,
     plane: u32,
@@ -109,8 +110,10 @@ pub struct Engine {
     pending: Vec<Pending>,
     free: Vec<u32>,
     live: u32,
-    /// Last operation enqueued on each block, while it has not started.
-    block_tail: Vec<u32>,
+    /// What has not started on each block.
+    blocks: Vec<order::BlockState>,
+    /// What is planned behind operations that change what a block holds, by their number here.
+    behind: Vec<order::Behind>,
     ready: Vec<Ready>,
     dies: Vec<Die>,
     buses: Vec<Bus>,
@@ -162,7 +165,8 @@ impl Engine {
             pending: Vec::new(),
             free: Vec::new(),
             live: 0,
-            block_tail: vec![NONE; geometry.blocks() as usize],
+            blocks: vec![order::IDLE; geometry.blocks() as usize],
+            behind: Vec::new(),
             ready: (0..geometry.planes()).map(|_| Ready::default()).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
             buses: vec![Bus::default(); geometry.channels as usize],
@@ -318,8 +322,7 @@ impl Engine {
             plane,
             followers: NONE,
         };
-        let tail = self.block_tail[operation.block as usize];
-        pending.waits = u32::from(tail != NONE) + u32::from(io.plan.gates.is_open(operation.after));
+        pending.waits = u32::from(io.plan.gates.is_open(operation.after));
         let waits = pending.waits;
         let index = match self.free.pop() {
             Some(index) => {
@@ -331,12 +334,10 @@ impl Engine {
                 self.pending.len() as u32 - 1
             }
         };
-        let waits = waits + self.follow(io, index, number);
-        if tail != NONE {
-            self.pending[tail as usize].next_on_block = index;
-        }
-        self.noted(move |engine| engine.record_plan(index, tail));
-        self.block_tail[operation.block as usize] = index;
+        let (on_block, last) = self.join_block(index);
+        self.pending[index as usize].waits += on_block;
+        let waits = waits + on_block + self.follow(io, index, number);
+        self.noted(move |engine| engine.record_plan(index, last));
         if io.plan.gates.is_open(operation.after) {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
@@ -440,21 +441,6 @@ impl Engine {
         self.kick(die);
     }
 
-    /// An operation has started: the next on its block may, too.
-    #[inline]
-    fn release_successor(&mut self, index: u32) {
-        let Pending { operation, next_on_block, .. } = self.pending[index as usize];
-        if next_on_block == NONE {
-            let tail = &mut self.block_tail[operation.block as usize];
-            if *tail == index {
-                *tail = NONE;
-            }
-        } else {
-            self.pending[index as usize].next_on_block = NONE;
-            self.release(next_on_block);
-        }
-    }
-
     /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
     #[inline]
     fn transfer_time(&mut self, bytes: u32) -> Nanos {
@@ -544,6 +530,9 @@ impl Engine {
             self.collections.push(self.now - enqueued);
         }
         self.free.push(index);
+        if operation.under_way != under_way::NONE {
+            io.plan.under_way.remove(operation.under_way);
+        }
         if operation.stored != replacing::NONE {
             self.unfollow(io, index);
         }

@@ -2,7 +2,7 @@
 
 use palimpsest_flash::units::{Nanos, Rate};
 
-/// Which of the operations waiting at a die goes next. The order within a block is never changed.
+/// Which of the operations waiting at a die goes next. What must keep its order within a block does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheduler {
     /// Order of arrival.
@@ -22,6 +22,15 @@ pub enum Suspend {
     Erase,
     /// Programs and erases.
     ProgramErase,
+}
+
+/// What an operation waits for that is planned before it on the same block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BlockOrder {
+    /// What it needs: programs and erases each other, an erase the reads before it. What a program has not stored yet is read from memory.
+    Needed,
+    /// All of it.
+    Planned,
 }
 
 /// Operations that become one multi-plane command.
@@ -46,6 +55,8 @@ pub struct SimSettings {
     pub suspend: Suspend,
     /// Whether operations of one kind pipeline through the cache register of a die.
     pub cache_register: bool,
+    /// The order of operations on one block.
+    pub block_order: BlockOrder,
     /// Operations of one kind on different planes of a die that run together where their addresses allow it.
     pub multi_plane: MultiPlane,
 }

@@ -45,15 +45,17 @@ pub struct IoCounters {
     pub second_bytes: u64,
     /// Bytes programmed as padding.
     pub padding_bytes: u64,
+    /// Subpages that were read from the controller's memory, as their programs had not ended, by cause.
+    pub memory_reads: [u64; CAUSES],
     /// Subpages that the host read without ever having written them.
     pub unwritten_subpages: u64,
 }
 
 impl IoCounters {
-    /// What operations added since they were `before`; what the host did is left out.
+    /// What operations added since they were `before`; what the host did, and what needed no flash, is left out.
     pub(super) fn since(&self, before: &IoCounters) -> IoCounters {
-        let mut added = IoCounters { unwritten_subpages: 0, ..self.clone() };
-        added.take_back(&IoCounters { unwritten_subpages: 0, ..before.clone() });
+        let mut added = IoCounters { unwritten_subpages: 0, memory_reads: [0; CAUSES], ..self.clone() };
+        added.take_back(&IoCounters { unwritten_subpages: 0, memory_reads: [0; CAUSES], ..before.clone() });
         added
     }
 

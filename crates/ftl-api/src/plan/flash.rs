@@ -4,6 +4,7 @@ use super::ledger::{Over, Programmed};
 use super::operations;
 use super::replacing;
 use super::select;
+use super::under_way;
 use super::{Cause, Erase, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
 use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask};
@@ -20,12 +21,26 @@ pub(super) struct Sensed {
 
 impl Io {
     /// Reads, with one command unless the part's can name but one run of code words ([`select`]). The content is at once at
-    /// [`Io::load_subpage`], whenever the operation is timed to end.
+    /// [`Io::load_subpage`], whenever the operation is timed to end. Subpages whose program has not ended are read from memory
+    /// ([`under_way`]).
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
     #[inline]
     pub fn read(&mut self, read: Read) -> Flash<()> {
+        let left = self.read_from_memory(&read);
+        if left == read.subpages {
+            return self.read_flash(read);
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        let words = read.words & words_of_subpages(self.nand.part(), left);
+        self.read_flash(Read { subpages: left, words, ..read })
+    }
+
+    #[inline]
+    fn read_flash(&mut self, read: Read) -> Flash<()> {
         let Read { subpages, words, policy, .. } = read;
         if policy.mode == ReadMode::Page {
             let part = self.nand.part();
@@ -100,7 +115,9 @@ impl Io {
                 frees: 0,
                 from_host: false,
                 group: self.plan.group,
+                again: false,
                 stored: replacing::NONE,
+                under_way: under_way::NONE,
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
@@ -186,7 +203,9 @@ impl Io {
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host: program.from_host || self.is_from_host(program.cause),
                 group: self.plan.group,
+                again: over != Over::Erased,
                 stored: replacing::NONE,
+                under_way: under_way::NONE,
             };
             let mut planned = match &mut self.ledger {
                 Some(ledger) => {
@@ -200,6 +219,10 @@ impl Io {
                 let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
                 let number = self.plan.operations.len() as u32;
                 planned.stored = self.plan.replacing.add(block, operations::Program::Planned(number), logical);
+            }
+            if outcome == Outcome::Done && self.plan.reads_memory {
+                let data_at = if operation.from_host { self.present.data_at } else { 0 };
+                planned.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
             }
             self.push(operation, planned);
         }
@@ -234,7 +257,9 @@ impl Io {
                 frees: 0,
                 from_host: false,
                 group: self.plan.group,
+                again: false,
                 stored: replacing::NONE,
+                under_way: under_way::NONE,
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),

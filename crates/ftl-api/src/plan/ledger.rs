@@ -7,8 +7,12 @@
 //! layer that finds places in them says so ([`Io::found`](super::Io::found)), and one that programs them anew must have read
 //! them. Ignored: data that waits in memory while a quarter of a million other origins come (it counts as arrived).
 
+mod cells;
+mod memory;
+
 use super::operations::{OperationKind, Plan};
-use super::{Cause, Gate, Operation, Program};
+use super::{Cause, Gate, Operation, Program, Read};
+use cells::Cells;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
@@ -42,6 +46,8 @@ pub enum Fact {
     Read {
         /// The read that says where its data is, in a map that is kept in flash.
         located: Option<Source>,
+        /// The programs that stored what it reads.
+        stored: Vec<u64>,
     },
     /// A program.
     Program {
@@ -51,6 +57,8 @@ pub enum Fact {
         stored: Vec<Stored>,
         /// What its block held, where it begins a pass over it: as of an erase.
         held: Vec<(u32, u64)>,
+        /// What must have started: the change of its block before it, and reads of what it changes.
+        behind: Vec<u64>,
         /// The barrier that it must follow, where it stores records of a file system or begins a pass.
         barrier: Gate,
     },
@@ -58,6 +66,8 @@ pub enum Fact {
     Erase {
         /// What the block held that was not forgotten: logical subpages, with the number of the program that wrote each.
         held: Vec<(u32, u64)>,
+        /// What must have started: the change of its block before it, and reads of the block.
+        behind: Vec<u64>,
         /// The barrier that it must follow.
         barrier: Gate,
     },
@@ -169,6 +179,9 @@ pub struct Ledger {
     unresolved: Vec<(usize, Vec<u32>)>,
     /// Reads of this call.
     reads: BTreeMap<u32, u64>,
+    /// Physical subpages that were read from memory in this call.
+    hits: BTreeSet<u32>,
+    cells: Cells,
     /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as and why they are read.
     own_reads: BTreeMap<(u32, Cause), u64>,
     /// The read that brought the place of a logical subpage, where it has not ended.
@@ -205,6 +218,8 @@ impl Ledger {
             noted: Vec::new(),
             unresolved: Vec::new(),
             reads: BTreeMap::new(),
+            hits: BTreeSet::new(),
+            cells: Cells::new(nand.geometry().subpages() as usize),
             own_reads: BTreeMap::new(),
             places: BTreeMap::new(),
             unread: BTreeMap::new(),
@@ -263,6 +278,7 @@ impl Ledger {
         let content = self.content_at[psn as usize];
         let origin = match self.reads.get(&psn) {
             Some(&order) => self.make(Waits::One(Source::Read(order)), content),
+            None if self.hits.contains(&psn) => self.make(Waits::Both(self.cells.origin(psn), 0), content),
             None => match self.unread.get(&psn) {
                 Some(&origin) => origin,
                 None => {
@@ -364,20 +380,6 @@ impl Ledger {
         mutant
     }
 
-    /// The layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, which it has read in this call.
-    pub(super) fn found(&mut self, lsn: u32, psn: u32) {
-        if let Some(&order) = self.reads.get(&psn) {
-            self.places.insert(lsn, order);
-        }
-    }
-
-    /// What says where one of `logical` is, if that has not arrived.
-    fn place_of(&mut self, logical: &[u32]) -> Option<Source> {
-        let ended = self.ended_before;
-        self.places.retain(|_, order| *order >= ended);
-        logical.iter().filter_map(|lsn| self.places.get(lsn)).max().map(|&order| Source::Read(order))
-    }
-
     pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
         if subpages == first_subpages(width) && nand.part().nop > 1 {
@@ -385,6 +387,7 @@ impl Ledger {
         }
         for psn in (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
             self.reads.insert(psn, order);
+            self.hits.remove(&psn);
             if nand.own(psn).is_some() {
                 self.own_reads.insert((nand.logical(psn), operation.cause), order);
             }
@@ -396,7 +399,9 @@ impl Ledger {
             Cause::Host | Cause::Rmw => self.place_of(nand.logical_of(ppn)),
             _ => None,
         };
-        self.note(operation, nand.operations(), Fact::Read { located })
+        let psns = (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index);
+        let stored = self.cells.read(operation.block, psns, order, self.ended_before);
+        self.note(operation, nand.operations(), Fact::Read { located, stored })
     }
 
     pub(super) fn program(
@@ -422,6 +427,11 @@ impl Ledger {
             let content = self.content_of(data.origin);
             self.kept.insert(content);
             self.content_at[first + index] = content;
+            let psn = (first + index) as u32;
+            self.cells.program(psn, data.origin, self.next);
+            // What was read there before is there no more.
+            self.reads.remove(&psn);
+            self.hits.remove(&psn);
             records |= lsn < TORN && data.origin == 0 && data != Data::ZERO;
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });
@@ -437,19 +447,24 @@ impl Ledger {
         if !program.own.is_empty() {
             // What is left of the entries before was read.
             let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));
-            sources.extend(before.max().map(|&order| Source::Read(order)));
+            if let Some(&order) = before.max() {
+                sources.push(Source::Read(order));
+                let origin = self.make(Waits::One(Source::Read(order)), 0);
+                (first as u32..first as u32 + width).for_each(|psn| self.cells.program(psn, origin, self.next));
+            }
         }
         self.unresolved.push((self.noted.len(), origins));
         let barrier = if records || over == Over::Pass { plan.barrier } else { Gate::NONE };
+        let behind = self.behind(operation.block, over != Over::Erased);
         let held = if over == Over::Pass { std::mem::take(&mut self.held) } else { Vec::new() };
-        let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, barrier });
+        let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, behind, barrier });
         self.mutate_follows(operation, plan);
         planned
     }
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
-        let held = std::mem::take(&mut self.held);
-        let planned = self.note(operation, nand.operations(), Fact::Erase { held, barrier: plan.barrier });
+        let (held, behind) = (std::mem::take(&mut self.held), self.behind(operation.block, true));
+        let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier: plan.barrier });
         self.mutate_follows(operation, plan);
         planned
     }
@@ -535,6 +550,7 @@ impl Ledger {
             self.accuse(format!("logical subpage {lsn} is written, but neither kept in memory nor programmed"));
         }
         self.reads.clear();
+        self.hits.clear();
         self.own_reads.clear();
         self.unread.clear();
         self.kept.clear();
@@ -557,6 +573,8 @@ impl Ledger {
         self.noted.clear();
         self.unresolved.clear();
         self.reads.clear();
+        self.hits.clear();
+        self.cells.clear();
         self.own_reads.clear();
         self.unread.clear();
         self.pieces.clear();

@@ -1,6 +1,7 @@
 //! The input of the engine: the operations of a plan, and the gates between them.
 
 use super::replacing::Replacing;
+use super::under_way::UnderWay;
 use super::{Cause, Gate, Gates};
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
@@ -46,8 +47,12 @@ pub struct Operation {
     pub from_host: bool,
     /// What a file system sent together has the same number; 0: alone.
     pub group: u16,
+    /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
+    pub again: bool,
     /// The first entry of what it stores in [`Replacing`].
     pub stored: u32,
+    /// The entry of its page in [`UnderWay`].
+    pub under_way: u32,
 }
 
 /// A program under way.
@@ -72,6 +77,10 @@ pub struct Plan {
     pub barrier: Gate,
     /// What programs under way store, where the plan is not protected.
     pub replacing: Replacing,
+    /// The pages of programs under way.
+    pub under_way: UnderWay,
+    /// Whether these are read from memory.
+    pub reads_memory: bool,
     /// Pairs (erase, program): operations of the plan that destroy what a block holds also follow these programs.
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.

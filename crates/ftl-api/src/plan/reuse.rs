@@ -16,7 +16,11 @@ impl Io {
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
     pub fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()> {
-        let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
+        let left = self.read_from_memory(&read);
+        if left == 0 {
+            return Ok(());
+        }
+        let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), left.count_ones());
         let part = self.nand.part();
         let (whole, asked) = (part.page_bytes, wanted * part.subpage_bytes);
         let bytes = Sensed { sensed: whole, moved: whole, wanted: asked, subpages: wanted };

@@ -51,6 +51,7 @@ impl Io {
         self.plan.gates.close_all();
         self.plan.barrier = Gate::NONE;
         self.plan.replacing.clear();
+        self.plan.under_way.clear();
         self.plan.clear();
         self.dies.iter_mut().for_each(|die| *die = Default::default());
         (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);

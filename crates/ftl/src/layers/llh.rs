@@ -252,6 +252,7 @@ impl Llh {
                 let (buffer, slot) = self.slot_of(piece.lsn, entry);
                 let buffers::Slot { data, arrived, .. } = self.buffers[buffer].slots[slot];
                 io.link(arrived, io.request());
+                io.count_buffered(1);
                 data
             }
             psn => {

@@ -5,7 +5,6 @@
 //! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
 //! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
 //! `ftl.read` sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
-//! Ignored: data of programs that are under way is read from flash, not from the buffer.
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
@@ -133,6 +132,7 @@ impl Ftl for Subpage {
                 }
                 Location::Open(data, arrived) => {
                     io.link(arrived, io.request());
+                    io.count_buffered(1);
                     data
                 }
                 Location::Unmapped => {

@@ -8,7 +8,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_sim::settings::{ControllerTimes, MultiPlane, Scheduler, SimSettings, Suspend};
+use palimpsest_sim::settings::{BlockOrder, ControllerTimes, MultiPlane, Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use std::ops::Deref;
 
@@ -137,6 +137,7 @@ fn sim(values: &Values) -> SimSettings {
         starvation_bound: values.time("sim.starvation_bound"),
         suspend: values.choice("sim.suspend", &[Suspend::None, Suspend::Erase, Suspend::ProgramErase]),
         cache_register: values.flag("sim.cache_register"),
+        block_order: values.choice("sim.block_order", &[BlockOrder::Needed, BlockOrder::Planned]),
         multi_plane: values.choice("sim.multi_plane", &[MultiPlane::Off, MultiPlane::Waiting, MultiPlane::Group]),
     }
 }

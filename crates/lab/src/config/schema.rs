@@ -191,6 +191,13 @@ static AROUND: &[Key] = &[
         "operations of one kind on different planes of a die that run together: none, all that wait, or those of one command \
          group of a file system",
     ),
+    Key::new(
+        "sim.block_order",
+        Choice(&["needed", "planned"]),
+        "needed",
+        "operations of one block start in the order that flash needs, and reads find what is not programmed yet in memory; or all as \
+         planned",
+    ),
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),
     Key::new("host.link_rate", Rate, "unlimited", "transfer rate between host and drive"),

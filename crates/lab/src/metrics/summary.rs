@@ -60,6 +60,7 @@ pub struct Host {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub subpages_read: u64,
+    pub subpages_hit: u64,
     pub subpages_written: u64,
     pub bytes_transferred: u64,
     pub subpages_transferred: u64,

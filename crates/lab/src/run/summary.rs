@@ -8,7 +8,7 @@ use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Energy, Flash, Gc, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
+    ByCause, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
     ReadAmplification, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
@@ -25,6 +25,12 @@ pub(super) struct TraceRead {
     pub format: Option<&'static str>,
     /// Malformed lines that were skipped.
     pub skipped_lines: u64,
+}
+
+/// Subpages that the host read from the controller's memory.
+fn hits(session: &Session<'_>) -> u64 {
+    let of = |io: &IoCounters| io.memory_reads[Cause::Host as usize];
+    of(&session.drive.io.counters) - of(&session.baseline.io)
 }
 
 /// The result of a finished session.
@@ -67,7 +73,7 @@ pub(super) fn outcome(
         },
         config: resolved.to_json(),
         requests: session.requests.clone(),
-        host: session.host.clone(),
+        host: Host { subpages_hit: hits(session), ..session.host.clone() },
         latency_ns: timed.then(|| Latencies {
             all: Latency::of(&recorder.all),
             read: Latency::of(&recorder.read),

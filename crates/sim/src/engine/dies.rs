@@ -180,14 +180,7 @@ impl Engine {
             state.back = Some(batch);
         }
         for &index in batch.operations() {
-            let next = self.pending[index as usize].next_on_block;
-            // A read behind a program or erase that may be suspended has to wait until that has ended.
-            let wait = self.settings.suspend != Suspend::None
-                && batch.kind != OperationKind::Read
-                && (next == NONE || self.pending[next as usize].operation.kind == OperationKind::Read);
-            if !wait {
-                self.release_successor(index);
-            }
+            self.leave_block(index);
         }
     }
 
@@ -372,11 +365,7 @@ impl Engine {
         let Some(batch) = self.dies[die as usize].front else { return };
         self.next_batch(die);
         for &index in batch.operations() {
-            if self.pending[index as usize].next_on_block != NONE
-                || self.block_tail[self.pending[index as usize].operation.block as usize] == index
-            {
-                self.release_successor(index);
-            }
+            self.end_on_block(index);
             self.end(io, index);
         }
         self.kick(die);

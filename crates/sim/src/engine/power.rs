@@ -3,7 +3,7 @@
 //! The cut comes in the middle of one operation: half-way through its time in the array. What the arrays work on then is torn,
 //! what is further behind never happens. Ignored: how far a torn operation had come.
 
-use super::{Bus, Engine, NONE, Ready};
+use super::{Bus, Engine, Ready};
 use crate::events::Event;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::Io;
@@ -77,7 +77,7 @@ impl Engine {
         self.pending.clear();
         self.free.clear();
         self.live = 0;
-        self.block_tail.fill(NONE);
+        self.blocks.fill(super::order::IDLE);
         self.ready.iter_mut().for_each(|ready| *ready = Ready::default());
         for bus in self.buses.iter_mut().chain([&mut self.link_in, &mut self.link_out]) {
             let ahead = bus.free_at.saturating_sub(self.now);

@@ -82,9 +82,11 @@ impl Mga {
             let psn = self.map.place(lpn, index);
             let (ppn, subpages) = (psn / self.subpages, 1 << (psn % self.subpages));
             add_to_groups(&mut self.groups, Group { ppn, subpages });
-            self.image.add(lpn * self.subpages + index, io.load_subpage(psn));
         }
         let arrived = self.read_groups(io, Cause::Merge)?;
+        for index in (0..self.subpages).filter(|index| moved >> index & 1 == 1) {
+            self.image.add(lpn * self.subpages + index, io.load_subpage(self.map.place(lpn, index)));
+        }
         io.link(after, arrived);
         self.counters.merges += 1;
         self.counters.merge_moved += u64::from(moved.count_ones());

@@ -1,0 +1,67 @@
+//! What operations of a plan refer to beside the data that they bring: pages that are read from memory, where the place of data was found, and
+//! what was planned before on a block.
+
+use super::{Ledger, Read, Source, WINDOW, Waits};
+use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
+
+impl Ledger {
+    /// The last read that the layer's own bytes in `psn`, which are read from memory, were made of.
+    fn read_before(&self, psn: u32) -> Option<u64> {
+        let mut sources = Vec::new();
+        self.resolve(self.cells.origin(psn), &mut sources);
+        let reads = sources.into_iter().filter_map(|source| match source {
+            Source::Read(order) => Some(order),
+            Source::Link(_) => None,
+        });
+        reads.max()
+    }
+
+    /// The layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, which it has read in this call.
+    pub(in super::super) fn found(&mut self, lsn: u32, psn: u32) {
+        let hit = self.hits.contains(&psn).then(|| self.read_before(psn)).flatten();
+        if let Some(order) = self.reads.get(&psn).copied().or(hit) {
+            self.places.insert(lsn, order);
+        }
+    }
+
+    /// What says where one of `logical` is, if that has not arrived.
+    pub(super) fn place_of(&mut self, logical: &[u32]) -> Option<Source> {
+        let ended = self.ended_before;
+        self.places.retain(|_, order| *order >= ended);
+        logical.iter().filter_map(|lsn| self.places.get(lsn)).max().map(|&order| Source::Read(order))
+    }
+
+    /// Subpages `found` of page `ppn`, of those `asked` for, are read from memory, where they are as their program had them.
+    pub(in super::super) fn hit(&mut self, nand: &Nand, read: &Read, found: SubpageMask) {
+        let Read { ppn, subpages: asked, cause, .. } = *read;
+        if !self.active {
+            return;
+        }
+        let width = nand.geometry().subpages_per_page;
+        if asked == first_subpages(width) && nand.part().nop > 1 {
+            self.whole_reads.insert(ppn, 0);
+        }
+        for psn in (0..width).filter(|index| found >> index & 1 == 1).map(|index| ppn * width + index) {
+            self.hits.insert(psn);
+            self.reads.remove(&psn);
+            if let Some(origin) = self.unread.remove(&psn) {
+                self.origins[origin as usize % WINDOW].waits = Waits::Both(self.cells.origin(psn), 0);
+            }
+            if nand.own(psn).is_some() {
+                let key = (nand.logical(psn), cause);
+                match self.read_before(psn) {
+                    Some(order) => self.own_reads.insert(key, order),
+                    None => self.own_reads.remove(&key),
+                };
+            }
+        }
+    }
+
+    /// What must have started before the next operation, which changes `block`, and with `all` what it held.
+    pub(super) fn behind(&mut self, block: u32, all: bool) -> Vec<u64> {
+        let from = self.ended_before;
+        let mut behind = if all { self.cells.take_reads(block, from) } else { Vec::new() };
+        behind.extend(self.cells.change(block, self.next, from));
+        behind
+    }
+}

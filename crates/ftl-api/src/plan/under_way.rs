@@ -1,0 +1,153 @@
+//! Programs under way, by page: what they store is in the controller's memory until they have ended, and is read from there.
+//!
+//! What cleaning moves is there when it has been read. Ignored: the size of that memory beyond the host's write buffer.
+
+use super::{Gate, Io, Read};
+use palimpsest_flash::nand::SubpageMask;
+use palimpsest_flash::units::Nanos;
+
+/// No entry.
+pub const NONE: u32 = u32::MAX;
+/// Buckets of pages.
+const BUCKETS: u32 = 1 << 12;
+
+/// The pages that programs under way store.
+#[derive(Default)]
+pub struct UnderWay {
+    /// The last entry of each bucket.
+    heads: Vec<u32>,
+    entries: Vec<Stored>,
+    free: Vec<u32>,
+}
+
+/// What one program stores in its page.
+#[derive(Clone, Copy)]
+struct Stored {
+    ppn: u32,
+    written: SubpageMask,
+    /// It is all in the controller when this gate has closed, and the host link has brought it.
+    after: Gate,
+    data_at: Nanos,
+    /// The entry before in its bucket.
+    previous: u32,
+}
+
+impl UnderWay {
+    /// A program stores subpages `written` of page `ppn`, which are in the controller when `after` has closed and at `data_at`. Returns
+    /// its entry.
+    #[inline]
+    pub(super) fn add(&mut self, ppn: u32, written: SubpageMask, after: Gate, data_at: Nanos) -> u32 {
+        if self.heads.is_empty() {
+            self.heads.resize(BUCKETS as usize, NONE);
+        }
+        let head = &mut self.heads[(ppn % BUCKETS) as usize];
+        let stored = Stored { ppn, written, after, data_at, previous: *head };
+        *head = match self.free.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = stored;
+                entry
+            }
+            None => {
+                self.entries.push(stored);
+                self.entries.len() as u32 - 1
+            }
+        };
+        *head
+    }
+
+    /// The program with this entry has ended.
+    #[inline]
+    pub fn remove(&mut self, entry: u32) {
+        let Stored { ppn, previous, .. } = self.entries[entry as usize];
+        let head = &mut self.heads[(ppn % BUCKETS) as usize];
+        if *head == entry {
+            *head = previous;
+        } else {
+            let mut later = *head;
+            while self.entries[later as usize].previous != entry {
+                later = self.entries[later as usize].previous;
+            }
+            self.entries[later as usize].previous = previous;
+        }
+        self.free.push(entry);
+    }
+
+    /// Whether nothing is under way.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.len() == self.free.len()
+    }
+
+    /// The newest program of page `ppn` that stores some of `wanted`.
+    fn newest(&self, ppn: u32, wanted: SubpageMask) -> Option<Stored> {
+        let mut next = self.heads[(ppn % BUCKETS) as usize];
+        while let Some(&stored) = self.entries.get(next as usize) {
+            if stored.ppn == ppn && stored.written & wanted != 0 {
+                return Some(stored);
+            }
+            next = stored.previous;
+        }
+        None
+    }
+
+    /// The power failed: nothing is under way.
+    pub(super) fn clear(&mut self) {
+        self.heads.fill(NONE);
+        self.entries.clear();
+        self.free.clear();
+    }
+}
+
+impl Io {
+    /// Serves what `read` wants from memory as far as it is there. Returns the subpages that flash has to be read for.
+    #[inline]
+    pub(super) fn read_from_memory(&mut self, read: &Read) -> SubpageMask {
+        if self.plan.under_way.is_empty() { read.subpages } else { self.hit(read) }
+    }
+
+    fn hit(&mut self, read: &Read) -> SubpageMask {
+        let Read { ppn, subpages, after, signal, .. } = *read;
+        let mut left = subpages;
+        while left != 0
+            && let Some(stored) = self.plan.under_way.newest(ppn, left)
+        {
+            left &= !stored.written;
+            self.link(stored.after, signal);
+            // At any rate something signals the gate.
+            self.delay(signal, stored.data_at.max(self.present.now));
+        }
+        let found = subpages & !left;
+        if found != 0 {
+            self.link(after, signal);
+            self.counters.memory_reads[self.counted_as(read.cause) as usize] += u64::from(found.count_ones());
+            if let Some(ledger) = &mut self.ledger {
+                ledger.hit(&self.nand, read, found);
+            }
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_found_until_their_programs_have_ended() {
+        let mut pages = UnderWay::default();
+        assert!(pages.is_empty());
+        let at = |pages: &UnderWay, ppn, wanted| pages.newest(ppn, wanted).map(|stored| stored.data_at);
+        // Pages 1 and 1 + BUCKETS share a bucket.
+        let first = pages.add(1, 0b0011, Gate::NONE, 10);
+        let second = pages.add(1 + BUCKETS, 0b1111, Gate::NONE, 20);
+        let third = pages.add(1, 0b0110, Gate::NONE, 30);
+        assert_eq!([at(&pages, 1, 1), at(&pages, 1, 2), at(&pages, 1, 8)], [Some(10), Some(30), None]);
+        assert_eq!(at(&pages, 1 + BUCKETS, 8), Some(20));
+        pages.remove(second);
+        assert_eq!((at(&pages, 1 + BUCKETS, 8), at(&pages, 1, 1)), (None, Some(10)));
+        pages.remove(first);
+        assert_eq!((at(&pages, 1, 1), at(&pages, 1, 2)), (None, Some(30)));
+        pages.remove(third);
+        assert!(pages.is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! The order of operations on a block.
+//!
+//! Programs and erases of a block start in the order of their planning. An erase, and a program that changes what pages hold, also starts
+//! after the reads of the block that were planned before it. Nothing else is ordered: what a read wants is programmed when it is
+//! planned, as pages under way are read from memory, and programs of other pages do not matter to it. With
+//! [`BlockOrder::Planned`] reads have their place in the order, too.
+
+use super::{Engine, NONE};
+use crate::settings::{BlockOrder, Suspend};
+use palimpsest_ftl_api::plan::{Operation, OperationKind};
+
+/// What has not started on a block.
+#[derive(Clone, Copy)]
+pub(super) struct BlockState {
+    /// The last operation that has its place in the order.
+    tail: u32,
+    /// The last one that changes what the block holds.
+    change: u32,
+    /// Reads before the first such change, and that change if it waits for them.
+    reads: u32,
+    waiting: u32,
+}
+
+pub(super) const IDLE: BlockState = BlockState { tail: NONE, change: NONE, reads: 0, waiting: NONE };
+
+/// What is planned behind a change of a block: reads, which it holds back, and the next change if it waits for those.
+#[derive(Clone, Copy)]
+pub(super) struct Behind {
+    /// Head of the list of the reads.
+    list: u32,
+    reads: u32,
+    waiting: u32,
+}
+
+const NOTHING: Behind = Behind { list: NONE, reads: 0, waiting: NONE };
+
+impl Engine {
+    /// Whether operations under way are read from memory.
+    pub fn reads_memory(&self) -> bool {
+        self.settings.block_order == BlockOrder::Needed
+    }
+
+    #[inline]
+    fn changes(&self, operation: &Operation) -> bool {
+        self.reads_memory() && (operation.kind == OperationKind::Erase || operation.again)
+    }
+
+    /// Operation `index` joins those of its block. Returns how many of them it waits for, and the last of these.
+    #[inline]
+    pub(super) fn join_block(&mut self, index: u32) -> (u32, u32) {
+        let operation = self.pending[index as usize].operation;
+        let mut state = self.blocks[operation.block as usize];
+        if operation.kind == OperationKind::Read && self.reads_memory() {
+            if state.change == NONE {
+                self.blocks[operation.block as usize].reads += 1;
+                return (0, NONE);
+            }
+            let list = self.behind[state.change as usize].list;
+            let list = self.add_edge(super::gates::Waiter::Operation(index), list);
+            let behind = &mut self.behind[state.change as usize];
+            (behind.list, behind.reads) = (list, behind.reads + 1);
+            return (1, state.change);
+        }
+        let tail = std::mem::replace(&mut state.tail, index);
+        let mut waits = 0;
+        if tail != NONE {
+            self.pending[tail as usize].next_on_block = index;
+            waits += 1;
+        }
+        if self.changes(&operation) {
+            if self.behind.len() <= index as usize {
+                self.behind.resize(index as usize + 1, NOTHING);
+            }
+            self.behind[index as usize] = NOTHING;
+            let (reads, waiting) = match state.change {
+                NONE => (state.reads, &mut state.waiting),
+                change => (self.behind[change as usize].reads, &mut self.behind[change as usize].waiting),
+            };
+            if reads > 0 {
+                *waiting = index;
+                waits += 1;
+            }
+            state.change = index;
+        }
+        self.blocks[operation.block as usize] = state;
+        (waits, tail)
+    }
+
+    /// Operation `index` has started: what its block held back for it may start, too.
+    #[inline]
+    pub(super) fn leave_block(&mut self, index: u32) {
+        let operation = self.pending[index as usize].operation;
+        if !self.reads_memory() {
+            let next = self.pending[index as usize].next_on_block;
+            // A read behind a program or erase that may be suspended has to wait until that has ended.
+            let wait = self.settings.suspend != Suspend::None
+                && operation.kind != OperationKind::Read
+                && (next == NONE || self.pending[next as usize].operation.kind == OperationKind::Read);
+            if !wait {
+                self.release_next(index);
+            }
+            return;
+        }
+        if operation.kind == OperationKind::Read {
+            let state = &mut self.blocks[operation.block as usize];
+            state.reads -= 1;
+            if state.reads == 0 && state.waiting != NONE {
+                let waiting = std::mem::replace(&mut state.waiting, NONE);
+                self.release(waiting);
+            }
+            return;
+        }
+        self.release_next(index);
+        if self.changes(&operation) {
+            let Behind { mut list, reads, waiting } = self.behind[index as usize];
+            let state = &mut self.blocks[operation.block as usize];
+            (state.reads, state.waiting) = (reads, waiting);
+            if state.change == index {
+                state.change = NONE;
+            }
+            while list != NONE {
+                list = self.pass_edge(list);
+            }
+        }
+    }
+
+    /// Operation `index` has ended: what its block still holds back for it may start.
+    #[inline]
+    pub(super) fn end_on_block(&mut self, index: u32) {
+        let Operation { block, .. } = self.pending[index as usize].operation;
+        if self.pending[index as usize].next_on_block != NONE || self.blocks[block as usize].tail == index {
+            self.release_next(index);
+        }
+    }
+
+    /// The next operation in the order of the block of `index` may start.
+    #[inline]
+    fn release_next(&mut self, index: u32) {
+        let next = std::mem::replace(&mut self.pending[index as usize].next_on_block, NONE);
+        let block = self.pending[index as usize].operation.block;
+        if next == NONE {
+            let tail = &mut self.blocks[block as usize].tail;
+            if *tail == index {
+                *tail = NONE;
+            }
+        } else {
+            self.release(next);
+        }
+    }
+}
