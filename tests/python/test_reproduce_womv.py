@@ -55,3 +55,10 @@ def test_data_that_goes_round_is_erased_as_often_as_the_bound_says() -> None:
     for code in womv_runs.CODES:
         coded = womv_runs.erases_per_byte(batch[scale.counted(code, "sequential")])
         assert coded / base == pytest.approx(code.bound, rel=1e-9), code.label
+
+
+def test_figures_mark_the_bounds() -> None:
+    seen = {"workload": "uniform", "code": "WOM-v(1, 4)", "seed": 1, "bound": 4 / 15, "ratio": 0.26}
+    figure = womv.erases_figure(pl.DataFrame([seen | {"write_amplification": 1.7}]), womv_runs.QUICK)
+    assert ">bound<" in figure.svg
+    assert figure.data["bound"].to_list() == [4 / 15]

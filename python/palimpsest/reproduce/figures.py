@@ -88,7 +88,16 @@ def _legend(axes: "Axes", columns: int) -> None:
     axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
 
 
-def bars(group: str, series: str, value: str, label: str, *, log: bool = False, paper: Sequence[str] = ()) -> Draw:
+def bars(
+    group: str,
+    series: str,
+    value: str,
+    label: str,
+    *,
+    log: bool = False,
+    paper: Sequence[str] = (),
+    line: str = "paper",
+) -> Draw:
     """Grouped bars: a group for each value of one column, a bar in it for each value of another.
 
     Args:
@@ -98,6 +107,7 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False, 
         label: of the axis.
         log: whether the axis is logarithmic.
         paper: columns of the paper's numbers, null where it has none: a mark across the bar for each.
+        line: what the marks are.
     """
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
@@ -116,7 +126,7 @@ def bars(group: str, series: str, value: str, label: str, *, log: bool = False, 
                     axes.vlines(place, row[f"{value}_low"], row[f"{value}_high"], color="#52514e", linewidth=1)
             marked += [(place, row[each], width) for place, row in there for each in paper if row[each] is not None]
         for number, (place, height, wide) in enumerate(marked):
-            named = "" if number else "paper"
+            named = "" if number else line
             axes.hlines(height, place - wide / 2, place + wide / 2, color="black", linewidth=2.2, label=named)
         axes.set_xticks(range(len(groups)), [str(each) for each in groups])
         axes.set_ylabel(label)

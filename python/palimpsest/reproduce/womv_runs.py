@@ -144,7 +144,7 @@ class Unknown(sweeps.Unknown):
     same_data: bool = False
 
 
-DEFAULT = Unknown("default", "28 % of the coded space is spare, greedy victims, moved data apart, uniform writes")
+DEFAULT = Unknown("default", "28 % spare, greedy, moved data apart")
 UNKNOWNS = (
     DEFAULT,
     Unknown("over-provisioning", "7 %", ("ssd.over_provisioning=7%",)),
