@@ -25,7 +25,8 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
 
 /// What a controller takes, taken away.
 const FLASH_ONLY: &str = "host.t_link=0ns controller.iops=0 controller.t_read=0ns controller.t_write=0ns controller.t_end=0ns \
-     buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0";
+     buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0 \
+     ftl.slc_cache=0%";
 
 /// As [`drive`], without time of the controller, and where the preset is of terabytes with fewer blocks in each plane.
 pub fn small(ssd: &str, sets: &str) -> Resolved {
@@ -33,7 +34,10 @@ pub fn small(ssd: &str, sets: &str) -> Resolved {
     if whole.drive.logical_bytes() <= 128 * GIB {
         return whole;
     }
-    drive(ssd, &format!("{FLASH_ONLY} {sets} ssd.blocks_per_plane=64"))
+    // The sums of the tests are for links that are faster than a bus.
+    let slow = whole.drive.host.link_rate.0 < whole.drive.part.bus_rate.0;
+    let link = if slow { "host.link_rate=unlimited" } else { "" };
+    drive(ssd, &format!("{FLASH_ONLY} {sets} {link} ssd.blocks_per_plane=64"))
 }
 
 /// A run, with the options of most tests.

@@ -74,6 +74,71 @@ fn poisson_arrivals_wait_for_the_processors() {
     }
 }
 
+/// A volatile buffer acknowledges a write on any layer when its data has come, and a flush takes the rest of the program: command +
+/// transfer + tPROG from the submission of the write. A protected buffer makes a flush free.
+#[test]
+fn a_volatile_buffer_makes_flushes_wait_for_programs() {
+    for layer in ["page", "subpage"] {
+        let flushed = |how: &str| {
+            let ssd = drive("default", &format!("ftl.name={layer} {how}"));
+            let run = Run::new(&ssd, "rw=write,bs=16k,size=64MiB,n=100,fsync=1").result().latency_ns.unwrap();
+            let (part, link) = (ssd.drive.part.clone(), ssd.drive.host.link_rate.time_for(16384));
+            let programmed = part.t_command + part.bus_rate.time_for(16384) + part.t_program;
+            (run.write.unwrap(), run.all.unwrap(), link, programmed)
+        };
+        let (write, all, link, programmed) = flushed("buffer.ack=volatile");
+        all_take(&write, link, layer);
+        // The last write is not flushed.
+        let mean = (100 * link + 99 * (programmed - link)) / 199;
+        assert!(all.max == programmed - link && all.mean.abs_diff(mean) <= 1, "{layer}: {} {}", all.max, all.mean);
+        if layer == "subpage" {
+            let (write, all, link, _) = flushed("buffer.ack=buffer buffer.flush=free");
+            all_take(&write, link, layer);
+            assert_eq!(all.max, link, "a flush of a protected buffer is free");
+        }
+    }
+}
+
+/// Writes into a volatile buffer are no faster than programs once it is full.
+#[test]
+fn a_volatile_buffer_fills_up() {
+    let rate = |how: &str| {
+        let ssd = drive("default", &format!("ftl.name=page buffer.size=8MiB {how}"));
+        let run = Run::new(&ssd, "rw=write,bs=128k,size=512MiB,n=4096,iodepth=32").result();
+        run.throughput.bytes_per_s.unwrap()
+    };
+    let (volatile, programs) = (rate("buffer.ack=volatile"), rate("buffer.ack=program"));
+    println!("{:.0} and {:.0} MB/s", volatile / 1e6, programs / 1e6);
+    assert!((volatile / programs - 1.0).abs() < 0.03);
+}
+
+/// A fast cache of n blocks in each of P planes takes n P (pages of a block / bits of a cell) pages at tPROG of single bits, and what
+/// follows goes to blocks of all bits at their tPROG: total time, and no page is written twice before the drive is full.
+#[test]
+fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
+    for (cell, bits) in [("tlc", 3), ("qlc", 4)] {
+        let sets = format!("ftl.slc_cache=9% part.cell={cell} part.t_program_slc=100us");
+        let ssd = drive("default", &sets);
+        let (part, planes) = (&ssd.drive.part, u64::from(ssd.drive.geometry.planes()));
+        let most = u64::from((f64::from(ssd.drive.geometry.blocks_per_plane) * 0.09) as u32);
+        let total = 3u64 << 30;
+        let mut run = Run::new(&ssd, &format!("rw=write,bs=128k,size=3GiB,n={},iodepth=64", total >> 17));
+        let result = run.result();
+        assert_eq!(result.write_amplification, Some(1.0));
+        let pages = total / u64::from(part.page_bytes);
+        let cached = most * planes * u64::from(part.pages_per_block / bits);
+        let form = (cached * part.t_program_slc + (pages - cached) * part.t_program) / planes;
+        let off = result.simulated_ns as f64 / form as f64 - 1.0;
+        println!("{cell}: {} ns, form {form} ns ({:+.2} %)", result.simulated_ns, 100.0 * off);
+        assert!(off.abs() < 0.02);
+        // What the cache holds is read back, and folding does not lose it.
+        run.workload = "rw=randwrite,bs=16k,n=300k,norandommap,iodepth=8".into();
+        (run.precondition, run.payload) = ("fill:100%", palimpsest_lab::nand::data::Payload::Tag);
+        run.fidelity = palimpsest_lab::run::Fidelity::Count;
+        assert!(run.result().gc.runs > 100);
+    }
+}
+
 /// Pages of the types of a word line take their own sensing times, in the order of their programs.
 #[test]
 fn pages_of_a_word_line_have_sensing_times_of_their_own() {

@@ -112,7 +112,39 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_layer(rng, streams, spare, &mut set);
     draw_engine(rng, page_bytes, &mut set);
     let settings = of_layer(entry, rng, &settings);
+    let settings = with_controller(entry, &settings);
     build_with_spare(ftl, &settings, blocks, spare).ok()
+}
+
+/// `settings`, in some drives with a controller that takes time, a buffer that the power empties, superblocks, and a fast cache.
+fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
+    // Its own draws: what else is drawn does not depend on them.
+    let text = settings.concat();
+    let rng =
+        &mut Rng::new(text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into())), 0xc7);
+    let mut changes: Vec<&str> = Vec::new();
+    if rng.below(3) == 0 {
+        changes.extend([
+            "host.t_link=700ns",
+            "controller.iops=300000",
+            "controller.t_read=9us",
+            "controller.t_write=4us",
+        ]);
+        changes.extend(["controller.t_end=3us", "buffer.t_write=5us", "buffer.t_write_next=500ns"]);
+    }
+    if rng.below(4) == 0 && entry.write_back {
+        changes.push("buffer.ack=volatile");
+    }
+    if rng.below(4) == 0 {
+        changes.extend(["ftl.allocation=round-robin", "ftl.superblock_dies=1"]);
+    }
+    let has = |setting: &str| settings.iter().any(|own| own == setting);
+    if rng.below(3) == 0 && has("part.cell=slc") && has("part.order=strict") && !has("ftl.streams=1") {
+        let cell = pick(rng, &["part.cell=tlc", "part.cell=qlc"]);
+        changes.extend([cell, "ftl.moved=together", pick(rng, &["ftl.slc_cache=30%", "ftl.slc_cache=2 blocks"])]);
+        changes.extend(["part.t_read_slc=20us", "part.t_program_slc=70us"]);
+    }
+    with(settings, &changes)
 }
 
 /// The layer of that name.

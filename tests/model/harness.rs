@@ -43,14 +43,20 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let blueprint = Blueprint {
         settings: config.ftl.clone(),
         logical_pages: config.logical_pages() as u32,
-        acknowledge_programs: config.host.acknowledge == Acknowledge::Program,
+        acknowledge_programs: config.host.acknowledge != Acknowledge::Buffer,
         buffer_timeout: config.host.buffer_timeout,
         seed,
     };
     let layer = (entry.build)(&io, &blueprint);
     let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
     let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
-    let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+    let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
+    drive.set_controller(config.controller);
+    drive.flush_is_free = config.host.flush_is_free;
+    if config.host.acknowledge == Acknowledge::Volatile {
+        let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
+        drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
+    }
     drive.verify_times(None);
     drive
 }

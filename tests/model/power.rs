@@ -76,7 +76,11 @@ impl Powered {
             known: vec![Known::default(); config.logical_subpages() as usize],
             scratch: Buffers::new(config.geometry.subpage_bytes as usize),
             per_subpage: config.geometry.subpage_bytes / 512,
-            durable: (!entry.buffered || config.host.acknowledge == Acknowledge::Buffer) && !entry.is_file_system(),
+            durable: match config.host.acknowledge {
+                Acknowledge::Buffer => !entry.is_file_system(),
+                Acknowledge::Program => !entry.buffered && !entry.is_file_system(),
+                Acknowledge::Volatile => false,
+            },
         }
     }
 

@@ -32,7 +32,10 @@ impl Case {
             Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
             None => draw(entry.name, &mut rng, SMALL),
         }?;
-        let acknowledge = format!("buffer.ack={}", pick(&mut rng, &["buffer", "program"]));
+        let acknowledge = format!(
+            "buffer.ack={}",
+            pick(&mut rng, &["buffer", "program", "volatile"][..2 + usize::from(entry.write_back)])
+        );
         let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program+erase"]));
         let settings = with(&shape.settings, &[&acknowledge, &suspend]);
         let shape = build(entry.name, &settings).ok()?;

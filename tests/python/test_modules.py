@@ -27,8 +27,8 @@ reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce
 reproduce.womv_runs reproduce.womv
 reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond reproduce.codesign_implied
 reproduce.codesign reproduce.__init__
-validate.judge validate.truth validate.measures validate.response validate.amplification validate.points validate.forms
-validate.outputs validate.running validate.command validate.__init__
+validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
+validate.forms validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.files fits.search fits.determined
 fits.running fits.outputs fits.command fits.__init__
 api __init__ cli __main__

@@ -11,7 +11,7 @@ import pytest
 from conftest import Command, figures
 from palimpsest.errors import InputError
 from palimpsest.reproduce.batch import Batch
-from palimpsest.validate import amplification, judge, outputs, running, truth
+from palimpsest.validate import amplification, cache, judge, outputs, running, truth
 
 READS = "iodepth,iops,mean_us,p99_us\n1,10000,100,200\n4,,100,\n"
 ENTRY = """
@@ -77,6 +77,16 @@ def test_the_curve_of_a_sawtooth_is_found_between_moments() -> None:
         data.append(data[-1] + first + 3 * (after - before - first))
     assert amplification.curve(host, data, 2, 2) == [pytest.approx([1, 3])] * 2
     assert amplification.deviation([2.0, 4.0], [2.2, 3.8]) == pytest.approx(7.5)
+
+
+@pytest.mark.unit
+def test_the_place_where_a_cache_ends_is_found_between_two_levels() -> None:
+    assert cache.levels([40.0] * 30 + [15.0] * 70) == (30, 40, 15)
+    noisy = [40.0 + at % 3 for at in range(30)] + [15.0 + at % 4 for at in range(70)]
+    assert cache.levels(noisy)[0] == 30
+    # Without a fall there is no end.
+    assert cache.levels([40.0] * 10)[0] == 10
+    assert cache.levels([15.0] * 5 + [40.0] * 5)[0] == 10
 
 
 @pytest.mark.unit

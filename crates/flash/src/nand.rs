@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod own;
 pub mod part;
 pub mod rules;
+mod single;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -71,6 +72,7 @@ struct Block {
     reused: bool,
     /// The highest generation that a page was programmed as, under a code of cells.
     pass: u8,
+    single: bool,
 }
 
 /// How much of a block is programmed.

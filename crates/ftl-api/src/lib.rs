@@ -249,6 +249,8 @@ pub struct Entry {
     pub read: Option<ReadMode>,
     /// Whether its writes go through the write buffer.
     pub buffered: bool,
+    /// Whether a volatile buffer can be before it: what its programs signal is all that a flush has to wait for.
+    pub write_back: bool,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
@@ -274,6 +276,7 @@ impl Entry {
         hot_and_cold: false,
         read: None,
         buffered: false,
+        write_back: false,
         reserved: |_, _| 0,
         reserved_key: "",
         part: |_, part| part,

@@ -17,6 +17,7 @@ mod passes;
 mod recover;
 pub mod rotation;
 pub mod settings;
+mod single;
 pub mod streams;
 pub mod victim;
 

@@ -30,8 +30,9 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, SimSettings};
-use palimpsest_workload::settings::HostSettings;
+use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, keys};
 pub use size::{LARGEST_FILE, check_length, check_memory};
 
@@ -67,6 +68,14 @@ impl DriveConfig {
         let times = &self.controller;
         let t_request = self.host.t_request + times.t_end + times.t_link;
         HostTimes { link_rate: self.host.link_rate, t_request }
+    }
+
+    /// What layer `entry` promises of writes on this drive.
+    pub fn guarantee(&self, entry: &ftl::Entry) -> Guarantee {
+        match self.host.acknowledge {
+            Acknowledge::Volatile => Guarantee { durable: Durability::Flushed, protected: false },
+            acknowledge => entry.guarantee(acknowledge == Acknowledge::Program),
+        }
     }
 
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.

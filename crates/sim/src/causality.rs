@@ -73,6 +73,8 @@ pub struct Causality {
     planned: Vec<Copy>,
     /// Logical subpages of which they differ.
     under_way: BTreeSet<u32>,
+    /// Flushes need not wait for logical subpages from this one on: a layer's own map, which recovery rebuilds.
+    pub flushed: u32,
     pledges: BTreeMap<u32, Pledge>,
     /// What started in the present event, with the barriers that it must follow.
     barred: Vec<(u64, Gate)>,
@@ -99,6 +101,7 @@ impl Causality {
             planned: ended.clone(),
             ended,
             under_way: BTreeSet::new(),
+            flushed: u32::MAX,
             pledges: BTreeMap::new(),
             barred: Vec::new(),
             recent: VecDeque::new(),
@@ -152,7 +155,7 @@ impl Causality {
     /// Request `id` is a flush.
     pub fn flush(&mut self, id: u32) {
         if self.guarantee.durable == Durability::Flushed && !self.guarantee.protected {
-            let all = self.under_way.iter().map(|&lsn| (lsn, self.planned[lsn as usize]));
+            let all = self.under_way.range(..self.flushed).map(|&lsn| (lsn, self.planned[lsn as usize]));
             let all = all.collect();
             self.pledges.insert(id, Pledge::Flush(all));
         }

@@ -6,6 +6,7 @@
 
 mod admission;
 mod power;
+mod write_back;
 
 use super::causality::Causality;
 use super::controller::Controller;
@@ -22,6 +23,7 @@ use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
 use std::collections::VecDeque;
+use write_back::WriteBack;
 
 /// One request of the host to the drive.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,8 @@ struct InFlight {
     planned: u64,
     /// Number of its change of data, or of the last before it.
     change: u64,
+    /// Subpages of the write buffer that this stands for, in place of a request.
+    held: u32,
 }
 
 /// Checks reads against the host's data.
@@ -83,6 +87,11 @@ pub struct Drive {
     waiting: VecDeque<u32>,
     times: ControllerTimes,
     controller: Option<Controller>,
+    write_back: Option<WriteBack>,
+    /// When all that was written is in the buffer.
+    buffered_at: Nanos,
+    /// Whether the power cannot take what the buffer holds, and a flush is done at once.
+    pub flush_is_free: bool,
     subpage_bytes: u64,
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not get them.
@@ -131,6 +140,9 @@ impl Drive {
             waiting: VecDeque::new(),
             times: ControllerTimes::default(),
             controller: None,
+            write_back: None,
+            buffered_at: 0,
+            flush_is_free: false,
             subpage_bytes,
             unit_sectors,
             warming_up: false,
@@ -218,7 +230,9 @@ impl Drive {
         if let Some(ledger) = &mut self.io.ledger {
             let next = self.engine.next_order();
             ledger.restart(next);
-            self.engine.causality = Some(Box::new(Causality::new(&self.io.nand, next, self.guarantee)));
+            let mut causality = Causality::new(&self.io.nand, next, self.guarantee);
+            causality.flushed = self.write_back.as_ref().map_or(u32::MAX, WriteBack::logical);
+            self.engine.causality = Some(Box::new(causality));
         }
     }
 
@@ -238,6 +252,8 @@ impl Drive {
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
+            // A volatile buffer has it when the host has sent it, whatever it is a part of; flushes are what is verified.
+            RequestKind::Write if self.write_back.is_some() => {}
             RequestKind::Write => causality.write(id, promise),
             RequestKind::Flush => causality.flush(id),
             RequestKind::Trim => {}
@@ -261,7 +277,7 @@ impl Drive {
             let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
             command.extent = units;
             // A file system says itself what the layer below it need not store any more.
-            if self.guarantee.durable != Durability::Flushed {
+            if self.guarantee.durable != Durability::Flushed || self.write_back.is_some() {
                 let per_subpage = self.subpage_bytes / SECTOR_BYTES;
                 self.io.forget((units.sector / per_subpage) as u32, (units.end() / per_subpage) as u32);
             }
@@ -306,17 +322,9 @@ impl Drive {
             job: self.job.unwrap_or(0),
             planned: 0,
             change: 0,
+            held: 0,
         };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.in_flight[id as usize] = entry;
-                id
-            }
-            None => {
-                self.in_flight.push(entry);
-                self.in_flight.len() as u32 - 1
-            }
-        };
+        let id = self.enter_flight(entry);
         self.outstanding += 1;
         let now = self.engine.now();
         if let Some(timeline) = &mut self.engine.timeline {
@@ -329,16 +337,37 @@ impl Drive {
         self.enter(id, verifier)
     }
 
+    /// The number of `entry`.
+    #[inline]
+    fn enter_flight(&mut self, entry: InFlight) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.in_flight[id as usize] = entry;
+                id
+            }
+            None => {
+                self.in_flight.push(entry);
+                self.in_flight.len() as u32 - 1
+            }
+        }
+    }
+
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
         let InFlight { command, stream, .. } = self.in_flight[id as usize];
         self.io.present.stream = stream;
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
+        let own = self.own_gate(id);
         self.io.present.now = self.engine.now();
-        self.io.present.gate = gate;
+        self.io.present.gate = own.unwrap_or(gate);
         let now = self.engine.now();
         let mut data_at = match command.kind {
-            RequestKind::Write => self.engine.receive(self.link_bytes(command.extent)) + self.t_buffer(command.extent),
+            RequestKind::Write => {
+                let received = self.engine.receive(self.link_bytes(command.extent)) + self.t_buffer(command.extent);
+                // In order, as over the link: a page may hold data of several writes, and waits for the last.
+                self.buffered_at = self.buffered_at.max(received);
+                self.buffered_at
+            }
             RequestKind::Read => self.arrives(command.extent),
             _ => now,
         };
@@ -351,7 +380,12 @@ impl Drive {
         }
         let asked = self.link_bytes(command.extent);
         self.io.present.link_left = if command.kind == RequestKind::Read { asked } else { 0 };
-        self.serve_verified(command, verifier)?;
+        if command.kind != RequestKind::Flush || !self.flush_is_free {
+            self.serve_verified(command, verifier)?;
+        }
+        if command.kind == RequestKind::Flush {
+            self.await_writes(gate);
+        }
         if self.engine.causality.is_some() {
             self.pledge(id, command.kind);
         }
@@ -368,6 +402,9 @@ impl Drive {
         }
         self.settle();
         self.engine.planned(&mut self.io, gate, data_at);
+        if let Some(own) = own {
+            self.engine.planned(&mut self.io, own, data_at);
+        }
         Ok(())
     }
 
@@ -469,7 +506,12 @@ impl Drive {
                 self.check_completion(id);
             }
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, job, change, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, job, change, held, .. } = self.in_flight[id as usize];
+                if held > 0 {
+                    self.buffer_used -= u64::from(held);
+                    self.free.push(id);
+                    continue;
+                }
                 let now = self.engine.now();
                 self.check_completion(id);
                 if self.cut_ahead {

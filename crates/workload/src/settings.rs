@@ -9,6 +9,8 @@ pub enum Acknowledge {
     Buffer,
     /// When its data is programmed.
     Program,
+    /// When its data is in a buffer that loses it with the power, on any layer.
+    Volatile,
 }
 
 /// Settings of the host and of the drive's write buffer.
@@ -28,6 +30,8 @@ pub struct HostSettings {
     pub buffer_bytes: u64,
     /// When a buffered write is acknowledged.
     pub acknowledge: Acknowledge,
+    /// Whether a flush ends at once, since the buffer is protected.
+    pub flush_is_free: bool,
     /// A partly filled page of the buffer is padded and programmed when its oldest subpage has waited this long.
     pub buffer_timeout: Nanos,
 }

@@ -1,18 +1,23 @@
 """The form `points`: single figures of drives, a row each.
 
 Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, what of our run it is; `workload`;
-`precondition`; `bar`, empty where the row is shown only; `mark`, fitted or predicted; `source`.
+`precondition`; `bar`, empty where the row is shown only; `mark`, fitted or predicted; `source`. Figures of a fast cache
+(`cache.*`) are of a run that fills the drive, once; its size is scaled to the capacity of the preset.
 """
 
+import tomllib
 from collections.abc import Mapping
 
 import polars as pl
 
+from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce import figures
 from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
+from ..units import parse_bytes
+from .cache import CACHE
 from .judge import Bar, Row
 from .measures import MEASURES, REQUESTS
 from .measures import measure as figure_of
@@ -22,12 +27,8 @@ __all__ = ["check", "draw", "fits", "measure", "runs"]
 
 COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "precondition", "bar", "mark", "source")
 MARKS = ("fitted", "predicted")
-NOT_MODELLED = {
-    "cache.size": "the preset has no fast cache of single-bit cells",
-    "cache.fast": "the preset has no fast cache of single-bit cells",
-    "cache.slow": "the preset has no fast cache of single-bit cells",
-}
-"""Figures that no run has yet, and why."""
+FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"
+"""Overrides of quick and full runs that fill the drive: planes of a small one have a hundred blocks all the same."""
 
 
 def fits(columns: tuple[str, ...]) -> bool:
@@ -49,8 +50,8 @@ def check(table: Table) -> None:
         real = table.number(line, cells, "real")
         if real is None or real <= 0:
             raise InputError(f"{place}: real is {cells['real']!r}; expected a positive number")
-        if cells["measure"] not in MEASURES and cells["measure"] not in NOT_MODELLED:
-            known = ", ".join((*MEASURES, *NOT_MODELLED))
+        if cells["measure"] not in MEASURES and cells["measure"] not in CACHE:
+            known = ", ".join((*MEASURES, *CACHE))
             raise InputError(f"{place}: measure is {cells['measure']!r}; expected one of {known}")
         if cells["mark"] not in MARKS:
             raise InputError(f"{place}: mark is {cells['mark']!r}; expected {' or '.join(MARKS)}")
@@ -61,17 +62,36 @@ def check(table: Table) -> None:
 
 
 def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptions:
+    fills = cells["measure"] in CACHE
     requests = table.requests.get("quick" if quick else "full", REQUESTS)
     return RunOptions(
-        ssd=cells["drive"], overrides=table.overrides(quick=quick), precondition=cells["precondition"] or "none",
-        series=True, workload=f"{cells['workload']},n={requests}",
+        ssd=cells["drive"], overrides=(FILLS[0][quick], FILLS[1]) if fills else table.overrides(quick=quick),
+        precondition=cells["precondition"] or "none", series=True,
+        workload=f"{cells['workload']},{'loops=1' if fills else f'n={requests}'}",
     )  # fmt: skip
 
 
+def _bytes(ssd: str, overrides: tuple[str, ...]) -> float:
+    """Bytes that the host sees of a drive."""
+    shown = tomllib.loads(_core.show(ssd, None, list(overrides)))
+    drive, part = shown["ssd"], shown["part"]
+    pages = part["pages_per_block"]
+    for key in ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane"):
+        pages *= drive[key]
+    over = float(drive["over_provisioning"].rstrip("%")) / 100
+    return float(pages) * (parse_bytes(part["page_size"]) or 0) / (1 + over)
+
+
+def _measured(table: Table, cells: Mapping[str, str], batch: Batch, *, quick: bool) -> float | None:
+    options = _options(table, cells, quick=quick)
+    if cells["measure"] not in CACHE:
+        return figure_of(cells["measure"], batch[options])
+    scale = _bytes(options.ssd, ()) / _bytes(options.ssd, options.overrides)
+    return CACHE[cells["measure"]](batch[options], scale)
+
+
 def _absent(cells: Mapping[str, str], drives: frozenset[str]) -> str:
-    if cells["drive"] not in drives:
-        return f"no preset {cells['drive']}"
-    return NOT_MODELLED.get(cells["measure"], "")
+    return "" if cells["drive"] in drives else f"no preset {cells['drive']}"
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOptions]:
@@ -85,9 +105,9 @@ def measure(table: Table, batch: Batch, drives: frozenset[str], *, quick: bool) 
     rows = []
     for line, cells in table.rows:
         why = _absent(cells, drives)
-        ours = None if why else figure_of(cells["measure"], batch[_options(table, cells, quick=quick)])
+        ours = None if why else _measured(table, cells, batch, quick=quick)
         real = table.number(line, cells, "real") or 0.0
-        note = why or cells["source"]
+        note = why or (cells["source"] if ours is not None else "this run has no such figure")
         rows.append(
             Row(
                 table.name, f"{cells['drive']}: {cells['figure']}", cells["drive"], cells["workload"], cells["figure"],

@@ -108,6 +108,10 @@ pub struct Part {
     pub t_read_high: Nanos,
     /// Sensing time of the pages of a word line, in the order in which they are programmed; empty where `t_read` is that of all.
     pub t_read_types: Vec<Nanos>,
+    /// Sensing time of a page of a block that holds one bit a cell.
+    pub t_read_slc: Nanos,
+    /// Program time of a page of such a block.
+    pub t_program_slc: Nanos,
     /// Program time of a page (low page where pages are paired).
     pub t_program: Nanos,
     /// Program time of a high page.
@@ -199,6 +203,8 @@ impl Part {
             t_read: sensing,
             t_read_high: sensing,
             t_read_types: Vec::new(),
+            t_read_slc: sensing,
+            t_program_slc: self.t_program * time,
             t_program: self.t_program * time,
             t_program_high: self.t_program * time,
             t_read_retry: self.t_read_retry * time,
@@ -313,6 +319,8 @@ pub mod samples {
             nop: 1,
             order: ProgramOrder::Strict,
             t_read: 25_000,
+            t_read_slc: 25_000,
+            t_program_slc: 200_000,
             t_read_types: Vec::new(),
             t_read_high: 25_000,
             t_program: 200_000,

@@ -59,6 +59,8 @@ pub struct Program<'a> {
     pub transferred: u32,
     /// Subpages of the write buffer that are free when the program has ended; 0 in layers that are not buffered.
     pub frees: u32,
+    /// Whether the cells of the block hold one bit each, as in a fast cache: with the times of that.
+    pub single: bool,
     /// Why.
     pub cause: Cause,
     /// Whether it stores what the host may still be sending, though it is not done for the host alone.
@@ -85,6 +87,7 @@ impl<'a> Program<'a> {
             padding: 0,
             transferred: subpages,
             frees: 0,
+            single: false,
             cause,
             from_host: false,
             after: Gate::NONE,

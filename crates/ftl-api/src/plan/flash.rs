@@ -95,6 +95,7 @@ impl Io {
             let (part, (block, page)) = (self.nand.part(), self.nand.split(ppn));
             let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
+                _ if self.nand.is_single(block) => part.t_read_slc,
                 _ => part.sensing_time(page),
             };
             if retry {
@@ -165,6 +166,7 @@ impl Io {
         if self.nand.part().code.is_some() {
             return self.program_generation(&program, own);
         }
+        self.nand.note_single(program.ppn, program.single);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);
         Ok(outcome)
@@ -184,7 +186,11 @@ impl Io {
         counters.bus_bytes += u64::from(moved);
         if self.plan.timed {
             let (block, page) = self.nand.split(program.ppn);
-            let array = if part.is_high(page) { part.t_program_high } else { part.t_program };
+            let array = match part.is_high(page) {
+                _ if program.single => part.t_program_slc,
+                true => part.t_program_high,
+                false => part.t_program,
+            };
             let operation = Operation {
                 kind: OperationKind::Program,
                 cause,

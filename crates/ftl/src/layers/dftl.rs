@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
     keys: || vec![&CMT],
+    write_back: true,
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {

@@ -20,6 +20,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
+    write_back: true,
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN
 };

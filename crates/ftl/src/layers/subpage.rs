@@ -24,6 +24,7 @@ pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     buffered: true,
+    write_back: true,
     takes_hints: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN

@@ -194,6 +194,7 @@ impl<M: Map> Log<M> {
             let (generation, after) = self.pass_of(io, ppn, page.ready);
             let program = Program {
                 generation,
+                single: self.frontiers.single.holds(ppn / self.shape.pages_per_block),
                 padding: per_page - count + holes,
                 frees: page.held,
                 from_host: page.from_host,
@@ -246,6 +247,7 @@ impl<M: Map> Log<M> {
             let (generation, after) = self.pass_of(io, ppn, what.after);
             let program = Program {
                 generation,
+                single: self.frontiers.single.holds(ppn / self.shape.pages_per_block),
                 padding: absent.count_ones(),
                 frees: what.holds,
                 own: &self.image.own,

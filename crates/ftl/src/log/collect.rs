@@ -107,8 +107,24 @@ impl<M: Map> Log<M> {
         let shortest = (0..self.frontiers.planes()).min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
         let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
+        let done = done || self.fold_oldest(io)?;
         self.evacuate_failed(io)?;
         Ok(done)
+    }
+
+    /// Folds the block of the fast cache that was closed first, in the plane that has most of them. False where none is.
+    fn fold_oldest(&mut self, io: &mut Io) -> Flash<bool> {
+        let single = &self.frontiers.single;
+        let fullest = (0..self.frontiers.planes()).max_by_key(|&plane| (single.count(plane), u32::MAX - plane));
+        let Some(plane) = fullest.filter(|_| single.is_used()) else { return Ok(false) };
+        let blocks = &self.frontiers.blocks;
+        let cached = blocks.closed(plane).iter().copied().filter(|&block| single.holds(block));
+        let Some(oldest) = cached.min_by_key(|&block| blocks.closed_at(block)) else { return Ok(false) };
+        if !self.fits(io, plane, oldest, SLACK) {
+            return Ok(false);
+        }
+        self.clean_victim(io, plane, oldest)?;
+        Ok(true)
     }
 
     /// Cleans one block of `plane`. False where no block is worth it.
@@ -203,7 +219,7 @@ impl<M: Map> Log<M> {
             }
             Outcome::Failed => {
                 self.counters.retired += 1;
-                self.frontiers.blocks.retire(victim);
+                self.frontiers.retire(victim / self.shape.blocks_per_plane, victim);
             }
         }
         Ok(())
@@ -245,7 +261,7 @@ impl<M: Map> Log<M> {
                 let plane = io.geometry().plane_of_block(block);
                 self.program_open(io, plane, self.open.moved_page(plane, self.frontiers.moved_stream(block)))?;
             }
-            self.frontiers.blocks.retire(block);
+            self.frontiers.retire(block / self.shape.blocks_per_plane, block);
         }
         Ok(())
     }

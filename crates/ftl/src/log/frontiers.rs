@@ -5,6 +5,7 @@ use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
 use super::rotation::Rotation;
 use super::settings::{LogSettings, WearLeveling};
+use super::single::Single;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 
@@ -45,6 +46,8 @@ pub(super) struct Frontiers {
     /// Blocks whose present pass began with a page that stores nothing, and how many of each plane; empty without a code of cells.
     marked: Vec<bool>,
     pub marks: Vec<u32>,
+    /// Blocks that hold one bit a cell.
+    pub single: Single,
 }
 
 impl Frontiers {
@@ -70,6 +73,7 @@ impl Frontiers {
             marks: vec![0; geometry.planes() as usize],
             blocks,
             reserved,
+            single: Single::new(settings, geometry, io.nand().part().cell),
         }
     }
 
@@ -123,7 +127,7 @@ impl Frontiers {
     #[inline]
     pub fn pages_left(&self, plane: u32, stream: u32) -> u32 {
         let frontier = self.open[self.index(plane, stream)];
-        if frontier.block == NO_BLOCK { 0 } else { self.pages_per_block - frontier.next_page }
+        if frontier.block == NO_BLOCK { 0 } else { self.single.pages_of(frontier.block) - frontier.next_page }
     }
 
     /// Whether `stream` may take a page of `plane` and leave cleaning what it needs.
@@ -149,7 +153,7 @@ impl Frontiers {
         let ppn = frontier.block * self.pages_per_block + frontier.next_page;
         frontier.next_page += 1;
         self.free_pages[plane as usize] -= 1;
-        if frontier.next_page == self.pages_per_block {
+        if frontier.next_page == self.single.pages_of(frontier.block) {
             let block = frontier.block;
             frontier.block = NO_BLOCK;
             self.blocks.close(block);
@@ -179,6 +183,12 @@ impl Frontiers {
         let next_page = opened.map_or(0, |block| self.first_page(block));
         self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page };
         self.note_stream(opened, stream);
+        if let Some(block) = opened
+            && self.cleaning_stream().is_some_and(|moved| stream < moved)
+        {
+            let free = self.blocks.free_count(plane);
+            self.free_pages[plane as usize] -= self.single.begin(plane, block, free);
+        }
         opened.is_some()
     }
 
@@ -201,7 +211,7 @@ impl Frontiers {
         for stream in 0..self.streams {
             let index = self.index(plane, stream);
             if self.open[index].block == block {
-                self.free_pages[plane as usize] -= self.pages_per_block - self.open[index].next_page;
+                self.free_pages[plane as usize] -= self.single.pages_of(block) - self.open[index].next_page;
                 self.open[index] = CLOSED;
             }
         }
@@ -217,6 +227,7 @@ impl Frontiers {
     /// The victim `block` of `plane` is erased, or may be written again.
     pub fn release(&mut self, plane: u32, block: u32) {
         self.blocks.release(block);
+        self.single.end(plane, block);
         self.free_pages[plane as usize] += self.pages_per_block - self.first_page(block);
     }
 
@@ -249,9 +260,16 @@ impl Frontiers {
         }
     }
 
+    /// The victim `block` of `plane` is not used again.
+    pub fn retire(&mut self, plane: u32, block: u32) {
+        self.blocks.retire(block);
+        self.single.end(plane, block);
+    }
+
     /// The power is back: no block has a state yet.
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
+        self.single.forget();
         self.free_pages.fill(0);
         self.marked.fill(false);
         self.marks.fill(0);
@@ -275,7 +293,7 @@ impl Frontiers {
                 let index = self.index(plane, stream);
                 self.open[index] = Frontier { block, next_page };
                 self.note_stream(Some(block), stream);
-                self.free_pages[plane as usize] += self.pages_per_block - next_page;
+                self.free_pages[plane as usize] += self.single.pages_of(block) - next_page;
             }
             None => self.blocks.close(block),
         }

@@ -133,11 +133,14 @@ impl<M: Map> Log<M> {
             self.collector.failed.push(block);
             return Ok(());
         }
+        if io.nand().is_single(block) {
+            self.frontiers.single.found(plane, block);
+        }
         self.find_mark(io.nand(), plane, block);
         if self.frontiers.is_marked(block) && used == 1 {
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);
-        } else if used < self.shape.pages_per_block {
+        } else if used < self.frontiers.single.pages_of(block) {
             begun.push(block);
         } else if self.may_have_pass(io.nand(), block) {
             self.frontiers.set_marked(plane, block, false);

@@ -58,6 +58,12 @@ pub const KEYS: &[Key] = &[
          superblock does; 0: all",
     ),
     Key::new(
+        "ftl.slc_cache",
+        ValueType::Blocks,
+        "0%",
+        "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
+    ),
+    Key::new(
         "ftl.wear_leveling",
         ValueType::Choice(&["none", "dynamic", "static"]),
         "dynamic",
@@ -124,6 +130,8 @@ pub struct LogSettings {
     pub allocation: Allocation,
     /// Dies of a superblock; 0: all.
     pub superblock_dies: u32,
+    /// Blocks of a plane that may hold one bit a cell.
+    pub slc_cache: BlockCount,
     /// How erases are kept even.
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
@@ -150,6 +158,7 @@ impl LogSettings {
                     ("least-loaded", Allocation::LeastLoaded),
                 ],
             ),
+            slc_cache: settings.blocks("ftl.slc_cache"),
             superblock_dies: settings.small("ftl.superblock_dies"),
             wear_leveling: settings.choice(
                 "ftl.wear_leveling",

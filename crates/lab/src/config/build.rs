@@ -97,6 +97,8 @@ fn part(name: &str, values: &Values) -> Part {
         t_read: values.time("part.t_read"),
         t_read_high: values.time("part.t_read_high"),
         t_read_types: values.times("part.t_read_types"),
+        t_read_slc: values.time("part.t_read_slc"),
+        t_program_slc: values.time("part.t_program_slc"),
         t_program: values.time("part.t_program"),
         t_program_high: values.time("part.t_program_high"),
         t_erase: values.time("part.t_erase"),
@@ -150,7 +152,8 @@ fn host(values: &Values) -> HostSettings {
         t_request: values.time("host.t_request"),
         iodepth: values.small("host.iodepth"),
         buffer_bytes: values.bytes("buffer.size"),
-        acknowledge: values.choice("buffer.ack", &[Acknowledge::Buffer, Acknowledge::Program]),
+        acknowledge: values.choice("buffer.ack", &[Acknowledge::Buffer, Acknowledge::Program, Acknowledge::Volatile]),
+        flush_is_free: values.choice("buffer.flush", &[false, true]),
         buffer_timeout: values.time("buffer.timeout"),
     }
 }

@@ -16,6 +16,7 @@ use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
 use palimpsest_ftl_api::keys::ValueType;
 use palimpsest_workload::request::SECTOR_BYTES;
+use palimpsest_workload::settings::Acknowledge;
 
 /// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
 pub const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
@@ -40,6 +41,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     times(values)?;
     page_types(drive, values)?;
     superblocks(drive, values)?;
+    fast_cache(drive, values)?;
     program_order(drive, values)?;
     words(drive, values)?;
     wear(drive, values)?;
@@ -89,6 +91,8 @@ fn times(values: &Values) -> Result<()> {
         "part.t_read_retry",
         "part.t_program",
         "part.t_program_high",
+        "part.t_read_slc",
+        "part.t_program_slc",
         "part.t_erase",
         "part.t_command",
         "part.t_suspend",
@@ -117,6 +121,22 @@ fn superblocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     if allocation != "round-robin" {
         let what = "planes of a superblock take turns; expected ftl.allocation = \"round-robin\"";
         return refuse(values, &["ftl.superblock_dies", "ftl.allocation"], what);
+    }
+    Ok(())
+}
+
+/// A fast cache is folded into blocks of moved data, and its blocks have pages.
+fn fast_cache(drive: &DriveConfig, values: &Values) -> Result<()> {
+    if drive.ftl.blocks("ftl.slc_cache").of(drive.geometry.blocks_per_plane) == 0 {
+        return Ok(());
+    }
+    if values.count("ftl.streams") < 2 || values.text("ftl.moved") == "class" {
+        let what = "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or 3, and ftl.moved = \"together\"";
+        return refuse(values, &["ftl.slc_cache", "ftl.streams", "ftl.moved"], what);
+    }
+    if drive.part.cell.bits() < 2 || drive.part.paired() || drive.part.code.is_some() {
+        let what = "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"";
+        return refuse(values, &["ftl.slc_cache", "part.cell"], what);
     }
     Ok(())
 }
@@ -407,6 +427,16 @@ fn wear(drive: &DriveConfig, values: &Values) -> Result<()> {
 }
 
 fn buffer(drive: &DriveConfig, values: &Values) -> Result<()> {
+    if drive.host.acknowledge == Acknowledge::Volatile && !entry_of(drive).write_back {
+        let can: Vec<&str> = layers().filter(|entry| entry.write_back).map(|entry| entry.name).collect();
+        let what =
+            &format!("a flush must know what it waits for; expected one of {}, or another buffer.ack", can.join(", "));
+        return refuse(values, &["buffer.ack", "ftl.name"], what);
+    }
+    if drive.host.flush_is_free && drive.host.acknowledge != Acknowledge::Buffer {
+        let what = "only a protected buffer makes a flush free; expected buffer.ack = \"buffer\", or buffer.flush = \"programs\"";
+        return refuse(values, &["buffer.flush", "buffer.ack"], what);
+    }
     if drive.host.buffer_bytes >= u64::from(drive.part.page_bytes) {
         return Ok(());
     }

@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
         let blueprint = Blueprint {
             settings: config.ftl.clone(),
             logical_pages: config.logical_pages() as u32,
-            acknowledge_programs: config.host.acknowledge == Acknowledge::Program,
+            acknowledge_programs: config.host.acknowledge != Acknowledge::Buffer,
             buffer_timeout: config.host.buffer_timeout,
             seed: options.seed,
         };
@@ -117,9 +117,15 @@ impl<'a> Session<'a> {
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.faults.power_cut_at.is_some() {
             let durable = !entry.buffered || !blueprint.acknowledge_programs;
-            shadow.expect_power_cut(durable && !entry.is_file_system());
+            let volatile = config.host.acknowledge == Acknowledge::Volatile;
+            shadow.expect_power_cut(durable && !volatile && !entry.is_file_system());
         }
-        let mut drive = Drive::new(io, layer, engine, buffer, entry.guarantee(blueprint.acknowledge_programs));
+        let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
+        drive.flush_is_free = config.host.flush_is_free;
+        if config.host.acknowledge == Acknowledge::Volatile {
+            let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
+            drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
+        }
         drive.read_back_after_cut = config.faults.power_cut_at.map(|_| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
             drive.set_controller(config.controller);

@@ -5,7 +5,7 @@ use crate::controller::Controller;
 use crate::settings::ControllerTimes;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::units::Nanos;
 
 impl Drive {
     /// Requests take these times in the controller from now on.
@@ -31,7 +31,7 @@ impl Drive {
         if command.kind != RequestKind::Write {
             return true;
         }
-        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        let subpages = self.subpages_of(command.extent);
         self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
     }
 
@@ -56,7 +56,7 @@ impl Drive {
     pub(super) fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
         let Some(&id) = self.waiting.front() else { return Ok(false) };
         let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
-        let subpages = (u64::from(command.extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
+        let subpages = self.subpages_of(command.extent);
         if self.buffer_used + subpages > size && self.buffer_used > 0 {
             return Ok(false);
         }
@@ -71,7 +71,6 @@ impl Drive {
         if self.buffer.is_none() || self.times.t_buffer + self.times.t_buffer_next == 0 {
             return 0;
         }
-        let subpages = (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes);
-        self.times.t_buffer + self.times.t_buffer_next * (subpages - 1)
+        self.times.t_buffer + self.times.t_buffer_next * (self.subpages_of(extent) - 1)
     }
 }

@@ -62,6 +62,7 @@ impl Drive {
         self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
         self.cut_ahead = false;
         self.arriving.clear();
+        self.forget_writes();
         self.io.host.take_delivered();
         let mut planned: Vec<u32> = (0..self.in_flight.len() as u32)
             .filter(|id| !self.free.contains(id) && !self.waiting.contains(id))

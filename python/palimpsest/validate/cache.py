@@ -1,0 +1,57 @@
+"""Speed within and beyond the fast cache, and where it ends: two levels of throughput while a drive is filled."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from ..result import Result
+
+__all__ = ["CACHE", "levels"]
+
+
+def levels(moved: Sequence[float]) -> tuple[int, float, float]:
+    """Where a series falls from one level to another: the place, and the mean before and from there on.
+
+    The place is that with the least squares of what is left. Without a fall it is the end of the series.
+
+    Args:
+        moved: bytes of equal windows.
+    """
+    total, squares = sum(moved), sum(value * value for value in moved)
+    best, found, before = squares - total * total / len(moved), len(moved), 0.0
+    for place in range(1, len(moved)):
+        before += moved[place - 1]
+        after = total - before
+        left = squares - before * before / place - after * after / (len(moved) - place)
+        falls = before / place > 1.1 * after / (len(moved) - place)
+        if falls and left < best * (1 - 1e-9):
+            best, found = left, place
+    return found, sum(moved[:found]) / max(1, found), sum(moved[found:]) / max(1, len(moved) - found)
+
+
+def _windows(result: Result) -> tuple[list[float], float]:
+    """Bytes of the whole windows of a run, and their seconds: the last is short, the first fills the buffer."""
+    series: dict[str, Any] = (result.series or {})["time"]
+    return [float(value) for value in series["bytes"][1:-1]], float(series["window_ns"]) / 1e9
+
+
+def _size(result: Result, scale: float) -> float | None:
+    moved, _ = _windows(result)
+    place, *_ = levels(moved)
+    first = float((result.series or {})["time"]["bytes"][0])
+    return scale * (first + sum(moved[:place])) / 1e9 if place < len(moved) else None
+
+
+def _fast(result: Result, scale: float) -> float | None:  # noqa: ARG001
+    moved, seconds = _windows(result)
+    return median(moved[: levels(moved)[0]]) / seconds / 1e6
+
+
+def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001
+    moved, seconds = _windows(result)
+    place, *_ = levels(moved)
+    return median(moved[place:]) / seconds / 1e6 if place < len(moved) else None
+
+
+CACHE = {"cache.size": _size, "cache.fast": _fast, "cache.slow": _slow}
+"""Figures of a run that fills a drive: GB at the real drive's capacity; medians of the windows on each side, MB/s."""
