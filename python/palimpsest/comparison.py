@@ -17,7 +17,7 @@ from .result import Result
 __all__ = ["render"]
 
 _LABEL_WIDTH = 21
-_COLUMN_WIDTH = 19
+_COLUMN_WIDTH = 20
 
 
 def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: bool, is_first: bool) -> Text:
@@ -31,7 +31,8 @@ def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: boo
 
 def _column_groups(total: int, width: int) -> list[list[int]]:
     """The results of each table: as many a table as fit."""
-    fitting = max(1, (width - _LABEL_WIDTH) // _COLUMN_WIDTH)
+    # A blank apart from the column before, which the first has not.
+    fitting = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH)
     return [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
 
 
@@ -54,7 +55,8 @@ class _SideBySide:
         for index in group:
             name = self.results[index].label
             heading = "" if index == 0 else " " + "ratio".rjust(7)
-            table.add_column(f"{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
+            apart = " " if index > group[0] else ""
+            table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
         for section, metrics in SECTIONS:
             rows = [metric for metric in metrics if self._shown(metric)]
             if rows:
@@ -63,7 +65,8 @@ class _SideBySide:
                 values = [metric.of(result) for result in self.results]
                 marks = best(metric, values)
                 cells = [
-                    _cell(metric, values[index], relative(values[index], values[0]), marks[index], index == 0)
+                    Text(" " if index > group[0] else "")
+                    + _cell(metric, values[index], relative(values[index], values[0]), marks[index], index == 0)
                     for index in group
                 ]
                 table.add_row(f"  {metric.label}", *cells)

@@ -94,7 +94,7 @@ METRICS = tuple(metric for _, metrics in SECTIONS for metric in metrics)
 
 
 def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
-    """Which of the values are the best; none where all are equal or the metric has no better side."""
+    """Which of the values are the best as they are printed; none where all are equal or no side is better."""
     known = [value for value in values if value is not None]
     if not metric.better or len(known) < 2:
         return [False] * len(values)
@@ -102,7 +102,11 @@ def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
     if high - low <= _EQUAL * abs(high):
         return [False] * len(values)
     target = low if metric.better == "low" else high
-    return [value is not None and abs(value - target) <= _EQUAL * abs(target) for value in values]
+    # Two that print alike are as good: a mark on one of them would say what nobody can read.
+    shown = [None if value is None else metric.show(value) for value in values]
+    if len({text for text in shown if text is not None}) == 1:
+        return [False] * len(values)
+    return [text == metric.show(target) for text in shown]
 
 
 def relative(value: float | None, base: float | None) -> float | None:

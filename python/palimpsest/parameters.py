@@ -31,7 +31,9 @@ class Folder(click.Path):
         super().__init__(path_type=Path, file_okay=False, exists=exists)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it is that of something else."""
+        """The path, unless it is that of something else, or empty."""
+        if value == "":
+            self.fail("the name is empty; expected a folder", param, ctx)
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:

@@ -196,6 +196,9 @@ def test_best_is_marked_only_where_there_is_one() -> None:
     assert metrics.best(low, [2.0, 1.0, None]) == [False, True, False]
     assert metrics.best(low, [1.0, 1.0]) == [False, False]
     assert metrics.best(low, [None, 1.0]) == [False, False]
+    # What prints alike is as good.
+    assert metrics.best(low, [1.0, 1.00001]) == [False, False]
+    assert metrics.best(low, [2.0, 1.0, 1.00001]) == [False, True, True]
 
 
 @pytest.mark.parametrize(
