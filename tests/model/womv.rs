@@ -57,10 +57,10 @@ fn erases_are_those_of_the_closed_form_where_data_goes_round() {
 }
 
 /// Trimmed data must not come back in blocks that are free: the next pass over those begins at once with a word line that stores
-/// nothing. Where that would take more than a sixteenth of the spare space, as in small blocks, they are erased.
+/// nothing. Where that would take more than an eighth of the spare space, as in small blocks, they are erased.
 #[test]
 fn trimmed_data_does_not_wait_in_free_blocks() {
-    for (acknowledge, pages, small) in [("buffer", 256, false), ("program", 256, false), ("program", 64, true)] {
+    for (acknowledge, pages, small) in [("buffer", 256, false), ("program", 256, false), ("program", 32, true)] {
         let settings = [format!("buffer.ack={acknowledge}"), format!("part.pages_per_block={pages}")];
         let settings = ["ftl.womv_code=1/4", &settings[0], &settings[1]];
         let mut model = model("womv", Payload::Tag, &settings);

@@ -23,7 +23,7 @@ pub(super) struct Passes {
     moved: Vec<Gate>,
     /// For each plane the gate that closes when its last block with trimmed data is erased or marked.
     dropped: Vec<Gate>,
-    /// The most blocks of a plane that may have lost a page to a mark: a sixteenth of what is spare.
+    /// The most blocks of a plane that may have lost a page to a mark: an eighth of what is spare.
     most_marks: u32,
     /// Whether any unit was trimmed.
     pub trims: bool,
@@ -38,7 +38,7 @@ impl Passes {
         let sized = |count: u32| vec![Gate::NONE; if most > 1 { count as usize } else { 0 }];
         let (moved, dropped) = (sized(nand.geometry().blocks()), sized(nand.geometry().planes()));
         let spare = nand.geometry().pages().saturating_sub(u64::from(units.div_ceil(units_per_page)));
-        let most_marks = (spare / u64::from(16 * nand.geometry().planes())) as u32;
+        let most_marks = (spare / u64::from(8 * nand.geometry().planes())) as u32;
         Passes { most, moved, dropped, most_marks, trims: false, suspect: false }
     }
 
