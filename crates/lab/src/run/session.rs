@@ -19,7 +19,7 @@ use palimpsest_flash::nand::faults::Faults;
 use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
-use palimpsest_ftl_api::plan::{Io, IoCounters};
+use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
@@ -287,6 +287,21 @@ impl<'a> Session<'a> {
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
 
+    /// What was planned.
+    pub(super) fn planned(&self) -> FlashTotals {
+        let io = &self.drive.io.counters;
+        let by = |counts: &[u64]| counts.iter().sum::<u64>();
+        FlashTotals {
+            reads: by(&io.reads),
+            programs: by(&io.programs),
+            gc_programs: io.programs[Cause::Gc as usize] + io.programs[Cause::Merge as usize],
+            erases: io.erases,
+            data_bytes: io.data_bytes,
+            host_bytes: self.host.bytes_written,
+        }
+    }
+
+    /// As [`Self::planned`], but operations as far as they have ended.
     fn totals(&self) -> FlashTotals {
         let ended = self.drive.engine.ended();
         FlashTotals {

@@ -58,7 +58,7 @@ impl Session<'_> {
 
     /// Takes a snapshot of every block, if the run has snapshots.
     pub(super) fn take_snapshot(&mut self) {
-        let totals = self.totals();
+        let totals = self.planned();
         if let Some(snapshots) = &mut self.snapshots {
             let time = self.drive.engine.now() - self.baseline.time;
             snapshots.take(self.done, time, totals, &self.drive.io.nand, &*self.drive.ftl);
@@ -67,7 +67,7 @@ impl Session<'_> {
 
     /// Adds a point to the curve of write amplification, if the run has one.
     pub(super) fn add_point(&mut self) {
-        let totals = self.totals();
+        let totals = self.planned();
         if let Some(curve) = &mut self.curve {
             curve.add(self.done, totals);
         }
