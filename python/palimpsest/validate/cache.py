@@ -9,6 +9,10 @@ from ..result import Result
 __all__ = ["CACHE", "levels"]
 
 
+FEW = 8
+"""Windows of which the median could be that of the fall."""
+
+
 def levels(moved: Sequence[float]) -> tuple[int, float, float]:
     """Where a series falls from one level to another: the place, and the mean before and from there on.
 
@@ -30,21 +34,22 @@ def levels(moved: Sequence[float]) -> tuple[int, float, float]:
 
 
 def _windows(result: Result) -> tuple[list[float], float]:
-    """Bytes of the whole windows of a run, and their seconds: the last is short, the first fills the buffer."""
+    """Bytes of the whole windows of a run, and their seconds: the last is short."""
     series: dict[str, Any] = (result.series or {})["time"]
-    return [float(value) for value in series["bytes"][1:-1]], float(series["window_ns"]) / 1e9
+    return [float(value) for value in series["bytes"][:-1]], float(series["window_ns"]) / 1e9
 
 
 def _size(result: Result, scale: float) -> float | None:
     moved, _ = _windows(result)
     place, *_ = levels(moved)
-    first = float((result.series or {})["time"]["bytes"][0])
-    return scale * (first + sum(moved[:place])) / 1e9 if place < len(moved) else None
+    return scale * sum(moved[:place]) / 1e9 if place < len(moved) else None
 
 
 def _fast(result: Result, scale: float) -> float | None:  # noqa: ARG001
     moved, seconds = _windows(result)
-    return median(moved[: levels(moved)[0]]) / seconds / 1e6
+    fast = moved[: levels(moved)[0]]
+    # Of few windows the last holds the fall.
+    return (median(fast) if len(fast) >= FEW else max(fast)) / seconds / 1e6
 
 
 def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001

@@ -60,6 +60,7 @@ static SSDS: &[Preset] = presets!("ssds":
     "default",
     "enterprise-tlc-7.68t",
     "zn540",
+    "datacentre-tlc",
     "970pro-512g",
     "980pro-1t",
     "980-1t",
