@@ -23,6 +23,8 @@ mod jobs;
 mod operations;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/recovery.rs"]
+mod recovery;
 #[path = "fidelity/snapshots.rs"]
 mod snapshots;
 #[path = "fidelity/spread.rs"]

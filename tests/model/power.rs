@@ -13,6 +13,7 @@ use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_lab::host::settings::Acknowledge;
+use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::{Buffers, Data, Payload};
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::port::pieces;
@@ -437,25 +438,64 @@ fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     let Some(mut shape) = shape else { return false };
     let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
     shape.settings.push(format!("faults.power_cut_at={cut}"));
+    if let Err(error) = run_whole(entry, &shape, seed, Fidelity::Count, "none") {
+        panic!("cut at {cut}: {error}");
+    }
+    true
+}
+
+/// Runs the drive of `shape` as a user does.
+fn run_whole(
+    entry: &'static Entry,
+    shape: &Shape,
+    seed: u64,
+    fidelity: Fidelity,
+    precondition: &str,
+) -> Result<Summary> {
     note(&shape.settings);
     let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
-    let mut commands = workload(&shape, seed, 150);
+    let mut commands = workload(shape, seed, 150);
     commands.extend(sweep(&shape.drive, RequestKind::Read, 5));
     let options = Options {
         workload: "model".into(),
-        precondition: Precondition::None,
+        precondition: Precondition::parse(precondition)?,
         requests: None,
         warmup: Warmup::Requests(0),
-        fidelity: Fidelity::Count,
+        fidelity,
         payload: if seed.is_multiple_of(4) { Payload::Bytes } else { Payload::Tag },
         seed,
         series: false,
         operations: None,
     };
     let mut watcher = |_| ControlFlow::Continue(());
-    if let Err(error) = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher) {
-        panic!("cut at {cut}: {error}");
+    Ok(run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary)
+}
+
+/// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.
+fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0x3ea2);
+    let shape = match entry.below {
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 150),
+        None => small(entry, seed),
+    };
+    let Some(mut shape) = shape else { return false };
+    if entry.below.is_none() {
+        // Each cut spoils a page or more.
+        let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);
+        let blocks = format!("ssd.blocks_per_plane={}", shape.drive.ftl.small("ftl.streams") + 10 + reserved);
+        let more = with(&shape.settings, &["ssd.over_provisioning=400%", &blocks]);
+        let Ok(larger) = build(entry.name, &more) else { return false };
+        shape = larger;
     }
+    let cuts = format!("faults.power_cuts={}:{}", ["every", "poisson"][(seed % 2) as usize], 150 + rng.below(300));
+    shape.settings.push(cuts);
+    let fidelity = if seed / 2 % 2 == 0 { Fidelity::Count } else { Fidelity::Timed };
+    let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {
+        Ok(summary) => summary.power.expect("cuts were to come"),
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(power.recovery_ns.is_some(), fidelity == Fidelity::Timed && power.cuts > 0);
+    assert!(power.cuts == 0 || power.pages_scanned > 0, "a recovery scans");
     true
 }
 
@@ -467,6 +507,35 @@ fn whole_runs_with_a_cut() {
 #[test]
 fn whole_runs_of_file_systems_with_a_cut() {
     for_each_seed_of(ENTRIES, "power::whole_runs_of_file_systems_with_a_cut", 12, whole_run);
+}
+
+#[test]
+fn a_request_that_never_completes_ends_the_run() {
+    let entry = crate::drives::entry("page");
+    let mut shape = build("page", &with(&plain(1, 12, 4, 1), &["ssd.over_provisioning=100%"])).unwrap();
+    shape.settings.push("faults.power_cuts=every:1".into());
+    for fidelity in [Fidelity::Count, Fidelity::Timed] {
+        let error = run_whole(entry, &shape, 1, fidelity, "none").expect_err("no request completes");
+        assert!(error.to_string().contains("no request completed"), "{error}");
+    }
+}
+
+#[test]
+fn whole_runs_with_many_cuts() {
+    for entries in [REGISTRY, ENTRIES] {
+        let seeds = if entries[0].is_file_system() { 4 } else { 8 };
+        for_each_seed_of(entries, "power::whole_runs_with_many_cuts", seeds, whole_run_with_cuts);
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_whole_runs_with_many_cuts() {
+    for entries in [REGISTRY, ENTRIES] {
+        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_many_cuts", 1000, |entry, seed| {
+            whole_run_with_cuts(entry, seed + 1000)
+        });
+    }
 }
 
 #[test]

@@ -126,6 +126,21 @@ pub struct Counters {
     pub logged: u64,
 }
 
+impl Counters {
+    /// Of this file system, and of what was mounted `before`.
+    pub fn after(self, before: Counters) -> Counters {
+        Counters {
+            collected: before.collected + self.collected,
+            trimmed: before.trimmed + self.trimmed,
+            moved_pages: before.moved_pages + self.moved_pages,
+            data_pages: before.data_pages + self.data_pages,
+            metadata_pages: before.metadata_pages + self.metadata_pages,
+            commits: before.commits + self.commits,
+            logged: before.logged + self.logged,
+        }
+    }
+}
+
 /// A mounted file system.
 pub struct FileSystem {
     shape: Shape,

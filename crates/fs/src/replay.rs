@@ -15,7 +15,7 @@ use super::imbalance::{Imbalance, POINTS};
 use super::layers::{self, Below, MappedUnit};
 use super::link::{Attached, Link};
 use super::store::Store;
-use super::{Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
+use super::{Counters, Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
 use crate::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -46,6 +46,8 @@ pub(super) struct Replay {
     hints: bool,
     /// None before the first request.
     mounted: Option<FileSystem>,
+    /// What was counted before it was mounted.
+    before: Counters,
     /// File, and page in it, of each page of the disk: state of the replay, not of the file system.
     owners: Vec<(u32, u32)>,
     /// For each change of an owner: the number of the last commit then, the page of the disk, its previous owner.
@@ -109,6 +111,7 @@ impl Replay {
             link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
             store: layers::store(io, blueprint, below, shape),
             mounted: None,
+            before: Counters::default(),
             owners: vec![NO_OWNER; offered as usize],
             undo: Vec::new(),
             files: BTreeMap::new(),
@@ -508,11 +511,14 @@ impl Ftl for Replay {
         self.store.layer().recover(io)?;
         let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
-        self.mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
+        let mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
             Ok(filesystem) => Some(self.prepare(filesystem)),
             Err(Fault::NotFormatted) => None,
             Err(fault) => return Err(halt(fault)),
         };
+        if let Some(lost) = std::mem::replace(&mut self.mounted, mounted) {
+            self.before = lost.counters().after(self.before);
+        }
         let sequence = self.mounted.as_ref().map_or(0, FileSystem::sequence);
         for (at, page, before) in std::mem::take(&mut self.undo).into_iter().rev() {
             if at >= sequence {
@@ -535,7 +541,7 @@ impl Ftl for Replay {
     fn figures(&self) -> LayerFigures {
         let mut figures = self.store.seen().figures();
         let Some(filesystem) = &self.mounted else { return figures };
-        let counters = filesystem.counters();
+        let counters = filesystem.counters().after(self.before);
         let imbalance = Imbalance::of(filesystem.files().map(|pages| self.per_channel(pages)));
         figures.gc_runs += counters.collected;
         figures.gc_erased += counters.trimmed;

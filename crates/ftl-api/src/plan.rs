@@ -15,6 +15,7 @@ pub mod operations;
 pub mod port;
 pub mod replacing;
 mod reuse;
+pub mod scan;
 pub mod select;
 pub mod under_way;
 mod undo;

@@ -31,6 +31,7 @@ use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
+use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, keys};
@@ -60,6 +61,8 @@ pub struct DriveConfig {
     pub controller: ControllerTimes,
     /// Injected faults.
     pub faults: FaultSettings,
+    /// Power cuts after preconditioning.
+    pub power_cuts: PowerCuts,
 }
 
 impl DriveConfig {
@@ -92,6 +95,11 @@ impl DriveConfig {
             logical += 1;
         }
         logical
+    }
+
+    /// Whether the power is to fail.
+    pub fn loses_power(&self) -> bool {
+        self.faults.power_cut_at.is_some() || self.power_cuts != PowerCuts::Never
     }
 
     /// Logical subpages.

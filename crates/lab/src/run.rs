@@ -213,9 +213,9 @@ fn registered(drive: &DriveConfig) -> &'static Entry {
 /// # Errors
 /// [`Error::Input`] if the drive cannot do it.
 pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
-    if drive.faults.power_cut_at.is_some() && options.payload == Payload::None {
+    if drive.loses_power() && options.payload == Payload::None {
         return Err(Error::input(
-            "faults.power_cut_at",
+            if drive.faults.power_cut_at.is_some() { "faults.power_cut_at" } else { "faults.power_cuts" },
             "a power cut needs --payload tag or bytes (the map is rebuilt from what they store)",
         ));
     }

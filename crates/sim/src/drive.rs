@@ -8,12 +8,15 @@ mod admission;
 mod power;
 mod write_back;
 
+pub use power::{Recovery, explain};
+
 use super::causality::Causality;
 use super::controller::Controller;
 use super::engine::Engine;
 use super::events::END_OF_TIME;
 use super::settings::ControllerTimes;
 use crate::observe::Observer;
+use crate::power_cuts::Schedule;
 use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -113,6 +116,12 @@ pub struct Drive {
     cut_ahead: bool,
     /// Power cuts so far.
     pub power_cuts: u64,
+    /// What recovery from each took.
+    pub recoveries: Vec<Recovery>,
+    /// Cuts since a request completed.
+    futile: u32,
+    /// Cuts to come after the next.
+    schedule: Option<Schedule>,
     /// Read this many logical subpages back after a power cut, without time and uncounted.
     pub read_back_after_cut: Option<u64>,
     /// A power cut drops the requests in flight, as the host that sent them is told; else they are repeated.
@@ -155,6 +164,9 @@ impl Drive {
             plans: 0,
             cut_ahead: false,
             power_cuts: 0,
+            recoveries: Vec::new(),
+            futile: 0,
+            schedule: None,
             read_back_after_cut: None,
             drops_requests: false,
         }
@@ -204,6 +216,7 @@ impl Drive {
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.serve_verified(command, verifier)?;
         self.io.present.buffer_taken = 0;
+        self.futile = 0;
         Ok(())
     }
 
@@ -515,6 +528,7 @@ impl Drive {
                 let now = self.engine.now();
                 self.check_completion(id);
                 if self.cut_ahead {
+                    self.futile = 0;
                     self.note_durable(command, change, verifier);
                 }
                 if self.job.is_some() {
@@ -582,19 +596,5 @@ impl Drive {
             )));
         }
         Ok(())
-    }
-}
-
-/// The error that a halt of flash means.
-pub fn explain(halt: Halt) -> Error {
-    match halt {
-        Halt::PowerCut => Error::DriveFailed("the power failed".into()),
-        Halt::NoSpace => Error::DriveFailed(
-            "the drive is at the end of its life: no plane has a block left to write to (too many bad blocks for its \
-             over-provisioning)"
-                .into(),
-        ),
-        Halt::Ended(why) => Error::DriveFailed(why.into()),
-        Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

@@ -11,6 +11,7 @@ pub mod drive;
 pub mod engine;
 pub mod events;
 pub mod observe;
+pub mod power_cuts;
 pub mod settings;
 pub mod shadow;
 pub mod timeline;

@@ -24,6 +24,10 @@ pub struct Shadow {
     buffers: Buffers,
     /// Whether writes are durable when they return, if a power cut is to come.
     cut_ahead: Option<bool>,
+    /// More cuts may come after that.
+    again: bool,
+    /// Subpages of `earlier` of which a cut may bring something back.
+    unsettled: BTreeSet<u32>,
     /// A change is durable only when [`Self::settle_durable`] says so: operations are timed.
     timed: bool,
     /// What each subpage held before, as far as it may come back.
@@ -118,6 +122,8 @@ impl Shadow {
             bytes: vec![None; sized(payload == Payload::Bytes)],
             buffers: Buffers::new(subpage_bytes as usize),
             cut_ahead: None,
+            again: false,
+            unsettled: BTreeSet::new(),
             timed: false,
             earlier: BTreeMap::new(),
             doubt: BTreeMap::new(),
@@ -136,6 +142,11 @@ impl Shadow {
         self.cut_ahead = Some(durable);
     }
 
+    /// As [`Self::expect_power_cut`], for many cuts. What each leaves is to be read before the next comes.
+    pub fn expect_power_cuts(&mut self, durable: bool) {
+        (self.cut_ahead, self.again) = (Some(durable), true);
+    }
+
     /// All is programmed, and from now on operations are timed: changes are durable when [`Self::settle_durable`] says so.
     pub fn start_timing(&mut self) {
         self.settle_durable(None, u64::MAX);
@@ -145,7 +156,15 @@ impl Shadow {
     /// What was written to `extent` (everywhere, if `None`) up to change number `change` is durable. What was trimmed is not.
     pub fn settle_durable(&mut self, extent: Option<Extent>, change: u64) {
         match extent {
-            None => self.earlier.values_mut().for_each(|earlier| earlier.durable(change)),
+            None => {
+                let earlier = &mut self.earlier;
+                self.unsettled.retain(|lsn| {
+                    earlier.get_mut(lsn).is_some_and(|earlier| {
+                        earlier.durable(change);
+                        earlier.volatile > 0
+                    })
+                });
+            }
             Some(extent) => {
                 for piece in pieces(extent, self.per_subpage) {
                     if let Some(earlier) = self.earlier.get_mut(&piece.lsn) {
@@ -165,33 +184,51 @@ impl Shadow {
 
     /// The power failed in a timed run; writes with the numbers `unanswered` were not acknowledged.
     pub fn lose_power(&mut self, unanswered: &[u64]) {
-        self.cut_ahead = None;
-        for (lsn, Earlier { all, volatile }) in std::mem::take(&mut self.earlier) {
+        for lsn in std::mem::take(&mut self.unsettled) {
+            let Some(Earlier { all, volatile }) = self.earlier.get(&lsn) else { continue };
             let replaced = |by: Change| (!by.trim && !unanswered.contains(&by.number)).then_some(by.number);
-            let back = all.into_iter().rev().take(volatile).map(|(content, by)| (content, replaced(by)));
-            if volatile > 0 {
-                self.doubt.entry(lsn).or_default().extend(back);
+            let back = all.iter().rev().take(*volatile).map(|(content, by)| (content.clone(), replaced(*by)));
+            self.doubt.entry(lsn).or_default().extend(back);
+        }
+        self.after_cut();
+    }
+
+    /// What may come back from now on: nothing, but of what was trimmed, which a later cut may bring back.
+    fn after_cut(&mut self) {
+        self.unsettled.clear();
+        if !self.again {
+            self.cut_ahead = None;
+            self.earlier.clear();
+            return;
+        }
+        for (&lsn, earlier) in &mut self.earlier {
+            let trimmed = earlier.all.last().is_some_and(|(_, by)| by.trim);
+            earlier.volatile = if trimmed { earlier.all.len() } else { 0 };
+            if trimmed {
+                self.unsettled.insert(lsn);
             }
         }
     }
 
     /// The power failed while the host wrote or trimmed `extent`, or did something else (`None`).
     pub fn interrupted(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
-        let earlier = std::mem::take(&mut self.earlier);
-        self.cut_ahead = None;
-        for (lsn, Earlier { all, volatile }) in earlier {
-            let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { volatile };
+        let mut touched = std::mem::take(&mut self.unsettled);
+        touched.extend(trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)).map(|piece| piece.lsn));
+        for lsn in touched {
+            let Some(Earlier { all, volatile }) = self.earlier.get(&lsn) else { continue };
+            let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { *volatile };
             let back = all
-                .into_iter()
+                .iter()
                 .rev()
                 .take(back)
                 .enumerate()
-                .map(|(age, (content, by))| (content, (age < volatile && !by.trim).then_some(by.number)));
+                .map(|(age, (content, by))| (content.clone(), (age < *volatile && !by.trim).then_some(by.number)));
             let back: Vec<_> = back.collect();
             if !back.is_empty() {
                 self.doubt.entry(lsn).or_default().extend(back);
             }
         }
+        self.after_cut();
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
             let nothing = if self.payload == Payload::Tag { Content::Tag(0) } else { Content::Bytes(None) };
             self.doubt.entry(piece.lsn).or_default().push((nothing, None));
@@ -240,6 +277,9 @@ impl Shadow {
             (false, true) => 0,
             (false, false) => earlier.volatile + 1,
         };
+        if earlier.volatile > 0 {
+            self.unsettled.insert(lsn);
+        }
     }
 
     /// The present write of `port` also changes what `piece` may hold instead.

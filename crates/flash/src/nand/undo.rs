@@ -7,6 +7,7 @@
 use super::data::SavedPayload;
 use super::generations::SavedGenerations;
 use super::own::SavedOwn;
+use super::part::ReadCommand;
 use super::{Block, Nand, NandCounters, SubpageMask, TORN};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -78,6 +79,15 @@ impl Nand {
         if let Some(log) = &mut self.undo {
             log.0.insert(self.operations, *undo);
         }
+    }
+
+    /// Reads the out-of-band area of page `ppn`, as a recovery does; its numbers are at [`Self::logical_of`]. Any page can be read so:
+    /// what is erased or torn shows.
+    pub fn scan(&mut self, ppn: u32) {
+        let page = self.split(ppn).1;
+        self.operations += 1;
+        self.counters.reads += 1;
+        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
     }
 
     /// Replaces what it has done, for whoever looked without being counted.

@@ -8,6 +8,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
+use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{BlockOrder, ControllerTimes, MultiPlane, Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use std::ops::Deref;
@@ -72,6 +73,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         host: host(values),
         controller: controller(values),
         faults: faults(values),
+        power_cuts: PowerCuts::parse(&values.settings.text("faults.power_cuts")).expect("the key read it"),
     }
 }
 

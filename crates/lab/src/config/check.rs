@@ -15,6 +15,7 @@ use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
 use palimpsest_ftl_api::keys::ValueType;
+use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_workload::request::SECTOR_BYTES;
 use palimpsest_workload::settings::Acknowledge;
 
@@ -80,6 +81,14 @@ fn counts(drive: &DriveConfig, values: &Values) -> Result<()> {
     if drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK {
         let what = format!("at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
         return refuse(values, &["part.pages_per_block"], &what);
+    }
+    if drive.faults.power_cut_at.is_some() && drive.power_cuts != PowerCuts::Never {
+        let keys = ["faults.power_cut_at", "faults.power_cuts"];
+        return refuse(
+            values,
+            &keys,
+            "the power fails by one of the two; expected power_cut_at = 0 or power_cuts = never",
+        );
     }
     Ok(())
 }

@@ -196,12 +196,17 @@ pub struct Lifetime {
     pub retired_blocks: u64,
 }
 
-/// Power cuts since the drive was new, and what they lost of what had been acknowledged and not flushed: writes that lost something,
-/// and subpages that came back with older data. Null where no cut was to come.
+/// Power cuts since the drive was new. Of recovery: its time (null in counted runs and without a cut), pages whose out-of-band areas were
+/// read, bytes of data programmed, and these over the bytes that the host wrote. What the cuts lost of what had been acknowledged and
+/// not flushed: writes that lost something, and subpages that came back with older data. Null where no cut was to come.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Power {
     pub cuts: u64,
+    pub recovery_ns: Option<Latency>,
+    pub pages_scanned: u64,
+    pub bytes_programmed: u64,
+    pub write_amplification: Option<f64>,
     pub unflushed_writes_lost: u64,
     pub unflushed_subpages_lost: u64,
 }

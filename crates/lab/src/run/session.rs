@@ -23,6 +23,7 @@ use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
+use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -115,10 +116,13 @@ impl<'a> Session<'a> {
         let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
         let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
-        if config.faults.power_cut_at.is_some() {
-            let durable = !entry.buffered || !blueprint.acknowledge_programs;
-            let volatile = config.host.acknowledge == Acknowledge::Volatile;
-            shadow.expect_power_cut(durable && !volatile && !entry.is_file_system());
+        if config.loses_power() {
+            let volatile = config.host.acknowledge == Acknowledge::Volatile || entry.is_file_system();
+            let durable = !volatile && (!entry.buffered || !blueprint.acknowledge_programs);
+            match config.power_cuts {
+                PowerCuts::Never => shadow.expect_power_cut(durable),
+                _ => shadow.expect_power_cuts(durable),
+            }
         }
         let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
         drive.flush_is_free = config.host.flush_is_free;
@@ -126,7 +130,7 @@ impl<'a> Session<'a> {
             let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
             drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
         }
-        drive.read_back_after_cut = config.faults.power_cut_at.map(|_| config.logical_subpages());
+        drive.read_back_after_cut = config.loses_power().then(|| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
             drive.set_controller(config.controller);
             drive.verify_times(None);
@@ -226,6 +230,11 @@ impl<'a> Session<'a> {
         if self.options.fidelity == Fidelity::Timed {
             self.verifier.shadow.start_timing();
             self.drive.start_timing()?;
+        }
+        if self.config.power_cuts != PowerCuts::Never {
+            let operations = self.drive.io.nand.operations();
+            let schedule = Schedule::new(self.config.power_cuts.clone(), self.options.seed, operations);
+            self.drive.schedule_power_cuts(schedule);
         }
         Ok(())
     }

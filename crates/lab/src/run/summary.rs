@@ -102,7 +102,7 @@ pub(super) fn outcome(
         },
         energy_uj: energy(session),
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
-        power: config.faults.power_cut_at.map(|_| power(session)),
+        power: session.loses_power().then(|| power(session)),
         ftl_stats: own_figures(&figures, before),
         notes: notes(session, trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
@@ -184,25 +184,36 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
 }
 
 fn power(session: &Session<'_>) -> Power {
-    let lost = session.verifier.shadow.lost();
+    let (lost, recoveries) = (session.verifier.shadow.lost(), &session.drive.recoveries);
+    let mut times = Histogram::new();
+    recoveries.iter().filter_map(|recovery| recovery.time).for_each(|time| times.record(time));
+    let bytes_programmed = recoveries.iter().map(|recovery| recovery.programmed).sum();
+    let written = session.host.bytes_written;
     Power {
         cuts: session.drive.power_cuts,
+        recovery_ns: Latency::of(&times),
+        pages_scanned: recoveries.iter().map(|recovery| recovery.scanned).sum(),
+        bytes_programmed,
+        write_amplification: (written > 0).then(|| bytes_programmed as f64 / written as f64),
         unflushed_writes_lost: lost.writes.len() as u64,
         unflushed_subpages_lost: lost.subpages,
     }
 }
 
-/// What became of the power cut `cut` that was to come.
-fn power_note(session: &Session<'_>, cut: u64) -> String {
-    let Power { cuts, unflushed_writes_lost: writes, unflushed_subpages_lost: subpages } = power(session);
+/// What became of the power cuts that were to come.
+fn power_note(session: &Session<'_>) -> String {
+    let Power { cuts, unflushed_writes_lost: writes, unflushed_subpages_lost: subpages, .. } = power(session);
+    let times = if cuts == 1 { "once" } else { &format!("{cuts} times") };
     match (cuts, writes) {
         (0, _) => {
             let operations = session.drive.io.nand.operations();
-            format!("the power did not fail: the run ended after {operations} flash operations, before {cut}")
+            format!(
+                "the power did not fail: the run ended before, after {operations} flash operations since the drive was new"
+            )
         }
-        (_, 0) => "the power failed, and everything acknowledged was read back".into(),
+        (_, 0) => format!("the power failed {times}, and everything acknowledged was read back"),
         _ => format!(
-            "the power failed, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; everything              else acknowledged was read back"
+            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; everything              else acknowledged was read back"
         ),
     }
 }
@@ -273,7 +284,7 @@ fn notes(
     if session.drive.recording().is_some_and(|found| found.truncated) {
         notes.push(format!("the timeline has the first {MOST_OPERATIONS} operations of its window only"));
     }
-    notes.extend(session.faults().power_cut_at.map(|cut| power_note(session, cut)));
+    notes.extend(session.loses_power().then(|| power_note(session)));
     if session.verified() {
         if session.host.subpages_read > 0 {
             notes.push("every read was verified against what the host had written".into());

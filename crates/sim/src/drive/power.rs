@@ -2,19 +2,94 @@
 //!
 //! What has not been programmed is lost, unless it is in a protected buffer; the layer recovers, everything is read back for the
 //! verifier, and the host repeats the requests that it has no answer to, unless it is told to drop them. The host and its link
-//! are not cut. Ignored: the time that recovery takes.
+//! are not cut. Recovery reads all out-of-band areas ([`Io::scan`]), then the layer rebuilds its tables; in timed runs the engine times
+//! all its operations, and requests wait. Ignored: the time without power, a layer's work on its tables in the controller, and that
+//! a layer may have to wait for the scan of one die before it writes to another.
+//!
+//! [`Io::scan`]: palimpsest_ftl_api::plan::Io::scan
 
-use super::{Drive, explain};
+use super::Drive;
 use crate::drive::{Command, Verifier};
-use palimpsest_flash::error::Result;
+use crate::power_cuts::Schedule;
+use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
-use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_flash::nand::Halt;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
 
 /// Subpages of one read of [`Drive::read_back`].
 const READ_BACK: u64 = 64;
 
+/// Operations of a scan that wait or run at the most.
+const SCAN_AHEAD: usize = 1 << 15;
+
+/// Power cuts between which no request completes, at the most.
+const MOST_FUTILE: u32 = 100;
+
+/// What a recovery took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// From the return of the power to the end of the last operation; `None` in counted runs.
+    pub time: Option<Nanos>,
+    /// Pages whose out-of-band areas were read.
+    pub scanned: u64,
+    /// Bytes of data programmed.
+    pub programmed: u64,
+}
+
 impl Drive {
+    /// From now on the power fails as `schedule` says, after the cut that is to come in any case.
+    pub fn schedule_power_cuts(&mut self, schedule: Schedule) {
+        self.schedule = Some(schedule);
+        if self.io.nand.power_cut_at().is_none() && !self.cut_ahead {
+            self.schedule_next();
+        }
+    }
+
+    fn schedule_next(&mut self) {
+        let operations = self.io.nand.operations();
+        let Some(cut) = self.schedule.as_mut().and_then(|schedule| schedule.next(operations)) else { return };
+        if self.io.plan.timed {
+            self.time_power_cut(cut);
+        } else {
+            self.io.nand.set_power_cut_at(Some(cut));
+        }
+    }
+
+    /// Reads the out-of-band areas, and lets the layer rebuild its tables.
+    fn recover(&mut self) -> Result<()> {
+        self.futile += 1;
+        if self.futile > MOST_FUTILE {
+            let what = format!("the power failed {MOST_FUTILE} times, and no request completed between");
+            return Err(Error::DriveFailed(format!("{what}; expected fewer cuts (faults.power_cuts)")));
+        }
+        let (begin, programmed) = (self.engine.now(), self.io.counters.data_bytes);
+        self.io.present.now = begin;
+        let (planes, blocks) = (self.io.geometry().planes(), self.io.geometry().blocks_per_plane);
+        let mut scanned = 0;
+        for block in 0..blocks {
+            scanned += (0..planes).map(|plane| self.io.scan(plane * blocks + block)).sum::<u64>();
+            if self.io.plan.operations.len() >= SCAN_AHEAD / 2 {
+                self.engine.accept(&mut self.io);
+                self.run_engine(SCAN_AHEAD as u32);
+            }
+        }
+        self.ftl.recover(&mut self.io).map_err(explain)?;
+        self.engine.accept(&mut self.io);
+        self.run_engine(0);
+        let time = self.io.plan.timed.then(|| self.engine.now() - begin);
+        let programmed = self.io.counters.data_bytes - programmed;
+        self.recoveries.push(Recovery { time, scanned, programmed });
+        Ok(())
+    }
+
+    /// Lets time pass until at most `most` operations have not ended.
+    fn run_engine(&mut self, most: u32) {
+        while self.engine.outstanding() > most && self.engine.next_time().is_some() {
+            self.engine.step(&mut self.io);
+        }
+    }
+
     /// A power cut that is to come: from now on operations are timed, and it comes while its operation runs.
     pub(super) fn time_power_cut(&mut self, cut: u64) {
         let next = self.io.nand.operations() + 1;
@@ -41,13 +116,14 @@ impl Drive {
     pub(super) fn power_cycle(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.nand.set_power_cut_at(None);
         self.io.host.take_delivered();
-        self.ftl.recover(&mut self.io).map_err(explain)?;
+        self.recover()?;
         self.power_cuts += 1;
         if self.io.has_contents() {
             verifier.power_failed(&mut self.io, command);
             self.io.buffers().end_request();
             self.read_back(verifier)?;
         }
+        self.schedule_next();
         Ok(())
     }
 
@@ -61,6 +137,7 @@ impl Drive {
         let freed = self.engine.take_buffer_freed();
         self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
         self.cut_ahead = false;
+        self.engine.causality = None;
         self.arriving.clear();
         self.forget_writes();
         self.io.host.take_delivered();
@@ -72,15 +149,18 @@ impl Drive {
         let written = planned.iter().map(|&id| &self.in_flight[id as usize]);
         let unanswered = written.filter(|entry| entry.command.kind == RequestKind::Write).map(|entry| entry.change);
         verifier.power_lost(&unanswered.collect::<Vec<_>>());
-        (self.io.plan.timed, self.engine.causality) = (false, None);
+        // The laws of time hold again from the first request on; what recovery forgets counts.
         if let Some(ledger) = &mut self.io.ledger {
             ledger.pause();
         }
-        self.ftl.recover(&mut self.io).map_err(explain)?;
+        self.recover()?;
+        self.buffer_used = self.buffer_used.saturating_sub(self.engine.take_buffer_freed());
         self.io.buffers().end_request();
+        self.io.plan.timed = false;
         self.read_back(verifier)?;
         self.power_cuts += 1;
         self.plan_in_time();
+        self.schedule_next();
         if self.drops_requests {
             self.outstanding = 0;
             self.waiting.clear();
@@ -96,17 +176,32 @@ impl Drive {
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
         let (io, nand) = (self.io.counters.clone(), self.io.nand.counters().clone());
-        let sectors = self.subpage_bytes / SECTOR_BYTES;
+        let (futile, sectors) = (self.futile, self.subpage_bytes / SECTOR_BYTES);
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
             self.count(Command { kind: RequestKind::Read, extent }, verifier)?;
         }
+        self.futile = futile;
         let now = self.io.nand.counters();
         if (now.programs, now.erases) == (nand.programs, nand.erases) {
             self.io.counters = io;
             self.io.nand.set_counters(nand);
         }
         Ok(())
+    }
+}
+
+/// The error that a halt of flash means.
+pub fn explain(halt: Halt) -> Error {
+    match halt {
+        Halt::PowerCut => Error::DriveFailed("the power failed".into()),
+        Halt::NoSpace => Error::DriveFailed(
+            "the drive is at the end of its life: no plane has a block left to write to (bad blocks, or pages that \
+             power cuts spoiled, took its over-provisioning)"
+                .into(),
+        ),
+        Halt::Ended(why) => Error::DriveFailed(why.into()),
+        Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

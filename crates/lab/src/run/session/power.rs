@@ -3,7 +3,6 @@
 use super::Session;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
-use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_sim::drive::{Command, Verifier};
 use palimpsest_sim::shadow::Shadow;
@@ -40,9 +39,9 @@ impl Verifier for ShadowVerifier {
 }
 
 impl Session<'_> {
-    /// What is injected.
-    pub(in crate::run) fn faults(&self) -> &FaultSettings {
-        &self.config.faults
+    /// Whether the power was to fail.
+    pub(in crate::run) fn loses_power(&self) -> bool {
+        self.config.loses_power()
     }
 
     /// A power cut took back operations that were planned, some of them before the measurement began.

@@ -1,0 +1,59 @@
+//! Reads of out-of-band areas after a power cut: the numbers of which a layer rebuilds its tables.
+//!
+//! Every page that was programmed is read, and the first of a block without any, which shows that it is erased. A read takes as long as
+//! any in the array, and brings [`OUT_OF_BAND_BYTES`] for each subpage over the bus. Ignored: summaries of blocks, with which
+//! drives read fewer pages.
+
+use super::{Cause, Gate, Io, Operation, OperationKind, replacing, under_way};
+
+/// Bytes of a logical number, the number of its program, and their protection.
+pub const OUT_OF_BAND_BYTES: u32 = 16;
+
+impl Io {
+    /// Reads the out-of-band areas of `block`; returns how many pages that were.
+    pub fn scan(&mut self, block: u32) -> u64 {
+        let pages = self.geometry().pages_per_block;
+        let first = block * pages;
+        let mut scanned = 0;
+        for page in 0..pages {
+            let programmed = self.nand.programs(first + page) > 0;
+            if programmed || (page + 1 == pages && scanned == 0) {
+                self.scan_page(block, if programmed { page } else { 0 });
+                scanned += 1;
+            }
+        }
+        scanned
+    }
+
+    fn scan_page(&mut self, block: u32, page: u32) {
+        self.nand.scan(block * self.geometry().pages_per_block + page);
+        let part = self.nand.part();
+        let bytes = part.subpages_per_page() * OUT_OF_BAND_BYTES;
+        let array = if self.nand.is_single(block) { part.t_read_slc } else { part.sensing_time(page) };
+        let (counters, cause) = (&mut self.counters, Cause::Metadata);
+        counters.reads[cause as usize] += 1;
+        counters.bus_bytes += u64::from(bytes);
+        counters.sensed[cause as usize] += u64::from(part.page_bytes);
+        counters.wanted[cause as usize] += u64::from(bytes);
+        if self.plan.timed {
+            self.plan.operations.push(Operation {
+                kind: OperationKind::Read,
+                cause,
+                page: page as u16,
+                block,
+                bytes,
+                link_bytes: 0,
+                array: array as u32,
+                codec: 0,
+                after: Gate::NONE,
+                signal: Gate::NONE,
+                frees: 0,
+                from_host: false,
+                group: 0,
+                again: false,
+                stored: replacing::NONE,
+                under_way: under_way::NONE,
+            });
+        }
+    }
+}

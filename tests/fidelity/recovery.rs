@@ -1,0 +1,50 @@
+//! Times of recovery after a power cut.
+
+use crate::bench::{Run, small};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::plan::scan::OUT_OF_BAND_BYTES;
+
+/// One die without a cache register reads the out-of-band areas of P pages one after the other: P x (command + array + transfer), and
+/// at the most as much again for what the cut left: torn blocks, and pages that are moved.
+#[test]
+fn one_die_recovers_in_the_time_of_its_reads() {
+    for (blocks, cut) in [(16, 900), (32, 1700)] {
+        let sets = format!(
+            "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane={blocks} \
+             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false faults.power_cuts=at:{cut}"
+        );
+        let ssd = small("default", &sets);
+        let part = &ssd.drive.part;
+        let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,n=3000,norandommap");
+        run.precondition = "fill:100%";
+        run.payload = Payload::Tag;
+        let power = run.result().power.unwrap();
+        let took = power.recovery_ns.as_ref().unwrap();
+        assert_eq!((power.cuts, took.mean), (1, took.max));
+        let read = part.t_command + part.t_read + part.bus_rate.time_for(OUT_OF_BAND_BYTES.into());
+        let form = power.pages_scanned * read;
+        println!("{blocks} blocks: {} ns, form {form} ns, {} pages", took.mean, power.pages_scanned);
+        let logical = ssd.drive.logical_pages();
+        assert!((logical..=ssd.drive.geometry.pages()).contains(&power.pages_scanned));
+        assert!(took.mean >= form && took.mean <= form + form / 10, "{} ns", took.mean);
+    }
+}
+
+/// Counted and timed runs of one schedule lose nothing that was durable, and the same run twice is the same.
+#[test]
+fn schedules_repeat() {
+    let ssd = small(
+        "default",
+        "ftl.name=subpage ssd.blocks_per_plane=16 ssd.over_provisioning=100% faults.power_cuts=poisson:2k \
+         part.pages_per_block=16 buffer.ack=program",
+    );
+    let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=20k,norandommap,iodepth=8,fsync=64");
+    run.precondition = "fill:100%";
+    run.payload = Payload::Tag;
+    let [one, two] = [0, 1].map(|_| run.result());
+    let (power, again) = (one.power.unwrap(), two.power.unwrap());
+    println!("{power:?}");
+    assert!(power.cuts > 3);
+    assert_eq!(serde_json::to_string(&power).unwrap(), serde_json::to_string(&again).unwrap());
+    assert_eq!(one.flash.page_reads, two.flash.page_reads);
+}
