@@ -19,7 +19,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
+.PHONY: help setup dev demo test test-long soak audit check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,12 @@ test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for
 test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, with ONLY and PART too, and a release of the wheel
 	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
 	@$(PY) tools/run_tests.py --long $(TESTS)
+
+soak: ## new seeds of the long tests for MINUTES=60: lives, power cuts, and how to repeat what was red; FROM=N is the first seed
+	@$(PYTHON) tools/soak.py $(or $(MINUTES),60) $(FROM)
+
+audit: ## what is locked against a database of known weaknesses, where that can be reached
+	@$(PYTHON) tools/audit.py
 
 check: static ## format, lint, types, documentation, the wheel and all tests
 	@$(MAKE) --no-print-directory test

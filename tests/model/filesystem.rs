@@ -129,10 +129,32 @@ fn long_sequences() {
     });
 }
 
+/// Every operation is cut, of drives whose seeds are `part` modulo 4.
+fn long_power_cuts(part: u64) {
+    let test = format!("--ignored filesystem::long_power_cuts_{part}");
+    for_each_seed_of(ENTRIES, &test, 15, |entry, seed| cut(entry, 1000 + 4 * seed + part, 1, 150));
+}
+
 #[test]
 #[ignore = "minutes"]
-fn long_power_cuts() {
-    for_each_seed_of(ENTRIES, "--ignored filesystem::long_power_cuts", 60, |entry, seed| {
-        cut(entry, seed + 1000, 1, 150)
-    });
+fn long_power_cuts_0() {
+    long_power_cuts(0);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_power_cuts_1() {
+    long_power_cuts(1);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_power_cuts_2() {
+    long_power_cuts(2);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_power_cuts_3() {
+    long_power_cuts(3);
 }

@@ -18,6 +18,7 @@ use palimpsest_lab::units::Nanos;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts what completes.
 #[derive(Default)]
@@ -154,6 +155,14 @@ impl Model {
     }
 }
 
+static LIVES: AtomicU64 = AtomicU64::new(0);
+static CUTS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts power cuts, for `make soak`.
+pub fn count_cuts(cuts: u64) {
+    CUTS.fetch_add(cuts, Ordering::Relaxed);
+}
+
 thread_local! {
     static SETTINGS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
@@ -180,7 +189,10 @@ pub fn for_each_seed_of(entries: &'static [Entry], test: &str, seeds: u64, case:
     let only = std::env::var("MODEL_FTL").ok();
     let range = match number("MODEL_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("MODEL_CASES").unwrap_or(seeds),
+        None => {
+            let from = number("MODEL_FROM").unwrap_or(0);
+            from..from + number("MODEL_CASES").unwrap_or(seeds)
+        }
     };
     for entry in entries.iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
         for first in range.clone() {
@@ -189,7 +201,10 @@ pub fn for_each_seed_of(entries: &'static [Entry], test: &str, seeds: u64, case:
             for seed in (0..MOST_DRAWS).map(|draw| first + draw * SEED_STEP) {
                 note(&[]);
                 match catch_unwind(AssertUnwindSafe(|| case(entry, seed))) {
-                    Ok(did) => possible = did,
+                    Ok(did) => {
+                        possible = did;
+                        LIVES.fetch_add(u64::from(did), Ordering::Relaxed);
+                    }
                     Err(panic) => {
                         let what = panic.downcast_ref::<String>().map(String::as_str);
                         let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
@@ -209,4 +224,5 @@ pub fn for_each_seed_of(entries: &'static [Entry], test: &str, seeds: u64, case:
             assert!(possible || one, "{}: none of {MOST_DRAWS} drives of seed {first} was possible", entry.name);
         }
     }
+    println!("lives {}, cuts {}", LIVES.load(Ordering::Relaxed), CUTS.load(Ordering::Relaxed));
 }

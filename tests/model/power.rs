@@ -4,10 +4,10 @@
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, plain, with};
-use crate::harness::{drive, for_each_seed, for_each_seed_of, note};
+use crate::harness::{count_cuts, drive, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
-use palimpsest_lab::error::Result;
+use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
@@ -193,6 +193,7 @@ impl Powered {
 
     /// Power is back; it fails again after each of `again` operations of recovery.
     fn recover(&mut self, again: &[u64]) -> Flash<()> {
+        count_cuts(1 + again.len() as u64);
         for &after in again {
             let cut = self.operations() + after;
             self.drive.io.set_power_cut_at(Some(cut));
@@ -492,8 +493,11 @@ fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
     let fidelity = if seed / 2 % 2 == 0 { Fidelity::Count } else { Fidelity::Timed };
     let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {
         Ok(summary) => summary.power.expect("cuts were to come"),
+        // On the smallest drives a write may need more operations than there are between two cuts.
+        Err(Error::DriveFailed(what)) if what.contains("no request completed") => return true,
         Err(error) => panic!("{error}"),
     };
+    count_cuts(power.cuts);
     assert_eq!(power.recovery_ns.is_some(), fidelity == Fidelity::Timed && power.cuts > 0);
     assert!(power.cuts == 0 || power.pages_scanned > 0, "a recovery scans");
     true

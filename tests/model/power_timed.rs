@@ -4,7 +4,7 @@
 //! old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, draw, pick, with};
-use crate::harness::{Model, for_each_seed_of, note};
+use crate::harness::{Model, count_cuts, for_each_seed_of, note};
 use crate::sequences::requests;
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
@@ -50,6 +50,7 @@ impl Case {
     fn run(&self, cut: Option<u64>) -> (u64, u64) {
         let mut model = Model::new(&self.shape, self.entry, self.payload, self.seed);
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
+        count_cuts(u64::from(cut.is_some()));
         if cut.is_some() {
             model.shadow.expect_power_cut(false);
         }

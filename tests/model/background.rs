@@ -1,0 +1,100 @@
+//! Collection while the host is idle (`ftl.gc_background`), under the check of data and times, with power cuts.
+
+use crate::drives::{Limits, build, draw, with};
+use crate::harness::{count_cuts, for_each_seed, note};
+use crate::workload::{Mix, fill};
+use palimpsest_lab::config::resolve;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::geometry::RequestKind;
+use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
+use palimpsest_lab::sim::drive::Command;
+use palimpsest_lab::units::Nanos;
+use std::ops::ControlFlow;
+
+/// Requests in groups of four; between the groups the host is idle.
+struct Grouped {
+    commands: std::vec::IntoIter<Command>,
+    arrival: Nanos,
+    number: u64,
+}
+
+impl Source for Grouped {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        self.number += 1;
+        if self.number.is_multiple_of(4) {
+            self.arrival += 100_000_000;
+        }
+        let arrival = self.arrival;
+        Ok(self.commands.next().map(|Command { kind, extent }| Request {
+            arrival,
+            kind,
+            sector: extent.sector,
+            sectors: extent.sectors,
+            stream: 0,
+            file: NO_FILE,
+        }))
+    }
+
+    fn place(&self) -> String {
+        "groups".into()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Open
+    }
+}
+
+fn idle(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0xba5e);
+    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let mut changes =
+        vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
+    changes.extend((seed % 2 == 1).then_some("faults.power_cuts=every:300"));
+    let changed = with(&shape.settings, &changes);
+    let Ok(shape) = build(entry.name, &changed) else { return false };
+    note(&shape.settings);
+    let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
+    let mut mix = Mix::new(&shape.drive, seed);
+    let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
+    let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
+    commands.extend((0..300).map(|_| mix.next()));
+    commands.extend(crate::workload::sweep(&shape.drive, RequestKind::Read, 5));
+    let options = Options {
+        workload: "groups".into(),
+        precondition: Precondition::None,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: Fidelity::Timed,
+        payload: Payload::Tag,
+        seed,
+        series: false,
+        operations: None,
+    };
+    let mut source = Grouped { commands: commands.into_iter(), arrival: 0, number: 0 };
+    let mut watcher = |_| ControlFlow::Continue(());
+    match run(&resolved, &mut source, &options, &mut watcher) {
+        Ok(outcome) => count_cuts(outcome.summary.power.map_or(0, |power| power.cuts)),
+        // Each cut spoils a page, of which the smallest drives have few.
+        Err(error) if seed % 2 == 1 && error.to_string().contains("end of its life") => {}
+        Err(error) => panic!("{error}"),
+    }
+    true
+}
+
+#[test]
+fn collection_while_the_host_is_idle() {
+    for_each_seed("background::collection_while_the_host_is_idle", 6, idle);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_collection_while_the_host_is_idle() {
+    for_each_seed("--ignored background::long_collection_while_the_host_is_idle", 2000, |entry, seed| {
+        idle(entry, seed + 1000)
+    });
+}

@@ -1,0 +1,79 @@
+"""Compares what is locked with the OSV database of known weaknesses; where that is out of reach, lists what is locked.
+
+Exit status: 0 where nothing is known or nothing could be asked, 1 where something is.
+"""
+
+import json
+import re
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DATABASE = "https://api.osv.dev/v1/querybatch"
+MOST = 500
+"""Packages in one question."""
+
+Package = tuple[str, str, str]
+"""Ecosystem, name, version."""
+
+
+def crates(lock: Path) -> set[Package]:
+    """The crates of a lock file that come from a registry."""
+    packages = tomllib.loads(lock.read_text(encoding="utf-8"))["package"]
+    return {("crates.io", each["name"], each["version"]) for each in packages if "source" in each}
+
+
+def python(lock: Path) -> set[Package]:
+    """The packages that a requirements file pins."""
+    pins = re.findall(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return {("PyPI", name, version) for name, version in pins}
+
+
+def locked() -> list[Package]:
+    """All packages that are locked."""
+    found = {each for lock in (ROOT / "Cargo.lock", ROOT / "fuzz/Cargo.lock") for each in crates(lock)}
+    found |= {each for lock in (ROOT / "requirements").glob("*.lock") for each in python(lock)}
+    return sorted(found)
+
+
+def weaknesses(packages: list[Package]) -> list[str]:
+    """A line for each package of which a weakness is known.
+
+    Raises:
+        OSError: the database cannot be reached.
+    """
+    found = []
+    for first in range(0, len(packages), MOST):
+        part = packages[first : first + MOST]
+        queries = [{"package": {"ecosystem": eco, "name": name}, "version": version} for eco, name, version in part]
+        body = json.dumps({"queries": queries}).encode()
+        request = urllib.request.Request(DATABASE, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            results = json.load(answer)["results"]
+        for (_, name, version), result in zip(part, results, strict=True):
+            if known := [each["id"] for each in result.get("vulns", [])]:
+                found.append(f"{name} {version}: {', '.join(known)}")
+    return found
+
+
+def main() -> int:
+    """Asks, and says."""
+    packages = locked()
+    try:
+        found = weaknesses(packages)
+    except (OSError, KeyError, ValueError) as error:
+        for ecosystem, name, version in packages:
+            print(f"{ecosystem:10} {name} {version}")
+        print(f"{len(packages)} packages are locked; not compared: {DATABASE}: {error}")
+        return 0
+    for line in found:
+        print(line)
+    print(f"{len(packages)} packages are locked; weaknesses are known of {len(found)}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Runs the long tests of the model suite on, with seeds that nobody has run: `make soak MINUTES=60`.
+
+Each test gets one seed at a time, in turn, until the time is over. Prints how many lives and power cuts that were and
+which seeds, and for each red one the command that repeats it. Exit status 1 if one was red. `FROM=N` names the first
+seed, else the clock does.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TESTS = (
+    "power::long_whole_runs_with_a_cut",
+    "power::long_whole_runs_with_many_cuts",
+    "power::long_cuts",
+    "power::long_cuts_on_drives_of_every_shape",
+    "power_timed::long_cuts_in_timed_runs",
+    "faults::long_counted_with_faults",
+    "faults::long_timed_with_faults",
+    "background::long_collection_while_the_host_is_idle",
+    "filesystem::long_sequences",
+)
+LONGEST_S = 900
+"""A seed that takes longer is red, too: something does not end."""
+
+
+def binary() -> str:
+    """The model suite, built if it is not."""
+    command = [
+        "cargo",
+        "test",
+        "--locked",
+        "-p",
+        "palimpsest-lab",
+        "--test",
+        "model",
+        "--no-run",
+        "--message-format=json",
+    ]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    found = [each["executable"] for each in messages if each.get("executable") and each["target"]["name"] == "model"]
+    return str(found[0])
+
+
+def run(suite: str, test: str, seed: int) -> tuple[int, int, str]:
+    """Lives and cuts of one seed, and how to repeat it where it is red."""
+    environment = os.environ | {"MODEL_FROM": str(seed), "MODEL_CASES": "1", "RUST_BACKTRACE": "0"}
+    again = f"MODEL_FROM={seed} MODEL_CASES=1 cargo test -p palimpsest-lab --test model -- --exact --ignored {test}"
+    command = [suite, "--exact", "--ignored", "--nocapture", test]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST_S
+        )
+    except subprocess.TimeoutExpired:
+        return 0, 0, f"no end after {LONGEST_S} s: {again}"
+    said = done.stdout + done.stderr
+    counts = [(int(lives), int(cuts)) for lives, cuts in re.findall(r"lives (\d+), cuts (\d+)", said)]
+    lives, cuts = counts[-1] if counts else (0, 0)
+    if done.returncode == 0:
+        return lives, cuts, ""
+    repeat = re.search(r"repeat with: (.*)", said)
+    return lives, cuts, repeat[1] if repeat else again
+
+
+def main() -> int:
+    """Runs until the minutes are over."""
+    minutes = float(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time()) // 60
+    suite, end = binary(), time.monotonic() + 60 * minutes
+    lives = cuts = seed = 0
+    red: list[str] = []
+    while time.monotonic() < end:
+        for test in TESTS:
+            if time.monotonic() >= end:
+                break
+            more_lives, more_cuts, repeat = run(suite, test, first + seed)
+            lives, cuts = lives + more_lives, cuts + more_cuts
+            if repeat:
+                red.append(repeat)
+                print(f"red: {repeat}", flush=True)
+        seed += 1
+    print(f"{lives} lives, {cuts} power cuts, seeds {first} to {first + seed - 1}, {len(red)} red")
+    return 1 if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
