@@ -490,7 +490,7 @@ fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
     }
     let cuts = format!("faults.power_cuts={}:{}", ["every", "poisson"][(seed % 2) as usize], 150 + rng.below(300));
     shape.settings.push(cuts);
-    let fidelity = if seed / 2 % 2 == 0 { Fidelity::Count } else { Fidelity::Timed };
+    let fidelity = if (seed / 2).is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed };
     let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {
         Ok(summary) => summary.power.expect("cuts were to come"),
         // On the smallest drives a write may need more operations than there are between two cuts.
