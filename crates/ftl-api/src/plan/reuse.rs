@@ -16,11 +16,13 @@ impl Io {
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
     pub fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()> {
-        let left = self.read_from_memory(&read);
-        if left == 0 {
+        let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
+        // Decoding takes the whole page, of which the wanted subpages count.
+        let hits = self.counters.memory_reads[self.counted_as(read.cause) as usize];
+        if self.read_from_memory(&Read { subpages: all, ..read }) == 0 {
+            self.counters.memory_reads[self.counted_as(read.cause) as usize] = hits + u64::from(wanted);
             return Ok(());
         }
-        let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), left.count_ones());
         let part = self.nand.part();
         let (whole, asked) = (part.page_bytes, wanted * part.subpage_bytes);
         let bytes = Sensed { sensed: whole, moved: whole, wanted: asked, subpages: wanted };
