@@ -36,7 +36,7 @@ impl Case {
             "buffer.ack={}",
             pick(&mut rng, &["buffer", "program", "volatile"][..2 + usize::from(entry.write_back)])
         );
-        let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program+erase"]));
+        let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program-erase"]));
         let settings = with(&shape.settings, &[&acknowledge, &suspend]);
         let shape = build(entry.name, &settings).ok()?;
         let mut commands = requests(&shape, seed);

@@ -25,7 +25,11 @@ pub const ENTRY: Entry = Entry {
     keys: || vec![&CODE],
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     check,
-    model: Model { needs: &["part.cell=qlc", "part.order=strict", "part.nop=1"], varies, ..Model::ANY },
+    model: Model {
+        needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],
+        varies,
+        ..Model::ANY
+    },
     ..subpage::ENTRY
 };
 
