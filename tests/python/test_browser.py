@@ -273,7 +273,8 @@ def test_a_timeline_is_zoomed(browser: webdriver.Chrome, folders: dict[str, Path
     assert everything == pl.read_parquet(folders["run"] / "operations.parquet").height
     assert 500 < marks(browser) <= 4000, "those too narrow are joined"
     closer = press("closer")
-    assert first < closer < everything
+    assert first <= everything
+    assert 0 < closer < everything
     assert press("farther") == everything
     press("closer")
     assert press("closer") < closer
