@@ -21,7 +21,18 @@ from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
-from .parameters import Choice, Count, Folder, ParquetFile, Seed, make_folder
+from .parameters import (
+    Choice,
+    Count,
+    Folder,
+    ParquetFile,
+    Seed,
+    cores,
+    jobs_option,
+    json_option,
+    make_folder,
+    out_option,
+)
 from .progress import ProgressBoard
 from .result import Comparison, Result
 from .sweeps import command as sweep_command
@@ -94,10 +105,8 @@ _RUN_OPTIONS = (
         help="Read a trace as this format, not the recognised.",
         shell_complete=completion.formats,
     ),
-    click.option(
-        "--out", type=Folder(), metavar="DIR", help="Also write JSON, TOML, Parquet and an HTML report to DIR."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
+    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
+    json_option("the result"),
     click.option(
         "--operations",
         type=ParquetFile(),
@@ -223,7 +232,7 @@ def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: boo
     help=f"Translation layers; ratios are to the first.  [default: {','.join(COMPARED_FTLS)}]",
     shell_complete=completion.layers,
 )
-@click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
+@jobs_option()
 @run_options
 def compare(
     runs: tuple[str, ...],
@@ -256,7 +265,7 @@ def compare(
     _check(chosen)
     if out is not None:
         make_folder(out)
-    jobs = min(jobs or os.cpu_count() or 1, len(chosen))
+    jobs = min(cores(jobs), len(chosen))
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
@@ -293,11 +302,9 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
     metavar="DIR",
     help="Folder of real traces, for an extra figure.",
 )
-@click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
-@click.option(
-    "--out", type=Folder(), metavar="DIR", help="Also write index.html, and data and a picture of each figure."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print claims and figures as one JSON object.")
+@jobs_option()
+@out_option("Also write index.html, and data and a picture of each figure.")
+@json_option("claims and figures")
 def reproduce(
     paper: str,
     *,
@@ -324,7 +331,7 @@ def reproduce(
     if out is not None:
         make_folder(out)
     with ProgressBoard() as board:
-        batch = reproduction.Batch(jobs or os.cpu_count() or 1, board.callback, None if traces is None else str(traces))
+        batch = reproduction.Batch(cores(jobs), board.callback, None if traces is None else str(traces))
         made = [reproduction.reproduce(name, batch, full=not quick, settings=settings) for name in papers]
     from .reproduce import outputs
 

@@ -3,15 +3,30 @@
 import difflib
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
 from . import units
 from .errors import InputError
 
-__all__ = ["Choice", "Count", "Duration", "Folder", "ParquetFile", "Seed", "make_folder"]
+__all__ = [
+    "Choice",
+    "Count",
+    "Duration",
+    "Folder",
+    "ParquetFile",
+    "Seed",
+    "cores",
+    "jobs_option",
+    "json_option",
+    "make_folder",
+    "out_option",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class Choice(click.Choice[str]):
@@ -119,3 +134,23 @@ class Count(click.ParamType[int]):
             return units.parse_count(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def jobs_option(what: str = "Runs") -> Callable[[_Command], _Command]:
+    """The option `--jobs`, of runs or what else goes side by side; `cores` gives its default."""
+    return click.option("--jobs", type=Count(), help=f"{what} at a time.  [default: as many as there are cores]")
+
+
+def cores(jobs: int | None) -> int:
+    """What `--jobs` says, or the number of cores."""
+    return jobs or os.cpu_count() or 1
+
+
+def out_option(does: str) -> Callable[[_Command], _Command]:
+    """The option `--out`, a folder; `does` says what goes there."""
+    return click.option("--out", type=Folder(), metavar="DIR", help=does)
+
+
+def json_option(what: str) -> Callable[[_Command], _Command]:
+    """The option `--json`: `what` is printed as one object."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as one JSON object.")

@@ -97,7 +97,7 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
     jobs[1]["job options"]["stonewall"] = ""
     # fio prints its warnings first.
     found = files.read(_written(path, f"fio: warning\n{json.dumps({'jobs': jobs})}"), How())
-    assert [(figure.id, figure.real, figure.unit) for figure in found.figures][:2] == [
+    assert [(figure.id, figure.real, figure.unit) for figure in found.targets][:2] == [
         ("a:read.iops", 5.0, "1/s"), ("a:read.mean", 50.0, "us"),
     ]  # fmt: skip
 

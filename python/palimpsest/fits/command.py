@@ -1,6 +1,5 @@
 """The command `palimpsest fit`."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import units
-from ..parameters import Count, Folder, Seed, make_folder
+from ..parameters import Count, Seed, cores, jobs_option, json_option, make_folder, out_option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,11 +52,9 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     )
     @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Time of a stage, at most.")
     @click.option("--seed", type=Seed(), default=1, show_default=True, help="Of the search.")
-    @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
-    @click.option(
-        "--out", type=Folder(), metavar="DIR", help="Write the drive, fit.json and a page; goes on from there."
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    @jobs_option()
+    @out_option("Write the drive, fit.json and a page; goes on from there.")
+    @json_option("what was found")
     def fit(
         *, measurements: tuple[Path, ...], start: str, ftl: str | None, overrides: tuple[str, ...],
         vary: tuple[str, ...], hold_out: tuple[str, ...], workload: str, capacity: int | None, precondition: str,
@@ -89,7 +86,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
             make_folder(out)
         settings = running.Settings(
             start=start, ftl=ftl, overrides=overrides, vary=vary, hold_out=hold_out, evaluations=evaluations,
-            minutes=minutes, seed=seed, jobs=jobs or os.cpu_count() or 1,
+            minutes=minutes, seed=seed, jobs=cores(jobs),
             how=How(workload=workload, capacity=capacity, precondition=precondition),
         )  # fmt: skip
 

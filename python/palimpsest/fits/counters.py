@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
-from .measured import Figure, How, Measurement
+from .measured import How, Measurement, Target
 from .space import Drive
 
 __all__ = ["COLUMNS", "read"]
@@ -90,14 +90,14 @@ class _Counters:
         self._how = how
         first, capacity = rows[0][0], float(how.capacity or 1)
         self._places = [(host - first) / capacity for host, _ in rows]
-        self.figures = tuple(
-            Figure(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
+        self.targets = tuple(
+            Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
             for (before, after), end in zip(pairwise(rows), self._places[1:], strict=True)
             if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
         )
 
     def _run(self, drive: Drive, groups: frozenset[str]) -> RunOptions:
-        last = max(figure.at or 0.0 for figure in self.figures if figure.group in groups)
+        last = max(target.at or 0.0 for target in self.targets if target.group in groups)
         return RunOptions(
             ssd=drive.ssd,
             ftl=drive.ftl,
@@ -113,7 +113,7 @@ class _Counters:
         batch.run(self._run(drive, groups) for drive in drives)
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures by id."""
+        """Ours by id of the target."""
         options = self._run(drive, groups)
         written = (batch[options].series or {})["writes"]
         host, data = written["host_bytes"], written["data_bytes"]

@@ -2,7 +2,7 @@
 
 At the best point the residuals r are taken as linear in the numbers, each as a part of its range; J are their
 derivatives, by differences. The mean square of r grows by d' (J'J / m) d in a direction d; the fit is as good while it
-grows by no more than `SLACK` of itself, or what chance makes of k keys and m figures. Half the width of a range is
+grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets. Half the width of a range is
 the largest move along any direction that keeps to this, so that keys which can stand for each other have wide ranges. A
 direction is flat where half of the space away the fit is still as good. Choices are as good where a point with one was
 found that is.
@@ -60,9 +60,9 @@ class Range:
 
 def _allowed(task: Task, best: Point) -> float:
     """The mean square up to which a fit is as good as the best."""
-    figures, keys = len(task.figures()), len(task.keys)
+    targets, keys = len(task.targets()), len(task.keys)
     square = loss(task, best) ** 2
-    return square * (1 + max(SLACK, 4 * keys / figures)) + _LEAST
+    return square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST
 
 
 def as_good(task: Task, best: Point, points: Sequence[Point]) -> list[Point]:
@@ -72,7 +72,7 @@ def as_good(task: Task, best: Point, points: Sequence[Point]) -> list[Point]:
 
 
 def _residuals(task: Task, point: Point) -> list[float]:
-    return [residual(figure, ours) for figure, ours in zip(task.figures(), point.ours, strict=True)]
+    return [residual(target, ours) for target, ours in zip(task.targets(), point.ours, strict=True)]
 
 
 def _moved(key: Key, values: Values, by: float) -> Values:
@@ -147,7 +147,7 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         good += as_good(task, best, found)
         jacobian = np.array(columns).T
-        growth = jacobian.T @ jacobian / len(task.figures())
+        growth = jacobian.T @ jacobian / len(task.targets())
         room = _allowed(task, best) - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
         # Half of the space away is as good: the direction is not determined.

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..validate.measures import MEASURES, measure
-from .measured import Figure, How, Measurement
+from .measured import How, Measurement, Target
 from .space import Drive
 from .tables import TOLERANCES
 
@@ -102,8 +102,8 @@ class _Fio:
         self.name = path.name
         self._jobs = {job.name: job for job in jobs}
         self._how = how
-        self.figures = tuple(
-            Figure(f"{job.name}:{name}", job.name, name, unit, real, TOLERANCES.get(name.partition(".")[2], 0.3))
+        self.targets = tuple(
+            Target(f"{job.name}:{name}", job.name, name, unit, real, TOLERANCES.get(name.partition(".")[2], 0.3))
             for job in jobs
             for name, real, unit in job.figures
             if real > 0
@@ -125,7 +125,7 @@ class _Fio:
         batch.run(self._run(drive, job) for drive in drives for name, job in self._jobs.items() if name in groups)
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures by id."""
+        """Ours by id of the target."""
         found: dict[str, float | None] = {}
         for name, job in self._jobs.items():
             if name not in groups:

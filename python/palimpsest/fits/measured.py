@@ -11,21 +11,21 @@ from typing import Protocol
 from ..reproduce.batch import Batch
 from .space import Drive
 
-__all__ = ["Figure", "How", "Measurement", "residual"]
+__all__ = ["How", "Measurement", "Target", "residual"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of a real drive.
+class Target:
+    """A number that was measured of a real drive, and that is fitted to.
 
     Attributes:
-        id: its name, which no other figure of the measurement has.
+        id: its name, which no other target of the measurement has.
         group: what was measured together with it: a job, a row, a pass. Groups are what is held out.
         name: what it is, such as `mean` or `write amplification`.
         unit: of `real`.
-        real: the figure.
-        tolerance: the relative deviation that counts as one: the weight of the figure is its inverse.
-        at: its place on the axis of the picture; None: in the order of the figures.
+        real: the number.
+        tolerance: the relative deviation that counts as one: the weight of the target is its inverse.
+        at: its place on the axis of the picture; None: in the order of the targets.
     """
 
     id: str
@@ -53,30 +53,30 @@ class How:
 
 
 class Measurement(Protocol):
-    """A file of figures.
+    """A file of them.
 
     Attributes:
         name: of the file.
-        figures: in order.
+        targets: in order.
         counted: whether its runs count operations only, so that times play no part.
     """
 
     name: str
-    figures: tuple[Figure, ...]
+    targets: tuple[Target, ...]
     counted: bool
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs what these groups need of several drives, side by side."""
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures of these groups, by id."""
+        """Ours for the targets of these groups, by id."""
 
 
-def residual(figure: Figure, ours: float | None) -> float:
-    """How far ours is off: the logarithm of the ratio, in tolerances of the figure; 20 where ours is missing."""
+def residual(target: Target, ours: float | None) -> float:
+    """How far ours is off: the logarithm of the ratio, in tolerances of the target; 20 where ours is missing."""
     if ours is None or ours <= 0:
         return _MISSING
-    return max(-_MISSING, min(_MISSING, math.log(ours / figure.real) / figure.tolerance))
+    return max(-_MISSING, min(_MISSING, math.log(ours / target.real) / target.tolerance))
 
 
 _MISSING = 20.0

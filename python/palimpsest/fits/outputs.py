@@ -12,10 +12,10 @@ import polars as pl
 from .. import _core
 from .. import page as shell
 from ..reproduce import figures
-from ..reproduce.figures import Figure as Picture
+from ..reproduce.figures import Figure
 from ..reproduce.outputs import STYLE
 from .determined import Range
-from .measured import Figure, Measurement, residual
+from .measured import Measurement, Target, residual
 from .running import Fit
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["configuration", "page", "render", "status", "to_dict", "to_json", "write"]
 
-_Rows = Sequence[tuple[Measurement, Figure, float | None]]
+_Rows = Sequence[tuple[Measurement, Target, float | None]]
 
 
 def _rms(rows: _Rows) -> float | None:
     """Root mean square of the deviations, in percent."""
-    found = [math.log(ours / figure.real) for _, figure, ours in rows if ours]
+    found = [math.log(ours / target.real) for _, target, ours in rows if ours]
     return 100 * math.sqrt(sum(each * each for each in found) / len(found)) if found else None
 
 
 def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
     """Deviation of the mean, and mean absolute deviation, in percent."""
-    pairs = [(figure.real, ours) for _, figure, ours in rows if ours]
+    pairs = [(target.real, ours) for _, target, ours in rows if ours]
     if not pairs:
         return None
     real, ours = (sum(column) for column in zip(*pairs, strict=True))
@@ -44,7 +44,7 @@ def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
 def status(made: Fit) -> str:
     """One line: how well it fits, and what was held out."""
     seen = _mean_and_spread(made.of(held_out=False))
-    parts = [f"{figure.key.name} {figure.key.text(figure.best)}" for stage in made.stages for figure in stage.ranges]
+    parts = [f"{each.key.name} {each.key.text(each.best)}" for stage in made.stages for each in stage.ranges]
     said = f"fit: {', '.join(parts)}"
     if seen is not None:
         said += f"; mean {seen[0]:+.2f} %, mean absolute deviation {seen[1]:.2f} %"
@@ -101,22 +101,22 @@ def configuration(made: Fit) -> str:
 def _rows(made: Fit) -> pl.DataFrame:
     rows = []
     for measurement, ours, start, hidden in zip(made.measurements, made.ours, made.start, made.held_out, strict=True):
-        for at, figure in enumerate(measurement.figures):
-            own = ours.get(figure.id)
+        for at, target in enumerate(measurement.targets):
+            own = ours.get(target.id)
             rows.append(
                 {
-                    "measurement": measurement.name, "group": figure.group, "id": figure.id, "figure": figure.name,
-                    "unit": figure.unit, "at": float(at) if figure.at is None else figure.at, "real": figure.real,
-                    "start": start.get(figure.id), "ours": own,
-                    "deviation_percent": 100 * (own / figure.real - 1) if own else None,
-                    "residual": residual(figure, own), "held_out": figure.group in hidden,
+                    "measurement": measurement.name, "group": target.group, "id": target.id, "figure": target.name,
+                    "unit": target.unit, "at": float(at) if target.at is None else target.at, "real": target.real,
+                    "start": start.get(target.id), "ours": own,
+                    "deviation_percent": 100 * (own / target.real - 1) if own else None,
+                    "residual": residual(target, own), "held_out": target.group in hidden,
                 }
             )  # fmt: skip
     numbers = dict.fromkeys(("at", "real", "start", "ours", "deviation_percent", "residual"), pl.Float64())
     return pl.DataFrame(rows, schema_overrides=numbers)
 
 
-def _pictures(made: Fit) -> list[Picture]:
+def _pictures(made: Fit) -> list[Figure]:
     rows = _rows(made)
     return [
         _picture(rows.filter(pl.col("measurement") == measurement.name), f"measurement{at}", sorted(hidden))
@@ -124,7 +124,7 @@ def _pictures(made: Fit) -> list[Picture]:
     ]
 
 
-def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Picture:
+def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Figure:
     """Measured and modelled over each other, and the deviation below."""
     if own["figure"].n_unique() == 1 and own.height > _FEW:
         long = own.unpivot(on=("real", "ours", "start"), index="at", variable_name="of", value_name="value")
@@ -140,7 +140,7 @@ def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Picture:
     ]
     some = ", ".join(hidden[:_SHOWN]) + (", ..." if len(hidden) > _SHOWN else "")
     note = f"{own.height} figures in {own['group'].n_unique()} groups. " + (f"Held out: {some}." if hidden else "")
-    return Picture(name, own["measurement"][0], note, long, figures.panels(long, draws, width=10, height=3.6))
+    return Figure(name, own["measurement"][0], note, long, figures.panels(long, draws, width=10, height=3.6))
 
 
 _FEW = 12
@@ -245,11 +245,7 @@ def page(made: Fit) -> str:
         f'<div class="claims wide"><table><tr>{heads}</tr>{keys}</table></div>'
         f"<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>{left}"
     )
-    drawn = "".join(
-        f'<div id="{picture.id}"><h4>{cell(picture.title)}</h4>'
-        f'<img alt="{cell(picture.title)}" src="{picture.image()}"><p class="made">{cell(picture.note)}</p></div>'
-        for picture in _pictures(made)
-    )
+    drawn = "".join(picture.to_html() for picture in _pictures(made))
     sections = [
         shell.Section("keys", "What was found", found, short="keys"),
         shell.Section("figures", "Measured and modelled", f'<div class="figures">{drawn}</div>', short="figures"),
@@ -264,12 +260,8 @@ def write(made: Fit, folder: Path) -> None:
     Raises:
         OSError: a file could not be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for picture in _pictures(made):
-        picture.save(folder)
+    figures.write_page(folder, "fit", to_dict(made), page(made), _pictures(made))
     rows = _rows(made)
     rows.write_csv(folder / "figures.csv")
     rows.write_parquet(folder / "figures.parquet")
     (folder / "drive.toml").write_text(configuration(made), encoding="utf-8")
-    (folder / "fit.json").write_text(to_json(made) + "\n", encoding="utf-8")
-    (folder / "index.html").write_text(page(made), encoding="utf-8")

@@ -1,7 +1,7 @@
 """A fit: counts first, then times; then what the measurements determine, and how well what was held out is predicted.
 
-Stages. Counted figures (write amplification) do not depend on times. So the keys that move them are fitted to them
-alone, in runs without an engine, and kept; the others are fitted to the timed figures.
+Stages. Counted targets (write amplification) do not depend on times. So the keys that move them are fitted to them
+alone, in runs without an engine, and kept; the others are fitted to the timed targets.
 """
 
 import fnmatch
@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import InputError
 from .determined import Range, improve, ranges
 from .files import read
-from .measured import Figure, How, Measurement, residual
+from .measured import How, Measurement, Target, residual
 from .search import Budget, Evaluations, Point, Task, loss, minimise
 from .space import Drive, Key, Values, default_space, parse_all
 
@@ -81,10 +81,10 @@ class Fit:
         measurements: what it was held to.
         stages: counts, times, or both.
         drive: the drive that was found.
-        ours: our figures there, by measurement, of all groups.
+        ours: ours there, by id of the target, by measurement, of all groups.
         start: the same at the start.
         held_out: by measurement, the groups that the search did not see.
-        without_effect: keys of the default space that move no figure, and are left as they are.
+        without_effect: keys of the default space that move no target, and are left as they are.
     """
 
     settings: Settings
@@ -101,18 +101,18 @@ class Fit:
         """Whether something was held out."""
         return any(self.held_out) or any(stage.left_out for stage in self.stages)
 
-    def of(self, *, held_out: bool) -> list[tuple[Measurement, Figure, float | None]]:
+    def of(self, *, held_out: bool) -> list[tuple[Measurement, Target, float | None]]:
         """Figures beside ours, those that the search saw or those that it did not."""
         return [
-            (measurement, figure, ours.get(figure.id))
+            (measurement, target, ours.get(target.id))
             for measurement, ours, hidden in zip(self.measurements, self.ours, self.held_out, strict=True)
-            for figure in measurement.figures
-            if (figure.group in hidden) is held_out
+            for target in measurement.targets
+            if (target.group in hidden) is held_out
         ]
 
 
 def _groups(measurement: Measurement) -> list[str]:
-    return list(dict.fromkeys(figure.group for figure in measurement.figures))
+    return list(dict.fromkeys(target.group for target in measurement.targets))
 
 
 def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[frozenset[str], ...]:
@@ -215,7 +215,7 @@ def _ours(
     task = Task(drive, (), measurements, groups)
     point = evaluations.points(task, [{}], Budget(None))[0]
     values = iter(point.ours)
-    return tuple({figure.id: next(values) for figure in measurement.figures} for measurement in measurements)
+    return tuple({target.id: next(values) for target in measurement.targets} for measurement in measurements)
 
 
 def _middle(key: Key) -> float | str:
@@ -229,7 +229,7 @@ def _effective(
     groups: tuple[frozenset[str], ...],
     evaluations: Evaluations,
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys that move counted figures, and others that move timed ones: each from end to end, the rest between."""
+    """The keys that move counted targets, and others that move timed ones: each from end to end, the rest between."""
     middle: Values = {key.name: _middle(key) for key in keys}
     task = Task(drive, keys, measurements, groups)
     wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
@@ -239,8 +239,8 @@ def _effective(
     is_counted = [
         measurement.counted
         for measurement, chosen in zip(measurements, groups, strict=True)
-        for figure in measurement.figures
-        if figure.group in chosen
+        for target in measurement.targets
+        if target.group in chosen
     ]
     counted, timed = [], []
     for key in keys:
@@ -284,17 +284,17 @@ def _other_choices(task: Task, best: Point) -> list[Values]:
 
 def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
     """Each group predicted by the point that the other groups choose; none where there are fewer than three groups."""
-    figures = task.figures()
-    groups = list(dict.fromkeys(figure.group for figure in figures))
+    targets = task.targets()
+    groups = list(dict.fromkeys(target.group for target in targets))
     if len(groups) < 3:
         return {}
     squares = [
-        [residual(figure, ours) ** 2 for figure, ours in zip(figures, point.ours, strict=True)] for point in points
+        [residual(target, ours) ** 2 for target, ours in zip(targets, point.ours, strict=True)] for point in points
     ]
     found = {}
     for group in groups:
-        own = [at for at, figure in enumerate(figures) if figure.group == group]
-        others = [at for at, figure in enumerate(figures) if figure.group != group]
+        own = [at for at, target in enumerate(targets) if target.group == group]
+        others = [at for at, target in enumerate(targets) if target.group != group]
         chosen = min(squares, key=lambda row: sum(row[at] for at in others))
         found[group] = math.sqrt(sum(chosen[at] for at in own) / len(own))
     return found

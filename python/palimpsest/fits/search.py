@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..reproduce.batch import Batch
-from .measured import Figure, Measurement, residual
+from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
 
 __all__ = ["Budget", "Evaluations", "Point", "Task", "loss", "minimise"]
@@ -37,19 +37,19 @@ class Task:
     measurements: tuple[Measurement, ...]
     groups: tuple[frozenset[str], ...]
 
-    def figures(self) -> list[Figure]:
-        """The figures that the search sees."""
+    def targets(self) -> list[Target]:
+        """The targets that the search sees."""
         return [
-            figure
+            target
             for measurement, groups in zip(self.measurements, self.groups, strict=True)
-            for figure in measurement.figures
-            if figure.group in groups
+            for target in measurement.targets
+            if target.group in groups
         ]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point that was evaluated: the values of keys, and our figure for each that the task has, in order."""
+    """A point that was evaluated: the values of keys, and ours for each target of the task, in order."""
 
     values: Values
     ours: tuple[float | None, ...]
@@ -72,10 +72,10 @@ class Budget:
 
 
 def loss(task: Task, point: Point, keep: Callable[[int], bool] = lambda _: True) -> float:
-    """The root mean square of the residuals, each in tolerances of its figure."""
+    """The root mean square of the residuals, each in tolerances of its target."""
     squares = [
-        residual(figure, ours) ** 2
-        for at, (figure, ours) in enumerate(zip(task.figures(), point.ours, strict=True))
+        residual(target, ours) ** 2
+        for at, (target, ours) in enumerate(zip(task.targets(), point.ours, strict=True))
         if keep(at)
     ]
     return math.sqrt(sum(squares) / len(squares))
@@ -148,7 +148,7 @@ class Evaluations:
                 ours: Mapping[str, float | None] = (
                     {} if name in broken or not groups else measurement.ours(batch, drive, groups)
                 )
-                found += [_float(ours.get(each.id)) for each in measurement.figures if each.group in groups]
+                found += [_float(ours.get(each.id)) for each in measurement.targets if each.group in groups]
             self._keep(name, tuple(found))
         if asked:
             self.report(budget.spent)

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..validate.measures import MEASURES, measure
-from .measured import Figure, How, Measurement
+from .measured import How, Measurement, Target
 from .space import Drive
 
 __all__ = ["read"]
@@ -31,7 +31,7 @@ _UNITS = {"us": 1.0, "ms": 1000.0}
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads figures.
+    """Reads such figures.
 
     Raises:
         InputError: a key is unknown, missing or wrong.
@@ -105,8 +105,8 @@ class _Stated:
         self.name = path.name
         self._entries = {f"figure {at}": entry for at, entry in enumerate(entries, start=1)}
         self.counted = all(entry["measure"] == _AMPLIFICATION for entry in entries)
-        self.figures = tuple(
-            Figure(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
+        self.targets = tuple(
+            Target(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
             for name, entry in self._entries.items()
         )
 
@@ -128,7 +128,7 @@ class _Stated:
         batch.run(self._run(drive, group) for drive in drives for group in self._entries if group in groups)
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures by id."""
+        """Ours by id of the target."""
         found: dict[str, float | None] = {}
         for group, entry in self._entries.items():
             if group in groups:

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..validate import amplification, forms, judge, truth
-from .measured import Figure, How, Measurement
+from .measured import How, Measurement, Target
 from .space import Drive
 
 __all__ = ["TOLERANCES", "read"]
@@ -51,13 +51,13 @@ class _Rows:
         self.name = table.path.name
         self._table, self._form = table, form
         rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
-        self.figures = tuple(
-            Figure(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, TOLERANCES.get(row.figure, 0.3))
+        self.targets = tuple(
+            Target(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, TOLERANCES.get(row.figure, 0.3))
             for row in rows
         )
 
     def _on(self, drive: Drive, groups: frozenset[str]) -> truth.Table:
-        wanted = {figure.id.partition(":")[0] for figure in self.figures if figure.group in groups}
+        wanted = {target.id.partition(":")[0] for target in self.targets if target.group in groups}
         rows = tuple(row for row in self._table.rows if _row_id(self._table, row) in wanted)
         layer = () if drive.ftl is None else (f"ftl.name={drive.ftl}",)
         return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
@@ -68,7 +68,7 @@ class _Rows:
         batch.run(run for table in tables for run in self._form.runs(table, frozenset({table.drive}), quick=True))
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures by id."""
+        """Ours by id of the target."""
         table = self._on(drive, groups)
         rows: list[judge.Row] = self._form.measure(table, batch, frozenset({table.drive}), quick=True)
         return {row.id: row.ours for row in rows}
@@ -89,8 +89,8 @@ class _Curve:
         self.name = table.path.name
         self._table = table
         windows = table.columns[1:]
-        self.figures = tuple(
-            Figure(
+        self.targets = tuple(
+            Target(
                 f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window)
             )
             for number, (line, cells) in enumerate(table.rows)
@@ -115,7 +115,7 @@ class _Curve:
         batch.run(self._run(drive, _passes(groups)) for drive in drives)
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Our figures by id."""
+        """Ours by id of the target."""
         passes, windows = _passes(groups), self._table.columns[1:]
         written = (batch[self._run(drive, passes)].series or {})["writes"]
         curve = amplification.curve(written["host_bytes"], written["data_bytes"], passes, len(windows))

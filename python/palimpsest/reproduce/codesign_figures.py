@@ -82,9 +82,9 @@ PAPER_THROUGHPUT = {
 
 def main_run(scale: Scale, scheme: str, workload: str, seed: int = SEEDS[0]) -> RunOptions:
     """The run of a workload on a scheme, a meaning of round robin, or a page map below or without the file system."""
-    made = scale.options(scheme, workload) if scheme in BASELINES else scale.scheme(scheme, workload)
+    run = scale.options if scheme in BASELINES else scale.scheme
     # How busy dies and channels were is in the series.
-    return replace(made, seed=seed, series=scheme in ROUND_ROBINS)
+    return replace(run(scheme, workload, seed=seed), series=scheme in ROUND_ROBINS)
 
 
 def main_runs(scale: Scale) -> dict[tuple[str, str, int], RunOptions]:

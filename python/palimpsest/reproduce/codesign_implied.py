@@ -99,8 +99,7 @@ class Setting:
         if self.is_skewed:
             changes.append(f"random_distribution={fitted.hot}")
         keys = [f"{key}={value}" for key, value in (_KEYS | self.overrides).items()]
-        made = scale.options("codesign", workload, ",".join(changes), f"fs.scheme={scheme}", *keys)
-        return replace(made, seed=self.seed)
+        return scale.options("codesign", workload, ",".join(changes), f"fs.scheme={scheme}", *keys, seed=self.seed)
 
 
 _KEYS = {

@@ -78,7 +78,13 @@ class Scale:
     everything: bool
 
     def options(
-        self, ftl: str, workload: str, changes: str = "", *overrides: str, precondition: str = "layout"
+        self,
+        ftl: str,
+        workload: str,
+        changes: str = "",
+        *overrides: str,
+        precondition: str = "layout",
+        seed: int = SEEDS[0],
     ) -> RunOptions:
         """The run of a workload, with changes to its specification, on a layer."""
         return RunOptions(
@@ -88,14 +94,17 @@ class Scale:
             overrides=(f"ssd.blocks_per_plane={self.blocks}", "ssd.over_provisioning=28%", *overrides),
             precondition=precondition,
             warmup="10%",
+            seed=seed,
         )
 
-    def scheme(self, scheme: str, workload: str, changes: str = "", *overrides: str) -> RunOptions:
+    def scheme(
+        self, scheme: str, workload: str, changes: str = "", *overrides: str, seed: int = SEEDS[0]
+    ) -> RunOptions:
         """The run of a workload on the co-designed file system with a scheme; on a page map: `BY_CHANNEL`, `STATIC`."""
         if scheme in (BY_CHANNEL, STATIC):
             allocation = "static" if scheme == STATIC else "channel"
-            return self.options("page", workload, changes, f"ftl.allocation={allocation}", *overrides)
-        return self.options("codesign", workload, changes, f"fs.scheme={scheme}", *overrides)
+            return self.options("page", workload, changes, f"ftl.allocation={allocation}", *overrides, seed=seed)
+        return self.options("codesign", workload, changes, f"fs.scheme={scheme}", *overrides, seed=seed)
 
 
 QUICK = Scale(blocks=64, requests=40_000, trace_requests=4000, everything=False)

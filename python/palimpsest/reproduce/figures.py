@@ -5,7 +5,9 @@ the same bytes: neither plotly's offline pages (5 MB of script each) nor its ima
 """
 
 import base64
+import html
 import io
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from ..charts import LIGHT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels", "slanted"]
+__all__ = ["Draw", "Figure", "bars", "levels", "lines", "panels", "slanted", "write_page"]
 
 Draw = Callable[["Axes", pl.DataFrame], None]
 
@@ -60,6 +62,41 @@ class Figure:
     def image(self) -> str:
         """The picture as an address that a page can hold."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
+
+    def to_dict(self, folder: Path | None) -> dict[str, Any]:
+        """Its texts and files, for JSON.
+
+        Args:
+            folder: where its files lie; they are None where they were not written.
+        """
+        return {
+            "id": self.id,
+            "title": self.title,
+            "note": self.note,
+            "data": None if folder is None else str(folder / self.data_file),
+            "picture": None if folder is None else str(folder / self.picture_file),
+        }
+
+    def to_html(self, prefix: str = "") -> str:
+        """Title, picture and note as a block of a page, whose name begins with `prefix`."""
+        title, note = html.escape(self.title), html.escape(self.note)
+        return (
+            f'<div id="{prefix}{self.id}"><h4>{title}</h4><img alt="{title}" src="{self.image()}">'
+            f'<p class="made">{note}</p></div>'
+        )
+
+
+def write_page(folder: Path, name: str, made: dict[str, Any], page: str, figures: Sequence[Figure]) -> None:
+    """Writes `name`.json, index.html, and data and a picture of each figure to a folder, made if it is not there.
+
+    Raises:
+        OSError: a file could not be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in figures:
+        figure.save(folder)
+    (folder / f"{name}.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    (folder / "index.html").write_text(page, encoding="utf-8")
 
 
 def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0, height: float = 3.4) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import page as shell
 from .claims import Claim
-from .figures import Figure
+from .figures import Figure, write_page
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -46,22 +46,12 @@ class Reproduction:
         Args:
             folder: where the figures lie; their files are None where they were not written.
         """
-        figures = [
-            {
-                "id": figure.id,
-                "title": figure.title,
-                "note": figure.note,
-                "data": None if folder is None else str(folder / figure.data_file),
-                "picture": None if folder is None else str(folder / figure.picture_file),
-            }
-            for figure in self.figures
-        ]
         return {
             "paper": self.paper,
             "title": self.title,
             "about": list(self.about),
             "claims": [claim.to_dict() for claim in self.claims],
-            "figures": figures,
+            "figures": [figure.to_dict(folder) for figure in self.figures],
         }
 
 
@@ -145,11 +135,7 @@ def _section(made: Reproduction, title: str) -> shell.Section:
         f"{measured(claim.implied, claim.implied_agrees, claim.unit) if both else ''}<td>{cell(claim.note)}</td></tr>"
         for claim in made.claims
     )
-    figures = "".join(
-        f'<div id="{made.paper}-{figure.id}"><h4>{cell(figure.title)}</h4>'
-        f'<img alt="{cell(figure.title)}" src="{figure.image()}"><p class="made">{cell(figure.note)}</p></div>'
-        for figure in made.figures
-    )
+    figures = "".join(figure.to_html(f"{made.paper}-") for figure in made.figures)
     about = "".join(f"<p>{cell(sentence)}</p>" for sentence in made.about)
     names = ("assumed", "agrees?", "implied", "agrees?") if both else ("ours", "agrees?")
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "note"))
@@ -180,16 +166,6 @@ def page(made: Sequence[Reproduction]) -> str:
     )
 
 
-def _write_one(made: Reproduction, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in made.figures:
-        figure.save(folder)
-    # Names alone: the folder may be moved.
-    text = json.dumps(made.to_dict(Path()), indent=2)
-    (folder / "reproduce.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "index.html").write_text(page([made]), encoding="utf-8")
-
-
 def to_json(made: Sequence[Reproduction], folder: Path | None, *, each_apart: bool) -> str:
     """What `reproduce --json` prints: one object, or `{"reproductions": [...]}`; files by their whole paths."""
     whole = None if folder is None else folder.resolve()
@@ -209,6 +185,8 @@ def write(made: Sequence[Reproduction], folder: Path, *, each_apart: bool) -> No
         OSError: a file could not be written.
     """
     for each in made:
-        _write_one(each, folder / each.paper if each_apart else folder)
+        # Names alone: the folder may be moved.
+        own = folder / each.paper if each_apart else folder
+        write_page(own, "reproduce", each.to_dict(Path()), page([each]), each.figures)
     if each_apart:
         (folder / "index.html").write_text(page(made), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import errors
-from ..parameters import Choice, Count, Duration
+from ..parameters import Choice, Duration, jobs_option, json_option
 from . import driver
 from .board import SweepBoard
 from .engines import ENGINES
@@ -32,7 +32,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         metavar="DIR",
         help="Folder that keeps the results.  [default: results/FILE]",
     )
-    @click.option("--jobs", type=Count(), help="Points at a time.  [default: as many as there are cores]")
+    @jobs_option("Points")
     @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
     @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
     @click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
@@ -40,7 +40,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         "--point-timeout", type=Duration(), help="End a point that takes longer, such as 90s or 10min; it has failed."
     )
     @click.option("--fresh", is_flag=True, help="Run finished points again.")
-    @click.option("--json", "as_json", is_flag=True, help="Print points and key figures as one JSON object.")
+    @json_option("points and key figures")
     def sweep(
         file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
         point_timeout: float | None, fresh: bool, as_json: bool,

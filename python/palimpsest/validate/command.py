@@ -1,13 +1,12 @@
 """The command `palimpsest validate`."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..parameters import Count, Folder, make_folder
+from ..parameters import Folder, cores, jobs_option, json_option, make_folder, out_option
 from ..progress import ProgressBoard
 
 if TYPE_CHECKING:
@@ -27,14 +26,9 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         metavar="DIR",
         help="Folder of tables of the same form.  [default: those of the package]",
     )
-    @click.option("--jobs", type=Count(), help="Runs at a time.  [default: as many as there are cores]")
-    @click.option(
-        "--out",
-        type=Folder(),
-        metavar="DIR",
-        help="Also write index.html, the rows, and data and a picture of each table.",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print the rows as one JSON object.")
+    @jobs_option()
+    @out_option("Also write index.html, the rows, and data and a picture of each table.")
+    @json_option("the rows")
     def validate(*, quick: bool, truth: Path | None, jobs: int | None, out: Path | None, as_json: bool) -> None:
         """Run the figures that were published of real drives on the presets that model them.
 
@@ -54,7 +48,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         if out is not None:
             make_folder(out)
         with ProgressBoard() as board:
-            made = running.validate(tables, reproduce.Batch(jobs or os.cpu_count() or 1, board.callback), quick=quick)
+            made = running.validate(tables, reproduce.Batch(cores(jobs), board.callback), quick=quick)
         if out is not None:
             outputs.write(made, out)
             click.echo(

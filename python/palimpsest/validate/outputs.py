@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from .. import page as shell
-from ..reproduce.figures import Figure
+from ..reproduce.figures import Figure, write_page
 from ..reproduce.outputs import STYLE
 from .judge import Row
 from .truth import Table
@@ -73,20 +73,12 @@ class Validation:
             }
             for table in self.tables
         ]
-        figures = [
-            {
-                "id": figure.id, "title": figure.title, "note": figure.note,
-                "data": None if folder is None else str(folder / figure.data_file),
-                "picture": None if folder is None else str(folder / figure.picture_file),
-            }
-            for figure in self.figures
-        ]  # fmt: skip
         return {
             "quick": self.quick,
             "status": self.status,
             "tables": tables,
             "rows": [row.to_dict() for row in self.rows],
-            "figures": figures,
+            "figures": [figure.to_dict(folder) for figure in self.figures],
         }
 
 
@@ -146,12 +138,7 @@ def _section(made: Validation, table: Table) -> shell.Section:
             f'<tr>{body}<td class="{said}">{cell(said or "-")}</td><td>{mark}</td><td>{cell(row.note)}</td></tr>'
         )
     heads = "".join(f'<th scope="col">{head}</th>' for head in (*HEADS, "note"))
-    pictures = "".join(
-        f'<div id="figure-{figure.id}"><h4>{cell(figure.title)}</h4><img alt="{cell(figure.title)}" '
-        f'src="{figure.image()}"><p class="made">{cell(figure.note)}</p></div>'
-        for figure in made.figures
-        if figure.id == table.name
-    )
+    pictures = "".join(figure.to_html("figure-") for figure in made.figures if figure.id == table.name)
     body = (
         f'<p>{cell(table.about)}</p><p class="made">Source: {cell(table.source)}. Preset: {cell(table.drive)}.</p>'
         f'<div class="figures">{pictures}</div>'
@@ -179,13 +166,9 @@ def write(made: Validation, folder: Path) -> None:
     Raises:
         OSError: a file could not be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in made.figures:
-        figure.save(folder)
+    # Names alone: the folder may be moved.
+    write_page(folder, "validate", made.to_dict(Path()), page(made), made.figures)
     schema = dict.fromkeys(("real", "ours", "deviation_percent"), pl.Float64()) | {"within": pl.Boolean()}
     rows = pl.DataFrame([row.to_dict() for row in made.rows], schema_overrides=schema)
     rows.write_csv(folder / "rows.csv")
     rows.write_parquet(folder / "rows.parquet")
-    # Names alone: the folder may be moved.
-    (folder / "validate.json").write_text(json.dumps(made.to_dict(Path()), indent=2) + "\n", encoding="utf-8")
-    (folder / "index.html").write_text(page(made), encoding="utf-8")
