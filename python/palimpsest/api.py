@@ -31,6 +31,10 @@ class Settings(TypedDict, total=False):
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         format: the format of a trace, as `palimpsest list traces` has it; recognised by its content where None.
+        volumes: where the volumes of a trace lie: `"apart"` (the default if the format has volumes), `"overlaid"`, or
+            the numbers of those that are played, such as `"3,7"` or `[3, 7]`.
+        arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
+        repeat: plays the workload again: a number of times, or `"2dw"` until the drive was written twice.
         series: keep time series and histograms, for plots and Parquet (the default).
         operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
             such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
@@ -46,6 +50,9 @@ class Settings(TypedDict, total=False):
     seed: int
     skip_bad: bool
     format: str | None
+    volumes: str | int | Sequence[int] | None
+    arrivals: str
+    repeat: int | str | None
     series: bool
     operations: bool | str
 
@@ -126,6 +133,16 @@ def _whole(name: str, value: float, least: int) -> int:
     return int(value)
 
 
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _volumes(value: str | int | Sequence[int] | None) -> str | None:
+    if value is None or isinstance(value, str | int):
+        return _optional_text(value)
+    return ",".join(str(number) for number in value)
+
+
 def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
     unknown = sorted(settings.keys() - Settings.__annotations__.keys())
     if unknown:
@@ -148,6 +165,9 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
         format=settings.get("format"),
+        volumes=_volumes(settings.get("volumes")),
+        arrivals=settings.get("arrivals", _DEFAULT.arrivals),
+        repeat=_optional_text(settings.get("repeat")),
         series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
     )

@@ -11,22 +11,19 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
 from . import _core, completion, engine, errors, native, trace_commands
 from . import reproduce as reproduction
 from .fits import command as fit_command
-from .options import COMPARED_FTLS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, REGISTRIES, RunOptions
+from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .parameters import (
     Choice,
-    Count,
     Folder,
-    ParquetFile,
-    Seed,
     cores,
     jobs_option,
     json_option,
@@ -35,6 +32,7 @@ from .parameters import (
 )
 from .progress import ProgressBoard
 from .result import Comparison, Result
+from .run_options import run_options
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 from .validate import command as validate_command
@@ -46,86 +44,6 @@ __all__ = ["cli", "main"]
 
 _DEFAULT = RunOptions()
 _NARROW = 60
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
-_RUN_OPTIONS = (
-    click.option(
-        "--ssd",
-        default=_DEFAULT.ssd,
-        metavar="NAME|FILE",
-        help="Drive: preset or TOML file.",
-        shell_complete=completion.files_and("ssds"),
-    ),
-    click.option(
-        "--workload",
-        default=_DEFAULT.workload,
-        metavar="NAME|FILE|SPEC",
-        shell_complete=completion.files_and("workloads"),
-        help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
-    ),
-    click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change a configuration key; may be repeated.",
-        shell_complete=completion.settings,
-    ),
-    click.option(
-        "--precondition",
-        default=_DEFAULT.precondition,
-        metavar="SPEC",
-        shell_complete=completion.preconditions,
-        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
-    ),
-    click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
-    click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
-    click.option(
-        "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
-    ),
-    click.option(
-        "--payload",
-        type=Choice(PAYLOADS),
-        default=_DEFAULT.payload,
-        help="tag: check every read against what was written; bytes: carry real data.",
-    ),
-    click.option(
-        "--check",
-        is_flag=True,
-        help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
-    ),
-    click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
-    click.option(
-        "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
-    ),
-    click.option(
-        "--from",
-        "format",
-        metavar="FORMAT",
-        help="Read a trace as this format, not the recognised.",
-        shell_complete=completion.formats,
-    ),
-    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
-    json_option("the result"),
-    click.option(
-        "--operations",
-        type=ParquetFile(),
-        metavar="FILE",
-        help="Also write the times of flash operations to FILE.parquet; with --out, the page draws them.",
-    ),
-    click.option(
-        "--operations-window",
-        metavar="FIRST..LAST",
-        help=f"Requests or times (10ms..12ms) of --operations.  [default: {FIRST_OPERATIONS}]",
-    ),
-)
-
-
-def run_options(command: _Command) -> _Command:
-    """The options that `run` and `compare` share."""
-    for option in reversed(_RUN_OPTIONS):
-        command = option(command)
-    return command
 
 
 class _Help(click.HelpFormatter):

@@ -7,10 +7,11 @@ from typing import Any
 
 from .errors import InputError
 
-__all__ = ["COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
+__all__ = ["ARRIVALS", "COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
 
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
+ARRIVALS = ("recorded", "spread")
 REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "classifiers", "schemes", "codes")
 COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
@@ -41,6 +42,10 @@ class RunOptions:
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         format: the format of a trace; recognised by its content where None.
+        volumes: where the volumes of a trace lie: `apart`, `overlaid`, or numbers such as `3,7` of those that are
+            played; apart where None, if the format has volumes.
+        arrivals: `recorded`, or `spread` for requests of one time over the tick of the trace's clock.
+        repeat: how often the workload is played: times such as `3`, or `2dw` until the drive was written twice.
         series: whether time series and histograms are kept.
         label: what a comparison calls it; its layer where None.
         operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
@@ -60,6 +65,9 @@ class RunOptions:
     seed: int = 1
     skip_bad: bool = False
     format: str | None = None
+    volumes: str | None = None
+    arrivals: str = "recorded"
+    repeat: str | None = None
     series: bool = False
     operations: str | None = None
     label: str | None = None

@@ -270,7 +270,8 @@ class Result(Shown):
                 window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
                 `blocks` (states of blocks: a row for each block of each snapshot, or for neighbours where there are
-                many); `operations` and `requests` (the timeline: docs/operations.md).
+                many); `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume
+                of a trace that has several).
 
         Raises:
             ValueError: there is no such table, or the run kept no series.
@@ -283,9 +284,11 @@ class Result(Shown):
             return pl.DataFrame([row], infer_schema_length=None, schema_overrides=times)
         from . import tables
 
+        if table == "volumes":
+            return tables.of_volumes(self._data.get("volumes") or [])
         found = tables.of_series(self._series)
         if table not in tables.TABLES:
-            raise ValueError(f"no such table {table!r}; expected one of summary, {', '.join(tables.TABLES)}")
+            raise ValueError(f"no such table {table!r}; expected one of summary, volumes, {', '.join(tables.TABLES)}")
         if table not in found:
             option = "operations" if table in tables.TIMELINE else "series"
             raise ValueError(f"this result has no table {table!r}; run with {option}=True to keep it")

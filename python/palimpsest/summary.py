@@ -165,6 +165,26 @@ def _latencies(result: Result) -> Figures | None:
     return Figures("latency", [heading for _, heading in LATENCIES], rows)
 
 
+_VOLUMES = 10
+
+
+def _volumes(result: Result) -> Figures | None:
+    """The volumes with most requests."""
+    found = sorted(result.get("volumes") or [], key=lambda volume: -sum(volume["requests"].values()))
+    if not found:
+        return None
+    rows = []
+    for volume in found[:_VOLUMES]:
+        times = volume["latency_ns"] or {}
+        read, write = (times.get(kind) or {} for kind in ("read", "write"))
+        shown = [units.count(sum(volume["requests"].values())), units.size(volume["bytes_written"])]
+        shown += [units.nanoseconds(each.get(key)) for each in (read, write) for key in ("mean", "p99")]
+        rows.append((str(volume["volume"]), shown))
+    if len(found) > _VOLUMES:
+        rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
+    return Figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
+
+
 def _causes(result: Result) -> Figures:
     """Flash reads and programs by cause; causes without either are omitted."""
     causes = result["flash"]["by_cause"]
@@ -284,6 +304,9 @@ def render(result: Result) -> RenderableType:
     latency = _latencies(result)
     if latency is not None:
         parts += [latency, Text()]
+    volumes = _volumes(result)
+    if volumes is not None:
+        parts += [volumes, Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     parts.append(facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
     parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]

@@ -3,12 +3,12 @@
 A table is a data frame of Polars with fixed columns; each has the name of the Parquet file that keeps it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-__all__ = ["TABLES", "TIMELINE", "of_series", "to_series"]
+__all__ = ["TABLES", "TIMELINE", "of_series", "of_volumes", "to_series"]
 
 TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "time": (
@@ -107,6 +107,27 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
         for name, (_, schema) in TABLES.items()
         if name in rows
     }
+
+
+_VOLUME: dict[str, pl.DataType] = {
+    "volume": pl.UInt32(), "offset_bytes": pl.UInt64(), "size_bytes": pl.UInt64(),
+    **{f"requests.{kind}": pl.UInt64() for kind in ("read", "write", "trim", "flush")},
+    "bytes_read": pl.UInt64(), "bytes_written": pl.UInt64(),
+    **{f"latency_ns.{kind}.{time}": pl.UInt64() for kind in ("read", "write")
+       for time in ("mean", "p50", "p99", "max")},
+}  # fmt: skip
+
+
+def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The volumes of a trace, a row each, in order of appearance; figures are named as in the summary."""
+
+    def value(volume: Mapping[str, Any], name: str) -> object:
+        found: Any = volume
+        for key in name.split("."):
+            found = found.get(key) if found else None
+        return found
+
+    return pl.DataFrame({name: [value(each, name) for each in volumes] for name in _VOLUME}, schema=_VOLUME)
 
 
 def _block_rows(seen: Mapping[str, Any]) -> dict[str, dict[str, list[Any]]]:

@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,16 @@ def _spread(spread: Mapping[str, Any] | None, show: Any) -> str:  # noqa: ANN401
     return ", ".join(f"{name} {show(spread[name])}" for name in ("mean", "p50", "p90", "p99", "max"))
 
 
+_VOLUMES = 6
+
+
+def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
+    """How many, and those with most requests."""
+    found = sorted(volumes, key=lambda volume: -sum(volume["requests"].values()))
+    shown = ", ".join(f"{each['volume']} ({units.count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
+    return f"{len(found):,}; number (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
+
+
 def rows(description: Description) -> list[Row]:
     """The figures, a line each: what, and how much."""
     requests, sizes, locality = description["requests"], description["bytes"], description["locality"]
@@ -39,6 +49,7 @@ def rows(description: Description) -> list[Row]:
     found: list[Row] = [
         ("workload", str(description["workload"])),
         ("format", str(description["format"] or "generated")),
+        *([("volumes", _volumes(description["volumes"]))] if description.get("volumes") else []),
         ("requests", f"{units.count(requests['all'])}: {units.count(requests['read'])} reads, "
                      f"{units.count(requests['write'])} writes{others}"),
         ("read ratio", f"{units.percent(description['read_ratio'])} of requests, "

@@ -48,6 +48,7 @@ RESULT: dict[str, Any] = {
         "retired_blocks": INT,
     },
     "ftl_stats": TABLE,
+    "volumes": LIST,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},
     "notes": LIST,
 }  # fmt: skip

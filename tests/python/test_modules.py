@@ -15,7 +15,7 @@ PACKAGE = ROOT / "python" / "palimpsest"
 ORDER = """
 native _core errors files units options tables result engine metrics summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.__init__
-page report outputs views listing progress parameters completion wear wom traces trace_report trace_commands
+page report outputs views listing progress parameters completion run_options wear wom traces trace_report trace_commands
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines

@@ -4,6 +4,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,3 +209,34 @@ def test_a_trace_with_two_readings_is_refused_until_one_is_named(palimpsest: Com
     done = palimpsest(*run, "--from", "ascii")
     assert done.returncode == 2
     assert "unknown trace format" in done.stderr
+
+
+def test_volumes_lie_apart_and_have_figures(palimpsest: Command, tmp_path: Path) -> None:
+    lines = [f"{1000 * at} {at % 3} {8 * (at % 50)} 8 {int(at % 4 == 0)}" for at in range(600)]
+    path = tmp_path / "a.mqsim"
+    path.write_text("\n".join([*lines, "600000 2 6000000000 8 0"]) + "\n")
+    small = ("--ssd", "mga-8k", "--precondition", "none", "--json")
+
+    def run(*options: str) -> Any:
+        return figures(palimpsest("run", "--workload", str(path), *small, *options))
+
+    refused = palimpsest("run", "--workload", str(path), *small)
+    assert refused.returncode == 2
+    assert "--set host.compact=1MiB (it uses 4MiB)" in one_error_line(refused.stderr)
+    apart = run("--set", "host.compact=1MiB")
+    assert [(each["volume"], each["offset_bytes"]) for each in apart["volumes"]] == [(0, 0), (1, 2**20), (2, 2**21)]
+    assert sum(each["bytes_written"] for each in apart["volumes"]) == apart["host"]["bytes_written"]
+    assert sum(each["requests"]["read"] for each in apart["volumes"]) == apart["requests"]["read"]
+    writes = [each["latency_ns"]["write"]["max"] for each in apart["volumes"]]
+    assert max(writes) == apart["latency_ns"]["write"]["max"]
+    assert any("3 volumes of the trace lie apart" in note for note in apart["notes"])
+    one = run("--volumes", "1", "--repeat", "2")
+    assert (one["requests"]["read"] + one["requests"]["write"], one["volumes"]) == (400, [])
+    overlaid = run("--volumes", "overlaid", "--requests", "600")
+    assert [each["offset_bytes"] for each in overlaid["volumes"]] == [0, 0, 0]
+    done = palimpsest("run", "--workload", "rw=read,n=5", "--volumes", "3", *small)
+    assert "the workload rw=read,n=5 is generated" in one_error_line(done.stderr)
+    found = figures(palimpsest("trace", "info", str(path), "--json"))
+    assert [each["requests"]["write"] for each in found["volumes"]] == [150, 150, 151]
+    assert palimpsest("trace", "convert", str(path), str(tmp_path / "b.csv"), "--volumes", "2").returncode == 0
+    assert len((tmp_path / "b.csv").read_text().splitlines()) == 202

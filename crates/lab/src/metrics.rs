@@ -9,3 +9,4 @@ pub mod recorder;
 pub mod snapshots;
 pub mod summary;
 mod tail;
+pub mod volumes;

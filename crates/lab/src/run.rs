@@ -199,7 +199,7 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
     session.begin(source)?;
     session.drive_all(source)?;
     session.check()?;
-    let trace = summary::TraceRead { format: source.format(), skipped_lines: source.skipped_lines() };
+    let trace = summary::TraceRead::of(source);
     Ok(summary::outcome(resolved, &session, options, trace, precondition))
 }
 

@@ -6,7 +6,7 @@
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -85,5 +85,21 @@ impl Read for Waiting {
             }
         }
         Err(io::Error::other("interrupted"))
+    }
+}
+
+/// A regular file that is read whole before anything is reported: each of its large reads looks for signals.
+pub struct Checked(pub File);
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        check_signals()?;
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for Checked {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.0.seek(position)
     }
 }

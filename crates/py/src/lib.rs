@@ -16,6 +16,7 @@ use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::ftl::keys::ValueType;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
+use palimpsest_lab::host::replay::{Playing, Repeat, Volumes};
 use palimpsest_lab::host::trace::{self, TraceOptions};
 use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
@@ -81,6 +82,12 @@ struct RunOptions {
     #[serde(default)]
     format: Option<String>,
     #[serde(default)]
+    volumes: Option<String>,
+    #[serde(default)]
+    arrivals: Option<String>,
+    #[serde(default)]
+    repeat: Option<String>,
+    #[serde(default)]
     series: bool,
     #[serde(default)]
     operations: Option<String>,
@@ -143,6 +150,18 @@ fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
     TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names }
 }
 
+fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
+    let arrivals = options.arrivals.as_deref().unwrap_or("recorded");
+    let volumes = options.volumes.as_deref().map_or(Ok(Volumes::OfFormat), Volumes::parse).map_err(raise)?;
+    Ok(Playing {
+        volumes,
+        piece_bytes: resolved.drive.host.piece_bytes,
+        spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
+        repeat: options.repeat.as_deref().map_or(Ok(Repeat::Once), Repeat::parse).map_err(raise)?,
+        drive_bytes: resolved.drive.logical_bytes(),
+    })
+}
+
 /// Reports progress to Python, and checks for signals.
 struct Reporter {
     callback: Option<Py<PyAny>>,
@@ -188,7 +207,9 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let core = core_options(&options)?;
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let trace = trace_options(&options, &resolved);
-    let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
+    let playing = playing(&options, &resolved)?;
+    let drive_bytes = resolved.drive.logical_bytes();
+    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
@@ -239,7 +260,9 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
     check_options(&resolved.drive, &core_options(&options)?).map_err(raise)?;
     let trace = trace_options(&options, &resolved);
-    let opening = Opening { drive_bytes: resolved.drive.logical_bytes(), seed: options.seed, trace: &trace };
+    let playing = playing(&options, &resolved)?;
+    let drive_bytes = resolved.drive.logical_bytes();
+    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     py.detach(|| workload::open(&options.workload, &opening).map(drop)).map_err(raise)?;
     Ok(resolved.to_json().to_string())
 }

@@ -4,10 +4,12 @@ use crate::workload::{Opening, open, open_file};
 use crate::{InputError, REPORT_EVERY, raise, resolve};
 use palimpsest_lab::error::{Error as CoreError, Result};
 use palimpsest_lab::host::file_names::FileNames;
+use palimpsest_lab::host::replay::{Playing, Volumes};
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::host::trace::TraceOptions;
 use palimpsest_lab::host::trace::output::{Losses, Recorder, Target};
 use palimpsest_lab::metrics::profile::Profile;
+use palimpsest_lab::metrics::volumes::VolumeRecorder;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -29,6 +31,9 @@ struct TraceRequest {
     requests: Option<u64>,
     seed: u64,
     skip_bad: bool,
+    /// Which volumes, and where; none: as the command has it.
+    #[serde(default)]
+    volumes: Option<String>,
     /// Format of the input.
     input_format: Option<String>,
     /// File to write, and its format.
@@ -107,9 +112,12 @@ fn parse(options: &str) -> PyResult<TraceRequest> {
     serde_json::from_str(options).map_err(|error| InputError::new_err(format!("options: {error}")))
 }
 
-fn open_source(options: &TraceRequest, drive_bytes: u64) -> Result<Box<dyn Source>> {
+/// The workload, with its volumes as `usual` unless the options say otherwise.
+fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Result<Box<dyn Source>> {
+    let volumes = options.volumes.as_deref().map_or(Ok(usual), Volumes::parse)?;
+    let playing = Playing { volumes, drive_bytes, ..Playing::default() };
     let trace = TraceOptions { format: options.input_format.clone(), skip_bad: options.skip_bad, file_names: true };
-    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace };
+    let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }
 }
 
@@ -128,10 +136,14 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     let drive_bytes = resolve(&options.ssd, None, &[])?.drive.logical_bytes();
     let mut watch = Watch::new(progress);
     let outcome = py.detach(|| {
-        let mut source = open_source(&options, drive_bytes)?;
+        let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
         let mut profile = Profile::new(source.as_ref());
+        let mut volumes = source.tells_volumes().then(VolumeRecorder::default);
         drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
             profile.add(&request);
+            if let Some(volumes) = &mut volumes {
+                volumes.submitted(request.stream, request.kind, request.sectors);
+            }
             Ok(())
         })?;
         let mut description = serde_json::json!({
@@ -139,6 +151,8 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
             "format": source.format(),
             "skipped_lines": source.skipped_lines(),
             "files": source.file_names().map(FileNames::len),
+            "volumes": volumes.map_or_else(Vec::new, |volumes| volumes.figures(source.volumes(), false)),
+            "notes": source.notes(),
         });
         let figures = serde_json::to_value(profile.description()).expect("a description can be printed");
         for (name, value) in figures.as_object().expect("a description is an object") {
@@ -165,7 +179,7 @@ pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyA
     }
     let mut watch = Watch::new(progress);
     let outcome = py.detach(|| {
-        let mut source = open_source(&options, drive_bytes)?;
+        let mut source = open_source(&options, drive_bytes, Volumes::Overlaid)?;
         let output = Output::create(&options.output)?;
         let mut recorder = Recorder::new(target, Box::new(output.file()?), &options.output)?;
         drain(source.as_mut(), options.requests, &mut watch, &mut |request, names| {

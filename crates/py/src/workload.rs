@@ -1,11 +1,13 @@
-//! Workloads by name: a preset, a trace, a job file of fio, or a specification.
+//! Workloads by name: a preset, a trace, a job file of fio, or a specification; and how they are played.
 
-use crate::files::Waiting;
+use crate::files::{Checked, Waiting};
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::fio::{self, FioSpec, JobFile, is_job_file};
+use palimpsest_lab::host::replay::{Playing, Reopen, Repeat, Replay, Volumes};
 use palimpsest_lab::host::request::Source;
-use palimpsest_lab::host::trace::{self, TraceOptions};
+use palimpsest_lab::host::trace::{self, Format, TraceOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -23,6 +25,45 @@ pub struct Opening<'a> {
     pub seed: u64,
     /// How to read a trace.
     pub trace: &'a TraceOptions,
+    /// How to play it.
+    pub playing: &'a Playing,
+}
+
+/// Opens a workload again.
+fn reopening(text: &str, opening: &Opening<'_>, open: fn(&str, &Opening<'_>) -> Result<Box<dyn Source>>) -> Reopen {
+    let (text, trace, drive_bytes, seed) = (text.to_owned(), opening.trace.clone(), opening.drive_bytes, opening.seed);
+    let playing = Playing::default();
+    Box::new(move || open(&text, &Opening { drive_bytes, seed, trace: &trace, playing: &playing }))
+}
+
+/// A trace, played.
+fn played(source: Box<dyn Source>, reopen: Option<Reopen>, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let has_volumes = source.format().and_then(Format::named).is_some_and(|format| format.has_volumes);
+    Ok(Box::new(Replay::new(source, has_volumes, reopen, opening.playing)?))
+}
+
+/// The option that only traces have, where one is given.
+fn of_traces(playing: &Playing) -> Option<&'static str> {
+    let has_volumes = !matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid);
+    if has_volumes { Some("--volumes") } else { playing.spread.then_some("--arrivals spread") }
+}
+
+/// A generated workload, which has no volumes and no clock.
+fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let playing = opening.playing;
+    if let Some(option) = of_traces(playing) {
+        let what =
+            format!("the workload {text} is generated, and has no volumes and no coarse clock; expected a trace");
+        return Err(Error::input(option, what));
+    }
+    let source = fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)?;
+    if playing.repeat == Repeat::Once {
+        return Ok(source);
+    }
+    let reopen = reopening(spec, opening, |spec, opening| {
+        fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)
+    });
+    Ok(Box::new(Replay::new(source, false, Some(reopen), playing)?))
 }
 
 /// An error of the operating system on a file, in words.
@@ -37,20 +78,17 @@ pub fn describe_io(error: &std::io::Error) -> String {
 
 /// The workload of `text`: a preset, a file, or a specification in fio's language.
 pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let generated = |spec: &str| -> Result<Box<dyn Source>> {
-        fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)
-    };
     if let Some(spec) = config::workload_spec(text) {
-        return generated(&spec);
+        return generated(text, &spec, opening);
     }
     if let Some((name, changes)) = text.split_once(',')
         && let Some(spec) = config::workload_spec(name)
     {
-        return generated(&FioSpec::changed(&spec, changes)?);
+        return generated(text, &FioSpec::changed(&spec, changes)?, opening);
     }
     let path = Path::new(text);
     if text.contains('=') && !path.exists() {
-        return generated(text);
+        return generated(text, text, opening);
     }
     if !path.exists() {
         return Err(unknown(text));
@@ -68,21 +106,35 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
         Ok(file) => BufReader::with_capacity(BUFFER_BYTES, file),
         Err(pipe) => return open_pipe(BufReader::with_capacity(BUFFER_BYTES, pipe), path, opening),
     };
-    let is_job_file = opening.trace.format.is_none() && file.fill_buf().is_ok_and(is_job_file);
-    if is_job_file {
-        let jobs = JobFile::parse(&read_text(file, path)?, path)?;
-        return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
+    if opening.trace.format.is_none() && file.fill_buf().is_ok_and(is_job_file) {
+        return jobs(read_text(file, path)?, path, opening);
     }
-    trace::open_trace_file(Box::new(file), path, opening.trace)
+    let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
+    played(source, Some(reopening(path, opening, open_again)), opening)
+}
+
+/// A trace in a file that has been opened before.
+fn open_again(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
+    trace::open_trace_file(Box::new(BufReader::with_capacity(BUFFER_BYTES, Checked(file))), path, opening.trace)
 }
 
 /// As [`open_file`], for a file that can only be read from its start.
 fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if opening.trace.format.is_none() && pipe.fill_buf().is_ok_and(is_job_file) {
-        let jobs = JobFile::parse(&read_text(pipe, path)?, path)?;
-        return Ok(Box::new(jobs.source(opening.drive_bytes, opening.seed)?));
+        return jobs(read_text(pipe, path)?, path, opening);
     }
-    trace::open_trace(Box::new(pipe), path, opening.trace)
+    played(trace::open_trace(Box::new(pipe), path, opening.trace)?, None, opening)
+}
+
+/// The jobs of a job file, which have no volumes and times of their own.
+fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let option = of_traces(opening.playing).or_else(|| (opening.playing.repeat != Repeat::Once).then_some("--repeat"));
+    if let Some(option) = option {
+        return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
+    }
+    let source = Box::new(JobFile::parse(&text, path)?.source(opening.drive_bytes, opening.seed)?);
+    Ok(source)
 }
 
 fn read_text(file: impl Read, path: &str) -> Result<String> {

@@ -6,6 +6,7 @@
 
 mod admission;
 mod power;
+mod recorded;
 mod write_back;
 
 pub use power::{Recovery, explain};
@@ -101,6 +102,8 @@ pub struct Drive {
     pub warming_up: bool,
     /// Job of the requests that are submitted now, for workloads with jobs.
     pub job: Option<u32>,
+    /// Whether the observer gets the streams of requests.
+    pub tells_streams: bool,
     /// Jobs of the requests that have completed since this was last taken, one for each.
     pub finished: Vec<u32>,
     guarantee: Guarantee,
@@ -156,6 +159,7 @@ impl Drive {
             unit_sectors,
             warming_up: false,
             job: None,
+            tells_streams: false,
             finished: Vec::new(),
             guarantee,
             arriving: Vec::new(),
@@ -519,7 +523,7 @@ impl Drive {
                 self.check_completion(id);
             }
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, job, change, held, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, stream, job, change, held, .. } = self.in_flight[id as usize];
                 if held > 0 {
                     self.buffer_used -= u64::from(held);
                     self.free.push(id);
@@ -540,6 +544,9 @@ impl Drive {
                 self.record_completion(id);
                 if !warmup {
                     observer.request_completed(command.kind, bytes, now - arrival, now);
+                    if self.tells_streams {
+                        observer.stream_completed(stream, command.kind, now - arrival);
+                    }
                 }
             }
             while let Some(took) = self.engine.take_collection() {
@@ -560,22 +567,6 @@ impl Drive {
         if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
             causality.completed(id, ledger, now);
         }
-    }
-
-    /// Notes that a request has completed, if a timeline is kept, and what it shows once that is over.
-    #[inline]
-    fn record_completion(&mut self, id: u32) {
-        let now = self.engine.now();
-        let Some(timeline) = &mut self.engine.timeline else { return };
-        timeline.completed(id, now);
-        if timeline.is_over(now) {
-            self.recording = self.engine.timeline.take().map(|timeline| timeline.recording());
-        }
-    }
-
-    /// What the timeline shows so far; `None` where none was asked for.
-    pub fn recording(&self) -> Option<Recording> {
-        self.recording.clone().or_else(|| Some(self.engine.timeline.as_ref()?.recording()))
     }
 
     /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.

@@ -6,6 +6,7 @@
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
+pub mod replay;
 pub mod request;
 pub mod settings;
 pub mod trace;

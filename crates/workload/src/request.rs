@@ -3,6 +3,7 @@
 //! A request addresses 512-byte sectors at any alignment, whatever the drive.
 
 pub use crate::file_names::{FileNames, NO_FILE};
+use crate::replay::{Survey, Volume};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
@@ -115,5 +116,28 @@ pub trait Source: Send {
     /// Malformed lines skipped so far, at the user's option.
     fn skipped_lines(&self) -> u64 {
         0
+    }
+
+    /// Whether the streams of requests are [`volumes`](Self::volumes).
+    fn tells_volumes(&self) -> bool {
+        false
+    }
+
+    /// Volumes in order of appearance: those so far, at least.
+    fn volumes(&self) -> &[Volume] {
+        &[]
+    }
+
+    /// What the whole workload needs of a drive, from a reading of its own; none where it cannot be read again.
+    ///
+    /// # Errors
+    /// Those of reading, but for malformed lines.
+    fn survey(&mut self) -> Result<Option<Survey>> {
+        Ok(None)
+    }
+
+    /// What the user should know of how the workload was played.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }

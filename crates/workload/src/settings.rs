@@ -20,6 +20,8 @@ pub struct HostSettings {
     pub speedup: f64,
     /// Whether addresses beyond the drive are folded into it (modulo its size) instead of being refused.
     pub fold: bool,
+    /// Bytes of the pieces of its address space to which a trace is compacted; 0: addresses as they are.
+    pub piece_bytes: u64,
     /// Transfer rate between host and drive; unlimited when 0.
     pub link_rate: Rate,
     /// Time in the host of each request, beside that of others.

@@ -11,8 +11,8 @@
 //! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
 //!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
 //!   a larger difference is an error.
-//! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file share one address space
-//!   and are distinguished by [`Request::stream`](crate::request::Request::stream) only.
+//! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0 each, and are
+//!   distinguished by [`Request::stream`](crate::request::Request::stream); [`Replay`](crate::replay::Replay) lays them out.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
 //! - Names of files are read on request only ([`TraceOptions::file_names`]); only then memory grows, with their number.
 //! - A last line without line end is read as it is: a cut number at its end is not detected.
@@ -86,6 +86,8 @@ pub struct Format {
     pub about: &'static str,
     /// Whether its files are text, which is compressed as a whole.
     pub is_text: bool,
+    /// Whether its streams are volumes: disks or devices with addresses of their own.
+    pub has_volumes: bool,
     recognise: fn(&Head<'_>) -> Vote,
     contest: fn(&Head<'_>) -> Option<Contest>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
@@ -104,6 +106,7 @@ impl Format {
             aliases: F::ALIASES,
             about: F::ABOUT,
             is_text: true,
+            has_volumes: F::HAS_VOLUMES,
             recognise: head::vote::<F>,
             contest: head::contest::<F>,
             open: line_source::open::<F>,
@@ -116,6 +119,11 @@ impl Format {
     pub fn named(name: &str) -> Option<&'static Format> {
         let is_named = |format: &&Format| format.name == name || format.aliases.contains(&name);
         FORMATS.iter().find(is_named)
+    }
+
+    /// What the times of its records are multiples of.
+    pub fn time_grain(&self) -> Nanos {
+        self.holds.time_grain
     }
 
     /// The format of files with this ending.

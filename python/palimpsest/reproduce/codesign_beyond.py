@@ -103,7 +103,12 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
             files = () if scheme == BY_CHANNEL else ("fs.file_size=1MiB",)
             run = scale.scheme(scheme, "", "", "host.fold=true", "host.iodepth=16", *files)
             made[name, scheme] = replace(
-                run, workload=str(path), requests=scale.trace_requests, precondition="fill:70%", skip_bad=True
+                run,
+                workload=str(path),
+                requests=scale.trace_requests,
+                precondition="fill:70%",
+                skip_bad=True,
+                volumes="overlaid",
             )
     return made
 

@@ -83,6 +83,7 @@ def _traces(batch: Batch, scale: Scale) -> dict[str, dict[str, RunOptions]]:
                 requests=scale.trace_requests,
                 warmup=None,
                 skip_bad=True,
+                volumes="overlaid",
             )
             for ftl, run in runs.items()
         }

@@ -66,7 +66,7 @@ def _traces(batch: Batch, scale: Scale) -> dict[str, dict[str, RunOptions]]:
     for name, path in batch.trace_files().items():
         runs = {ftl: scale.options(ftl, "trade", 16, "", "host.fold=true") for ftl in LAYERS}
         made[name] = {
-            ftl: replace(run, workload=str(path), requests=scale.trace_requests, skip_bad=True)
+            ftl: replace(run, workload=str(path), requests=scale.trace_requests, skip_bad=True, volumes="overlaid")
             for ftl, run in runs.items()
         }
     return made

@@ -127,7 +127,9 @@ def _trace_runs(batch: Batch, scale: Scale) -> _Keyed:
     for name, path in batch.trace_files().items():
         for layer in LAYERS:
             run = scale.options(layer, "usr", "", "host.fold=true", precondition="fill:90%,random:1x")
-            made[name, layer] = replace(run, workload=str(path), requests=scale.trace_requests, skip_bad=True)
+            made[name, layer] = replace(
+                run, workload=str(path), requests=scale.trace_requests, skip_bad=True, volumes="overlaid"
+            )
     return made
 
 

@@ -123,7 +123,7 @@ class Scale:
     def trace(self, code: Code | None, path: str) -> RunOptions:
         """A real trace, folded into the drive."""
         run = self.options(code, path, "host.fold=true")
-        return replace(run, requests=self.trace_requests, skip_bad=True)
+        return replace(run, requests=self.trace_requests, skip_bad=True, volumes="overlaid")
 
 
 QUICK = Scale(blocks=48, lives=1, timed_requests=20_000, trace_requests=300_000)

@@ -20,7 +20,7 @@ from .values import Value
 
 __all__ = ["Point", "resolve"]
 
-_TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format")
+_TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
@@ -235,5 +235,9 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
         "payload": options.payload,
         "seed": options.seed,
         "skip_bad": options.skip_bad,
-    } | ({} if options.format is None else {"format": options.format})
+    }
+    # What is as it is by default was no part of the identity of older points.
+    usual = RunOptions()
+    replayed = {name: getattr(options, name) for name in ("format", "volumes", "arrivals", "repeat")}
+    depends_on |= {name: value for name, value in replayed.items() if value != getattr(usual, name)}
     return hashlib.blake2b(json.dumps(depends_on, sort_keys=True).encode(), digest_size=16).hexdigest()

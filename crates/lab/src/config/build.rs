@@ -150,6 +150,7 @@ fn host(values: &Values) -> HostSettings {
     HostSettings {
         speedup: values.factor("host.speedup"),
         fold: values.flag("host.fold"),
+        piece_bytes: values.bytes("host.compact"),
         link_rate: values.rate("host.link_rate"),
         t_request: values.time("host.t_request"),
         iodepth: values.small("host.iodepth"),

@@ -28,6 +28,8 @@ const MOST_WORDS: u32 = 64;
 /// Most dies, and most pages of a block: operations name them with 16 bits.
 const MOST_DIES: u32 = (1 << 16) - 1;
 const MOST_PAGES_PER_BLOCK: u32 = 1 << 16;
+/// Pieces of compacted addresses are multiples of this.
+const LEAST_PIECE: u64 = 4 << 10;
 /// Array operations take less than this: operations count their time with 32 bits.
 const LONGEST_OPERATION: Nanos = 2_000_000_000;
 
@@ -436,6 +438,9 @@ fn wear(drive: &DriveConfig, values: &Values) -> Result<()> {
 }
 
 fn buffer(drive: &DriveConfig, values: &Values) -> Result<()> {
+    if !drive.host.piece_bytes.is_multiple_of(LEAST_PIECE) {
+        return refuse(values, &["host.compact"], "expected a multiple of 4KiB, such as 1MiB");
+    }
     if drive.host.acknowledge == Acknowledge::Volatile && !entry_of(drive).write_back {
         let can: Vec<&str> = layers().filter(|entry| entry.write_back).map(|entry| entry.name).collect();
         let what =

@@ -18,6 +18,7 @@ const WORD: ValueType = Bytes { min: 1, max: 16 << 20 };
 const SPARE: ValueType = Bytes { min: 0, max: 16 << 20 };
 const CAPACITY: ValueType = Bytes { min: 0, max: 1 << 60 };
 const BUFFER: ValueType = Bytes { min: 512, max: 1 << 40 };
+const PIECE: ValueType = Bytes { min: 0, max: 1 << 40 };
 const PROBABILITY: ValueType = Ratio { max: 1.0 };
 const ANY: u64 = u32::MAX as u64;
 
@@ -203,6 +204,12 @@ static AROUND: &[Key] = &[
     ),
     Key::new("host.speedup", Factor, "1", "arrival times of an open loop are divided by this"),
     Key::new("host.fold", Flag, "false", "whether addresses beyond the drive are folded into it instead of refused"),
+    Key::new(
+        "host.compact",
+        PIECE,
+        "0B",
+        "only pieces of this size that a trace reads or writes get addresses, in their order, such as 1MiB; 0B: addresses as they are",
+    ),
     Key::new("host.link_rate", Rate, "unlimited", "transfer rate between host and drive"),
     Key::new("host.t_link", Time, "0ns", "latency of the host link, each way, beside its transfers"),
     Key::new("host.t_request", Time, "0ns", "time of the host for each request, beside that of others in flight"),

@@ -2,6 +2,7 @@
 
 use super::histogram::Histogram;
 use super::tail::Tail;
+use super::volumes::VolumeRecorder;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
@@ -54,6 +55,8 @@ pub struct Recorder {
     pub write: Histogram,
     /// Times of collections.
     pub collections: Histogram,
+    /// Figures of volumes, where the workload tells them.
+    pub volumes: Option<VolumeRecorder>,
     start: Nanos,
     window: Nanos,
     windows: Vec<Window>,
@@ -72,6 +75,7 @@ impl Recorder {
             read: Histogram::new(),
             write: Histogram::new(),
             collections: Histogram::new(),
+            volumes: None,
             start,
             window: FIRST_WINDOW,
             windows: Vec::new(),
@@ -234,6 +238,12 @@ impl Observer for Recorder {
         }
         if percentiles {
             self.note_outstanding(latency, now);
+        }
+    }
+
+    fn stream_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
+        if let Some(volumes) = &mut self.volumes {
+            volumes.completed(stream, kind, latency);
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Summary {
     pub power: Option<Power>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
+    /// Of the volumes of a trace; empty where it has one, or its format none.
+    pub volumes: Vec<VolumeFigures>,
     /// The user ended the run before its last request.
     pub interrupted: bool,
     pub notes: Vec<String>,
@@ -209,6 +211,37 @@ pub struct Power {
     pub write_amplification: Option<f64>,
     pub unflushed_writes_lost: u64,
     pub unflushed_subpages_lost: u64,
+}
+
+/// A volume of a trace: where it lies on the drive (`size_bytes` null where that is not known), and its measured requests.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct VolumeFigures {
+    pub volume: u32,
+    pub offset_bytes: u64,
+    pub size_bytes: Option<u64>,
+    pub requests: Requests,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub latency_ns: Option<VolumeLatencies>,
+}
+
+/// Latencies of a volume by kind of request; null for a kind without a measured request.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct VolumeLatencies {
+    pub read: Option<VolumeLatency>,
+    pub write: Option<VolumeLatency>,
+}
+
+/// A distribution of times, percentiles within 1.6 %.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct VolumeLatency {
+    pub mean: u64,
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
 }
 
 /// The preconditioning.

@@ -37,7 +37,12 @@ impl Tail {
 
     /// The time that 99 % of all times do not exceed: the middle of its bucket; `None` when empty.
     pub fn p99(&self) -> Option<Nanos> {
-        let rank = (self.total * 99).div_ceil(100);
+        self.percentile(99)
+    }
+
+    /// The time that so many per cent of all times do not exceed: the middle of its bucket; `None` when empty.
+    pub fn percentile(&self, percent: u64) -> Option<Nanos> {
+        let rank = (self.total * percent).div_ceil(100);
         let mut seen = 0;
         let found = self.counts.iter().position(|&count| {
             seen += u64::from(count);

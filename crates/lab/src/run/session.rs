@@ -1,5 +1,6 @@
 //! A drive under a workload: the loop between host and drive.
 
+mod address;
 mod jobs;
 mod laws;
 mod power;
@@ -11,8 +12,8 @@ use crate::metrics::curve::Curve;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{Host, Requests};
+use crate::metrics::volumes::VolumeRecorder;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::faults::Faults;
@@ -25,17 +26,13 @@ use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
-use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_workload::request::{Arrivals, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
 use std::collections::VecDeque;
 
 /// Requests are read from the workload this far ahead of their service, so that memory can be prefetched.
 pub(super) const AHEAD: usize = 16;
-
-/// Latest arrival: simulated time has 56 bits.
-const LATEST_ARRIVAL: Nanos = 1 << 55;
-const NANOS_PER_DAY: f64 = 86_400e9;
 
 /// A request that is not submitted yet.
 #[derive(Clone, Copy)]
@@ -214,7 +211,7 @@ impl<'a> Session<'a> {
     }
 
     /// Serves a request of preconditioning that has a file.
-    pub(super) fn count_request(&mut self, source: &dyn Source, request: Request) -> Result<()> {
+    pub(super) fn count_request(&mut self, source: &mut dyn Source, request: Request) -> Result<()> {
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
@@ -242,6 +239,7 @@ impl<'a> Session<'a> {
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
         self.start_timing()?;
+        self.drive.tells_streams = source.tells_volumes();
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -292,6 +290,7 @@ impl<'a> Session<'a> {
         self.requests = Requests::default();
         self.host = Host::default();
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
+        self.recorder.volumes = self.drive.tells_streams.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
@@ -440,59 +439,14 @@ impl<'a> Session<'a> {
             self.drive.ftl.expect(soon.command.extent, true);
         }
         let next = self.ahead.pop_front();
-        if let Some(Upcoming { command, .. }) = next {
+        if let Some(Upcoming { command, stream, .. }) = next {
             self.submitted += 1;
             self.tally(command.kind, command.extent);
+            if let Some(volumes) = &mut self.recorder.volumes {
+                volumes.submitted(stream, command.kind, command.extent.sectors);
+            }
         }
         Ok(next)
-    }
-
-    /// Turns a request of the workload into one of the drive: scales its time and checks its address.
-    #[inline]
-    fn prepare(&mut self, source: &dyn Source, request: Request) -> Result<Upcoming> {
-        if self.taken == 0 {
-            self.clock_zero = request.arrival;
-        }
-        self.taken += 1;
-        let since = request.arrival.saturating_sub(self.clock_zero);
-        let speedup = self.config.host.speedup;
-        let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
-        self.check_arrival(source, arrival)?;
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if request.kind == RequestKind::Flush {
-            extent = Extent { sector: 0, sectors: 0 };
-        } else if extent.end() > self.logical_sectors {
-            extent = self.fold(source, extent)?;
-        }
-        self.add_file_groups(source, request);
-        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
-    }
-
-    /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
-    #[inline]
-    fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
-        let groups = &mut self.drive.io.file_groups;
-        let known = (groups.len() as u32).max(1);
-        if request.file != NO_FILE
-            && request.owner() >= known
-            && let Some(names) = source.file_names()
-        {
-            groups.resize(known as usize, FileGroup::default());
-            groups.extend((known..=request.owner()).map(|owner| names.group(owner - 1)));
-        }
-    }
-
-    fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {
-        if arrival <= LATEST_ARRIVAL {
-            return Ok(());
-        }
-        let what = format!(
-            "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
-            arrival as f64 / NANOS_PER_DAY,
-            LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
-            self.config.host.speedup,
-        );
-        Err(Error::input(source.place(), what))
     }
 
     /// Background collection while the host is idle.
@@ -537,31 +491,6 @@ impl<'a> Session<'a> {
             self.advance()?;
         }
         Ok(())
-    }
-
-    fn fold(&mut self, source: &dyn Source, extent: Extent) -> Result<Extent> {
-        let size = self.logical_sectors * SECTOR_BYTES;
-        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        if bytes > size {
-            let what =
-                format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.config.name);
-            return Err(Error::input(source.place(), format!("{what}; expected a larger drive")));
-        }
-        if !self.config.host.fold {
-            return Err(Error::input(
-                source.place(),
-                format!(
-                    "the request at byte {} of {bytes} bytes is beyond the drive {:?} of {size} bytes; expected a larger drive \
-                     (more ssd.blocks_per_plane, say), or --set host.fold=true to fold addresses into this one",
-                    u128::from(extent.sector) * u128::from(SECTOR_BYTES),
-                    self.config.name,
-                ),
-            ));
-        }
-        self.folded += 1;
-        let sector = extent.sector % self.logical_sectors;
-        // A request across the end of the drive moves back to end there.
-        Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
     }
 
     pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {

@@ -16,15 +16,33 @@ use palimpsest_flash::units::Picojoules;
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::timeline::MOST_OPERATIONS;
+use palimpsest_workload::replay::Volume;
+use palimpsest_workload::request::Source;
 use serde_json::{Map, Value};
 
 /// What reading the workload says of it, where it is a trace.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct TraceRead {
     /// The format that it was read as.
     pub format: Option<&'static str>,
     /// Malformed lines that were skipped.
     pub skipped_lines: u64,
+    /// Where its volumes lie.
+    pub volumes: Vec<Volume>,
+    /// How it was played.
+    pub notes: Vec<String>,
+}
+
+impl TraceRead {
+    /// What `source` says at its end.
+    pub fn of(source: &dyn Source) -> TraceRead {
+        TraceRead {
+            format: source.format(),
+            skipped_lines: source.skipped_lines(),
+            volumes: source.volumes().to_vec(),
+            notes: source.notes(),
+        }
+    }
 }
 
 /// Subpages that the host read from the controller's memory.
@@ -104,7 +122,8 @@ pub(super) fn outcome(
         lifetime: lifetime(session, &figures, figures.safe_life, &measured),
         power: session.loses_power().then(|| power(session)),
         ftl_stats: own_figures(&figures, before),
-        notes: notes(session, trace, &precondition, unsafe_after, &figures.remarks),
+        volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
+        notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
         interrupted: session.interrupted,
         flash,
@@ -241,7 +260,7 @@ fn own_figures(figures: &LayerFigures, before: &LayerFigures) -> Map<String, Val
 /// Notes on the run for the user.
 fn notes(
     session: &Session<'_>,
-    trace: TraceRead,
+    trace: &TraceRead,
     precondition: &Precondition,
     unsafe_after: Option<u64>,
     remarks: &[String],
@@ -259,6 +278,7 @@ fn notes(
     if let Some(format) = trace.format {
         notes.push(format!("the trace was read as {format}"));
     }
+    notes.extend_from_slice(&trace.notes);
     if trace.skipped_lines > 0 {
         notes.push(format!("{} malformed lines of the trace were skipped", trace.skipped_lines));
     }

@@ -1,7 +1,7 @@
 //! Alibaba cloud block traces (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads", IISWC 2020):
 //! `device_id,opcode,offset,length,timestamp`, bytes and microseconds.
 //!
-//! The device becomes the stream; addresses of all devices start at 0 and share one space.
+//! The device becomes the stream; devices are volumes, whose addresses start at 0.
 
 use std::fmt::{self, Write};
 
@@ -16,6 +16,7 @@ impl LineFormat for Alibaba {
     const NAME: &'static str = "alibaba";
     const ABOUT: &'static str = "Alibaba block CSV: device,R|W,byte offset,bytes,microseconds";
     const HOLDS: Holds = Holds { time_grain: 1000, ..Holds::PLAIN };
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

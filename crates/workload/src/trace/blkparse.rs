@@ -37,6 +37,7 @@ impl LineFormat for Blkparse {
     const ABOUT: &'static str =
         "blkparse text: major,minor cpu sequence seconds pid action RWBS sector + sectors [process]";
     const HOLDS: Holds = Holds { names: Names::None, ..Holds::ALL };
+    const HAS_VOLUMES: bool = true;
 
     fn prepare(&mut self, head: &Head<'_>) {
         let seen = |action: &&u8| head.lines().any(|(_, line)| action_of(line) == Some(**action));

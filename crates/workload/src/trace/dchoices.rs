@@ -21,6 +21,7 @@ impl LineFormat for Dchoices {
     const ABOUT: &'static str =
         "d-choices: milliseconds, device, sector, 4 KiB pages, 1 (read) or 0 (write), with tabs";
     const HOLDS: Holds = Holds { size_grain: SECTORS_PER_PAGE as u32, ..Holds::PLAIN };
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

@@ -18,6 +18,7 @@ impl LineFormat for DiskSim {
     const NAME: &'static str = "disksim";
     const ABOUT: &'static str = "DiskSim ASCII: milliseconds device sector sectors 1 (read) or 0 (write)";
     const HOLDS: Holds = Holds::PLAIN;
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

@@ -22,6 +22,8 @@ pub trait LineFormat: Default + Send + 'static {
 
     /// What its records hold.
     const HOLDS: Holds;
+    /// Whether its streams are volumes: disks or devices with addresses of their own.
+    const HAS_VOLUMES: bool = false;
     /// Lines before the first record.
     const HEADER: &'static str = "";
 

@@ -18,6 +18,7 @@ impl LineFormat for MqSim {
     const ALIASES: &'static [&'static str] = &["ssdsim"];
     const ABOUT: &'static str = "MQSim and SSDSim ASCII: ns device sector sectors 1 (read) or 0 (write)";
     const HOLDS: Holds = Holds::PLAIN;
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

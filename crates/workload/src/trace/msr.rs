@@ -16,6 +16,7 @@ impl LineFormat for Msr {
     const NAME: &'static str = "msr";
     const ABOUT: &'static str = "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,byte offset,bytes,response time";
     const HOLDS: Holds = Holds { time_grain: 100, ..Holds::PLAIN };
+    const HAS_VOLUMES: bool = true;
     const HEADER: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
 
     #[inline]

@@ -2,8 +2,8 @@
 //! format of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
 //!
 //! The block size, which the specification leaves to the trace's description, is 512 bytes as in the UMass traces;
-//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Addresses of all units start at 0 and
-//! share one space, as in most published uses of these traces. Blanks around fields are legal.
+//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Units are volumes, whose addresses
+//! start at 0 (most published uses of these traces overlay them). Blanks around fields are legal.
 
 use std::fmt::{self, Write};
 
@@ -19,6 +19,7 @@ impl LineFormat for Spc {
     const ALIASES: &'static [&'static str] = &["umass"];
     const ABOUT: &'static str = "SNIA/UMass SPC: ASU,512-byte block,bytes,R|W,seconds";
     const HOLDS: Holds = Holds::PLAIN;
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

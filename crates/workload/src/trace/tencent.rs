@@ -1,8 +1,7 @@
 //! Tencent cloud block storage traces (Zhang et al., "OSCA", USENIX ATC 2020): `seconds,sector,sectors,op,volume`, op 1
 //! for writes, 0 for reads.
 //!
-//! The clock has whole seconds, so requests of one second arrive together, with any speed-up. The volume becomes the stream;
-//! volumes share one address space.
+//! The clock has whole seconds, so requests of one second arrive together, with any speed-up. The volume becomes the stream.
 
 use std::fmt::{self, Write};
 
@@ -17,6 +16,7 @@ impl LineFormat for Tencent {
     const NAME: &'static str = "tencent";
     const ABOUT: &'static str = "Tencent block CSV: seconds,sector,sectors,1 (write) or 0 (read),volume";
     const HOLDS: Holds = Holds { time_grain: 1_000_000_000, ..Holds::PLAIN };
+    const HAS_VOLUMES: bool = true;
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {

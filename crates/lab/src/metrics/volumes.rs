@@ -1,0 +1,141 @@
+//! Figures of each volume of a workload: its requests, bytes and latencies.
+//!
+//! Volumes are told by the streams of requests, and are in order of appearance. There may be thousands of them: percentiles are within
+//! 1.6 % ([`Tail`]). What a volume costs in flash is not told apart: the layer mixes their data.
+
+use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
+use super::tail::Tail;
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_workload::replay::Volume;
+use std::collections::HashMap;
+
+#[derive(Default)]
+struct Times {
+    tail: Tail,
+    count: u64,
+    sum: u128,
+    max: Nanos,
+}
+
+impl Times {
+    fn record(&mut self, latency: Nanos) {
+        self.tail.record(latency);
+        self.count += 1;
+        self.sum += u128::from(latency);
+        self.max = self.max.max(latency);
+    }
+
+    fn figures(&self) -> Option<VolumeLatency> {
+        let percentile = |percent| self.tail.percentile(percent).unwrap_or(0).min(self.max);
+        (self.count > 0).then(|| VolumeLatency {
+            mean: ((self.sum + u128::from(self.count / 2)) / u128::from(self.count)) as Nanos,
+            p50: percentile(50),
+            p99: percentile(99),
+            max: self.max,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    stream: u32,
+    requests: Requests,
+    bytes: [u64; 2],
+    read: Times,
+    write: Times,
+}
+
+/// Counts by volume.
+#[derive(Default)]
+pub struct VolumeRecorder {
+    counts: Vec<Counts>,
+    // Looked up only: its order never affects a result.
+    numbers: HashMap<u32, usize>,
+    last: usize,
+}
+
+impl VolumeRecorder {
+    #[inline]
+    fn of(&mut self, stream: u32) -> &mut Counts {
+        if self.counts.get(self.last).is_none_or(|counts| counts.stream != stream) {
+            self.last = *self.numbers.entry(stream).or_insert_with(|| {
+                self.counts.push(Counts { stream, ..Counts::default() });
+                self.counts.len() - 1
+            });
+        }
+        &mut self.counts[self.last]
+    }
+
+    /// Counts a request that is submitted.
+    pub fn submitted(&mut self, stream: u32, kind: RequestKind, sectors: u32) {
+        let counts = self.of(stream);
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        match kind {
+            RequestKind::Read => {
+                (counts.requests.read, counts.bytes[0]) = (counts.requests.read + 1, counts.bytes[0] + bytes)
+            }
+            RequestKind::Write => {
+                (counts.requests.write, counts.bytes[1]) = (counts.requests.write + 1, counts.bytes[1] + bytes);
+            }
+            RequestKind::Trim => counts.requests.trim += 1,
+            RequestKind::Flush => counts.requests.flush += 1,
+        }
+    }
+
+    /// Counts a request that has completed.
+    pub fn completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
+        match kind {
+            RequestKind::Read => self.of(stream).read.record(latency),
+            RequestKind::Write => self.of(stream).write.record(latency),
+            _ => {}
+        }
+    }
+
+    /// The figures of each of `volumes`; none where there is one, whose figures are those of the run. Latencies are null unless
+    /// `timed`.
+    pub fn figures(&self, volumes: &[Volume], timed: bool) -> Vec<VolumeFigures> {
+        if volumes.len() < 2 {
+            return Vec::new();
+        }
+        let none = Counts::default();
+        let of = |volume: &Volume| {
+            let counts = self.numbers.get(&volume.id).map_or(&none, |&number| &self.counts[number]);
+            VolumeFigures {
+                volume: volume.id,
+                offset_bytes: volume.sector * SECTOR_BYTES,
+                size_bytes: (volume.sectors > 0).then_some(volume.sectors * SECTOR_BYTES),
+                requests: counts.requests.clone(),
+                bytes_read: counts.bytes[0],
+                bytes_written: counts.bytes[1],
+                latency_ns: timed
+                    .then(|| VolumeLatencies { read: counts.read.figures(), write: counts.write.figures() }),
+            }
+        };
+        volumes.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_have_figures_of_their_own() {
+        let mut recorder = VolumeRecorder::default();
+        for at in 0..100 {
+            let stream = [7, 3][at % 2];
+            recorder.submitted(stream, RequestKind::Write, 8);
+            recorder.completed(stream, RequestKind::Write, 1000 * (1 + stream as Nanos) + at as Nanos);
+        }
+        recorder.submitted(7, RequestKind::Flush, 0);
+        let volume = |id| Volume { id, sector: 0, sectors: 0 };
+        let found = recorder.figures(&[volume(7), volume(3), volume(9)], true);
+        assert_eq!((found[0].requests.write, found[0].requests.flush, found[0].bytes_written), (50, 1, 50 * 4096));
+        let write = found[1].latency_ns.as_ref().unwrap().write.as_ref().unwrap();
+        assert_eq!((write.mean, write.max), (4050, 4099));
+        assert!(write.p99.abs_diff(4099) < 64 && found[1].latency_ns.as_ref().unwrap().read.is_none());
+        assert_eq!((found[2].volume, found[2].bytes_written, found[2].size_bytes), (9, 0, None));
+        assert!(recorder.figures(&[volume(7)], true).is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! From requests of the workload to commands of the drive: their time, their address, and the groups of their files.
+
+use super::{Session, Upcoming};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::{Extent, FileGroup, RequestKind};
+use palimpsest_flash::units::parse::format_bytes;
+use palimpsest_flash::units::{GIB, MIB, Nanos, SECTOR_BYTES};
+use palimpsest_sim::drive::Command;
+use palimpsest_workload::request::{NO_FILE, Request, Source};
+
+/// Latest arrival: simulated time has 56 bits.
+const LATEST_ARRIVAL: Nanos = 1 << 55;
+const NANOS_PER_DAY: f64 = 86_400e9;
+
+impl Session<'_> {
+    /// Turns a request of the workload into one of the drive: scales its time and checks its address.
+    #[inline]
+    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<Upcoming> {
+        if self.taken == 0 {
+            self.clock_zero = request.arrival;
+        }
+        self.taken += 1;
+        let since = request.arrival.saturating_sub(self.clock_zero);
+        let speedup = self.config.host.speedup;
+        let arrival = if speedup == 1.0 { since } else { (since as f64 / speedup) as Nanos };
+        self.check_arrival(source, arrival)?;
+        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
+        if request.kind == RequestKind::Flush {
+            extent = Extent { sector: 0, sectors: 0 };
+        } else if extent.end() > self.logical_sectors {
+            extent = self.fold(source, extent)?;
+        }
+        self.add_file_groups(source, request);
+        Ok(Upcoming { arrival, command: Command { kind: request.kind, extent }, stream: request.owner() })
+    }
+
+    /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
+    #[inline]
+    fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
+        let groups = &mut self.drive.io.file_groups;
+        let known = (groups.len() as u32).max(1);
+        if request.file != NO_FILE
+            && request.owner() >= known
+            && let Some(names) = source.file_names()
+        {
+            groups.resize(known as usize, FileGroup::default());
+            groups.extend((known..=request.owner()).map(|owner| names.group(owner - 1)));
+        }
+    }
+
+    pub(super) fn check_arrival(&self, source: &dyn Source, arrival: Nanos) -> Result<()> {
+        if arrival <= LATEST_ARRIVAL {
+            return Ok(());
+        }
+        let what = format!(
+            "the request arrives {:.0} days after the first; expected at most {:.0} (is host.speedup = {} meant?)",
+            arrival as f64 / NANOS_PER_DAY,
+            LATEST_ARRIVAL as f64 / NANOS_PER_DAY,
+            self.config.host.speedup,
+        );
+        Err(Error::input(source.place(), what))
+    }
+
+    /// An extent beyond the drive, folded into it if it may be.
+    #[cold]
+    pub(super) fn fold(&mut self, source: &mut dyn Source, extent: Extent) -> Result<Extent> {
+        let size = self.logical_sectors * SECTOR_BYTES;
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        if bytes > size {
+            let what =
+                format!("the request of {bytes} bytes is larger than the drive {:?} of {size}", self.config.name);
+            return Err(Error::input(source.place(), format!("{what}; expected a larger drive")));
+        }
+        if !self.config.host.fold {
+            return Err(self.beyond(source, extent));
+        }
+        self.folded += 1;
+        let sector = extent.sector % self.logical_sectors;
+        // A request across the end of the drive moves back to end there.
+        Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
+    }
+
+    /// What to set for a workload that reaches beyond the drive: from the whole of it, where it can be read again.
+    fn beyond(&self, source: &mut dyn Source, extent: Extent) -> Error {
+        let place = source.place();
+        let survey = match source.survey() {
+            Ok(survey) => survey,
+            Err(error) => return error,
+        };
+        let begin = u128::from(extent.sector) * u128::from(SECTOR_BYTES);
+        let end = (begin + u128::from(extent.sectors) * u128::from(SECTOR_BYTES)).try_into().unwrap_or(u64::MAX);
+        let needed = survey.map_or(end, |survey| survey.end_bytes);
+        let why = match survey {
+            Some(survey) if survey.volumes > 1 => {
+                format!("the {} volumes of the trace need {}", survey.volumes, capacity(needed))
+            }
+            Some(_) => format!("the trace needs {}", capacity(needed)),
+            None => format!("it needs at least {}", capacity(needed)),
+        };
+        let compact = survey.filter(|survey| survey.footprint_bytes < needed / 2).map_or_else(String::new, |survey| {
+            format!(", --set host.compact=1MiB (it uses {})", capacity(survey.footprint_bytes))
+        });
+        let what = format!(
+            "the request at byte {begin} of {} bytes is beyond the drive {:?} of {} bytes; {why}: expected --set \
+             ssd.capacity={}{compact}, or --set host.fold=true to fold addresses into this drive",
+            u64::from(extent.sectors) * SECTOR_BYTES,
+            self.config.name,
+            self.logical_sectors * SECTOR_BYTES,
+            capacity(needed),
+        );
+        Error::input(place, what)
+    }
+}
+
+/// A capacity of at least `bytes`, in the notation of `ssd.capacity`.
+fn capacity(bytes: u64) -> String {
+    let unit = if bytes < 16 * GIB { MIB } else { GIB };
+    format_bytes(bytes.div_ceil(unit).saturating_mul(unit))
+}

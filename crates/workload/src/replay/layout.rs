@@ -1,0 +1,382 @@
+//! Where the volumes of a trace, or the pieces of it that are used, lie on one drive.
+//!
+//! Volumes apart follow each other in order of appearance, each from a multiple of [`ALIGNED`] on, up to the end of its last
+//! request. With compaction a volume is as large as its pieces that some read or write touches; they keep their order, so what is
+//! adjacent inside what the trace uses stays adjacent. A trim of pieces that nothing else touches is left out.
+
+use super::Reopen;
+use crate::request::{Request, RequestKind, SECTOR_BYTES, Source};
+use palimpsest_flash::error::{Error, Result};
+use std::collections::{BTreeSet, HashMap};
+
+/// Sectors whose multiples volumes begin at.
+const ALIGNED: u64 = (1 << 20) / SECTOR_BYTES;
+/// Sectors of a piece of the footprint that a survey reports.
+const SURVEYED: u64 = (1 << 20) / SECTOR_BYTES;
+/// First sector beyond every valid address.
+const SECTOR_LIMIT: u64 = (1 << 63) / SECTOR_BYTES;
+/// Numbers of volumes that a message lists.
+const LISTED: usize = 8;
+
+/// Which volumes of a trace are played, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Volumes {
+    /// Apart, where the streams of the format are volumes.
+    #[default]
+    OfFormat,
+    /// Each stream is a volume with an address range of its own.
+    Apart,
+    /// All share addresses.
+    Overlaid,
+    /// These only, apart.
+    Only(Vec<u32>),
+}
+
+impl Volumes {
+    /// Reads `apart`, `overlaid` or `3,7`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what was expected.
+    pub fn parse(text: &str) -> Result<Volumes> {
+        match text.trim() {
+            "apart" => return Ok(Volumes::Apart),
+            "overlaid" => return Ok(Volumes::Overlaid),
+            _ => {}
+        }
+        let numbers: std::result::Result<Vec<u32>, _> = text.split(',').map(|number| number.trim().parse()).collect();
+        numbers.map(Volumes::Only).map_err(|_| {
+            let what = "expected apart, overlaid, or numbers of volumes such as 3,7 (`trace info` lists them)";
+            Error::input(format!("--volumes {text}"), what)
+        })
+    }
+}
+
+/// A volume on the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Its number in the trace.
+    pub id: u32,
+    /// Where it begins on the drive, in sectors.
+    pub sector: u64,
+    /// Sectors up to its end; 0 where they are not known.
+    pub sectors: u64,
+}
+
+/// What a whole trace needs of a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Survey {
+    /// Volumes, where they are told apart.
+    pub volumes: usize,
+    /// Bytes of the drive that it takes as it is laid out without compaction.
+    pub end_bytes: u64,
+    /// Bytes of the pieces of 1 MiB that it reads or writes.
+    pub footprint_bytes: u64,
+}
+
+/// A volume as the whole trace shows it.
+struct Found {
+    id: u32,
+    end: u64,
+    /// Pieces that reads and writes touch, in order.
+    pieces: Vec<u64>,
+    /// How many of them are in order, each once.
+    ordered: usize,
+}
+
+impl Found {
+    fn touch(&mut self, pieces: std::ops::RangeInclusive<u64>) {
+        for piece in pieces {
+            if self.pieces.last() != Some(&piece) {
+                self.pieces.push(piece);
+            }
+        }
+        if self.pieces.len() > 2 * self.ordered + (1 << 16) {
+            self.order();
+        }
+    }
+
+    fn order(&mut self) {
+        self.pieces.sort_unstable();
+        self.pieces.dedup();
+        self.ordered = self.pieces.len();
+    }
+}
+
+/// The volumes of a trace, and where they lie.
+pub struct Layout {
+    /// Whether streams are volumes, and whether these are apart.
+    by_stream: bool,
+    apart: bool,
+    only: Option<Vec<u32>>,
+    /// Sectors of a piece; 0: no compaction.
+    piece: u64,
+    volumes: Vec<Volume>,
+    /// Of each volume, or of all where they are overlaid.
+    pieces: Vec<Vec<u64>>,
+    planned: bool,
+    // Looked up only: its order never affects a result.
+    numbers: HashMap<u32, Option<u32>>,
+    /// The stream of the last request, and the number of its volume where that is played.
+    present: Option<(u32, Option<u32>)>,
+    left_out: u64,
+    others: BTreeSet<u32>,
+    empty_trims: u64,
+}
+
+impl Layout {
+    /// Of a trace whose streams are volumes by default if `has_volumes`, compacted in pieces of so many sectors.
+    pub fn new(volumes: &Volumes, has_volumes: bool, piece: u64) -> Layout {
+        let by_stream = match volumes {
+            Volumes::OfFormat | Volumes::Overlaid => has_volumes,
+            Volumes::Apart | Volumes::Only(_) => true,
+        };
+        Layout {
+            by_stream,
+            apart: by_stream && *volumes != Volumes::Overlaid,
+            only: if let Volumes::Only(only) = volumes { Some(only.clone()) } else { None },
+            piece,
+            volumes: Vec::new(),
+            pieces: Vec::new(),
+            planned: false,
+            numbers: HashMap::new(),
+            present: None,
+            left_out: 0,
+            others: BTreeSet::new(),
+            empty_trims: 0,
+        }
+    }
+
+    /// Whether requests have volumes.
+    pub fn tells_volumes(&self) -> bool {
+        self.by_stream
+    }
+
+    /// Whether some volumes are left out.
+    pub fn drops_volumes(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// The volumes so far, or all where their places are planned.
+    pub fn volumes(&self) -> &[Volume] {
+        &self.volumes
+    }
+
+    /// The number of the present volume.
+    #[inline]
+    fn turn(&self) -> u32 {
+        self.present.and_then(|(_, number)| number).unwrap_or(0)
+    }
+
+    /// Goes to the volume of `stream`; false where that is left out.
+    #[inline]
+    pub fn turn_to(&mut self, stream: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<bool> {
+        if !self.by_stream {
+            return Ok(true);
+        }
+        match self.present {
+            Some((present, Some(_))) if present == stream => Ok(true),
+            _ => self.find(stream, reopen, source),
+        }
+    }
+
+    fn find(&mut self, stream: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<bool> {
+        let number = match self.numbers.get(&stream) {
+            Some(&number) => number,
+            None => self.add(stream, reopen, source)?,
+        };
+        self.present = Some((stream, number));
+        self.left_out += u64::from(number.is_none());
+        Ok(number.is_some())
+    }
+
+    /// The number of a volume that is new.
+    fn add(&mut self, id: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<Option<u32>> {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&id)) {
+            self.numbers.insert(id, None);
+            self.others.insert(id);
+            return Ok(None);
+        }
+        if self.apart && !self.planned && !self.volumes.is_empty() {
+            self.plan(reopen, &source.place())?;
+            return match self.numbers.get(&id) {
+                Some(&number) => Ok(number),
+                None => Err(changed(source)),
+            };
+        }
+        if self.apart && self.planned {
+            return Err(changed(source));
+        }
+        let number = self.volumes.len() as u32;
+        self.volumes.push(Volume { id, sector: 0, sectors: 0 });
+        self.numbers.insert(id, Some(number));
+        Ok(Some(number))
+    }
+
+    /// Reads the whole trace, and gives every volume its place.
+    pub fn plan(&mut self, reopen: Option<&Reopen>, place: &str) -> Result<()> {
+        let Some(reopen) = reopen else {
+            let what = if self.piece > 0 {
+                "host.compact reads the trace twice, and a pipe is read once; expected a file, or host.compact = 0B"
+            } else {
+                "the trace has several volumes, whose sizes a first reading tells, and a pipe is read once; expected a file, \
+                 --volumes overlaid, or the number of one volume"
+            };
+            return Err(Error::input(place, what));
+        };
+        let found = self.scan(reopen()?, self.piece)?;
+        self.planned = true;
+        if self.apart {
+            self.volumes = Vec::with_capacity(found.len());
+        }
+        let mut next = 0u64;
+        for each in found {
+            let sectors = if self.piece > 0 { each.pieces.len() as u64 * self.piece } else { each.end };
+            if self.apart {
+                self.numbers.insert(each.id, Some(self.volumes.len() as u32));
+                self.volumes.push(Volume { id: each.id, sector: next, sectors });
+            }
+            self.pieces.push(each.pieces);
+            next = next.saturating_add(sectors.next_multiple_of(ALIGNED));
+            if next > SECTOR_LIMIT {
+                let what = "its volumes take more than 2^63 bytes together; expected --volumes overlaid or host.compact = 1MiB";
+                return Err(Error::input(place, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// All volumes that are played, in order of appearance, or one where they share addresses. A line that cannot be read ends it:
+    /// the run comes to it, too.
+    fn scan(&self, mut source: Box<dyn Source>, piece: u64) -> Result<Vec<Found>> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut numbers: HashMap<u32, usize> = HashMap::new();
+        loop {
+            let request = match source.next_request() {
+                Ok(Some(request)) => request,
+                Ok(None) | Err(Error::Input { .. }) => break,
+                Err(error) => return Err(error),
+            };
+            if self.only.as_ref().is_some_and(|only| !only.contains(&request.stream)) {
+                continue;
+            }
+            let id = if self.apart { request.stream } else { 0 };
+            let number = *numbers.entry(id).or_insert_with(|| {
+                found.push(Found { id, end: 0, pieces: Vec::new(), ordered: 0 });
+                found.len() - 1
+            });
+            let (each, end) = (&mut found[number], request.sector + u64::from(request.sectors));
+            each.end = each.end.max(end);
+            if piece > 0 && matches!(request.kind, RequestKind::Read | RequestKind::Write) {
+                each.touch(request.sector / piece..=(end - 1) / piece);
+            }
+        }
+        found.iter_mut().for_each(Found::order);
+        Ok(found)
+    }
+
+    /// What the whole trace needs; none where it cannot be read again.
+    pub fn survey(&self, reopen: Option<&Reopen>) -> Result<Option<Survey>> {
+        let Some(reopen) = reopen else { return Ok(None) };
+        let found = self.scan(reopen()?, SURVEYED)?;
+        let sum = |of: &dyn Fn(&Found) -> u64| found.iter().fold(0u64, |sum, each| sum.saturating_add(of(each)));
+        Ok(Some(Survey {
+            volumes: if self.apart { found.len() } else { 1 },
+            end_bytes: sum(&|each| each.end.next_multiple_of(ALIGNED)).saturating_mul(SECTOR_BYTES),
+            footprint_bytes: sum(&|each| each.pieces.len() as u64) * SURVEYED * SECTOR_BYTES,
+        }))
+    }
+
+    /// Moves a request of the present volume to where that lies; false where nothing is left of it.
+    #[inline]
+    pub fn place(&mut self, request: &mut Request) -> bool {
+        if !self.planned || request.kind == RequestKind::Flush { true } else { self.moved(request) }
+    }
+
+    fn moved(&mut self, request: &mut Request) -> bool {
+        let number = if self.apart { self.turn() as usize } else { 0 };
+        let base = if self.apart { self.volumes[number].sector } else { 0 };
+        if self.piece > 0 {
+            let (piece, pieces) = (self.piece, &self.pieces[number]);
+            let last = request.sector + u64::from(request.sectors) - 1;
+            let begin = match pieces.binary_search(&(request.sector / piece)) {
+                Ok(at) => at as u64 * piece + request.sector % piece,
+                Err(at) => at as u64 * piece,
+            };
+            let end = match pieces.binary_search(&(last / piece)) {
+                Ok(at) => at as u64 * piece + last % piece + 1,
+                Err(at) => at as u64 * piece,
+            };
+            if begin >= end {
+                self.empty_trims += 1;
+                return false;
+            }
+            (request.sector, request.sectors) = (begin, (end - begin) as u32);
+        }
+        request.sector += base;
+        true
+    }
+
+    /// # Errors
+    /// [`Error::Input`] where only some volumes are played, and one of them is not in the trace, which has been read.
+    pub fn expect_requests(&self, place: &str) -> Result<()> {
+        let Some(only) = &self.only else { return Ok(()) };
+        let Some(missing) = only.iter().find(|id| !matches!(self.numbers.get(id), Some(Some(_)))) else {
+            return Ok(());
+        };
+        let known = self.volumes.iter().map(|volume| volume.id).chain(self.others.iter().copied());
+        let mut listed: Vec<String> = known.take(LISTED).map(|id| id.to_string()).collect();
+        let more = self.volumes.len() + self.others.len() > LISTED;
+        listed.extend(more.then(|| "...".into()));
+        let what = format!("there is no volume {missing} in the trace; expected some of {}", listed.join(", "));
+        Err(Error::input(format!("--volumes, {place}"), what))
+    }
+
+    /// What the user should know of the layout.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let (count, end) = (self.volumes.len(), self.volumes.last().map_or(0, |last| last.sector + last.sectors));
+        if self.apart && count > 1 {
+            notes.push(format!(
+                "the {count} volumes of the trace lie apart, in order of appearance, on {} (--volumes overlaid has them share \
+                 addresses)",
+                about(end * SECTOR_BYTES)
+            ));
+        } else if count > 1 {
+            notes.push(format!("the {count} volumes of the trace share addresses (--volumes overlaid)"));
+        }
+        if self.only.is_some() {
+            let (left, others) = (self.left_out, self.others.len());
+            notes.push(format!("{left} requests of {others} other volumes were left out (--volumes)"));
+        }
+        if self.piece > 0 {
+            let pieces: usize = self.pieces.iter().map(Vec::len).sum();
+            notes.push(format!(
+                "addresses are compacted: the {pieces} pieces of {} that the trace reads or writes are adjacent (host.compact)",
+                about(self.piece * SECTOR_BYTES)
+            ));
+        }
+        if self.empty_trims > 0 {
+            notes.push(format!("{} trims of pieces that are never read or written were left out", self.empty_trims));
+        }
+        notes
+    }
+}
+
+#[cold]
+fn changed(source: &dyn Source) -> Error {
+    Error::input(source.place(), "the file changed between two readings; expected one that stays as it is")
+}
+
+/// A size with three digits.
+fn about(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1023.5 && unit + 1 < units.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    if value.fract() == 0.0 || value >= 99.95 {
+        format!("{value:.0} {}", units[unit])
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}

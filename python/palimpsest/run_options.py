@@ -1,0 +1,106 @@
+"""The options that `palimpsest run` and `compare` share, on the command line."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from . import completion
+from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
+from .parameters import Choice, Count, ParquetFile, Seed, json_option, out_option
+
+__all__ = ["run_options"]
+
+_DEFAULT = RunOptions()
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+_RUN_OPTIONS = (
+    click.option(
+        "--ssd",
+        default=_DEFAULT.ssd,
+        metavar="NAME|FILE",
+        help="Drive: preset or TOML file.",
+        shell_complete=completion.files_and("ssds"),
+    ),
+    click.option(
+        "--workload",
+        default=_DEFAULT.workload,
+        metavar="NAME|FILE|SPEC",
+        shell_complete=completion.files_and("workloads"),
+        help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change a configuration key; may be repeated.",
+        shell_complete=completion.settings,
+    ),
+    click.option(
+        "--precondition",
+        default=_DEFAULT.precondition,
+        metavar="SPEC",
+        shell_complete=completion.preconditions,
+        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
+    ),
+    click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
+    click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
+    click.option(
+        "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
+    ),
+    click.option(
+        "--payload",
+        type=Choice(PAYLOADS),
+        default=_DEFAULT.payload,
+        help="tag: check every read against what was written; bytes: carry real data.",
+    ),
+    click.option(
+        "--check",
+        is_flag=True,
+        help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
+    ),
+    click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
+    click.option(
+        "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
+    ),
+    click.option(
+        "--from",
+        "format",
+        metavar="FORMAT",
+        help="Read a trace as this format, not the recognised.",
+        shell_complete=completion.formats,
+    ),
+    click.option(
+        "--volumes",
+        metavar="apart|overlaid|3,7",
+        help="Volumes of a trace: apart, sharing addresses, or some only.  [default: apart, if the format has any]",
+    ),
+    click.option(
+        "--arrivals",
+        type=Choice(ARRIVALS),
+        default=_DEFAULT.arrivals,
+        help="spread: requests of one time over the tick of the trace's clock.",
+    ),
+    click.option("--repeat", metavar="N|2dw", help="Play the workload again: N times, or until 2 drive writes."),
+    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
+    json_option("the result"),
+    click.option(
+        "--operations",
+        type=ParquetFile(),
+        metavar="FILE",
+        help="Also write the times of flash operations to FILE.parquet; with --out, the page draws them.",
+    ),
+    click.option(
+        "--operations-window",
+        metavar="FIRST..LAST",
+        help=f"Requests or times (10ms..12ms) of --operations.  [default: {FIRST_OPERATIONS}]",
+    ),
+)
+
+
+def run_options(command: _Command) -> _Command:
+    """The options that `run` and `compare` share."""
+    for option in reversed(_RUN_OPTIONS):
+        command = option(command)
+    return command
