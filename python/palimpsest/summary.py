@@ -231,6 +231,7 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
         (flash.get("read_retries"), "read retries"),
         (flash.get("failed_programs"), "failed programs"),
         (flash.get("failed_erases"), "failed erases"),
+        (flash.get("pair_copies"), "pages copied before others of their word line"),
     ]
     yield (
         "erases",

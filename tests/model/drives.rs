@@ -44,11 +44,12 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
     };
     let entry = entry(ftl);
-    let drive = build("page", &sized(0))?.drive;
+    let mut drive = build("page", &with(&sized(0), &["part.pair_corruption=false"]))?.drive;
+    drive.part.pair_corruption = settings.iter().any(|setting| setting == "part.pair_corruption=true");
     let mut more = 0;
     loop {
         let geometry = Geometry { blocks_per_plane: (blocks + more) as u32, ..drive.geometry };
-        match u64::from((entry.reserved)(&drive.ftl, &geometry)) {
+        match u64::from((entry.reserved)(&drive.ftl, &geometry) + drive.part.kept_blocks()) {
             kept if kept > more => more = kept,
             _ => return build(ftl, &sized(more)),
         }
@@ -144,7 +145,13 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
         changes.extend([cell, "ftl.moved=together", pick(rng, &["ftl.slc_cache=30%", "ftl.slc_cache=2 blocks"])]);
         changes.extend(["part.t_read_slc=20us", "part.t_program_slc=70us"]);
     }
-    with(settings, &changes)
+    with_pairs(rng, &with(settings, &changes))
+}
+
+/// `settings`, where cells have several bits in half of all drives with programs that corrupt the other pages of their word line.
+pub fn with_pairs(rng: &mut Rng, settings: &[String]) -> Vec<String> {
+    let corrupts = rng.below(2) == 0 && !settings.iter().any(|setting| setting == "part.cell=slc");
+    with(settings, if corrupts { &["part.pair_corruption=true"] } else { &[] })
 }
 
 /// The layer of that name.

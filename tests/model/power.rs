@@ -3,7 +3,7 @@
 //! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, plain, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick, plain, with, with_pairs};
 use crate::harness::{count_cuts, drive, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::config::resolve;
@@ -197,6 +197,7 @@ impl Powered {
         for &after in again {
             let cut = self.operations() + after;
             self.drive.io.set_power_cut_at(Some(cut));
+            self.drive.io.restore_pages();
             match self.drive.ftl.recover(&mut self.drive.io) {
                 Err(Halt::PowerCut) => {}
                 other => {
@@ -206,6 +207,7 @@ impl Powered {
             }
         }
         self.drive.io.set_power_cut_at(None);
+        self.drive.io.restore_pages();
         self.drive.ftl.recover(&mut self.drive.io)
     }
 
@@ -285,6 +287,7 @@ pub fn cut_everywhere(
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
+    let spare = spare - u64::from(shape.drive.part.kept_blocks());
     let tight = spare < u64::from(crate::drives::entry(&shape.drive.ftl.name).frontiers(&shape.drive.ftl)) + 3;
     let faulty = shape.drive.faults.any();
     let commands = workload(shape, seed, 60);
@@ -322,7 +325,11 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
             "ftl.wear_threshold=1",
         ],
     );
+    let mut cells = Rng::new(seed, 0xce11);
+    let cell = pick(&mut cells, &["slc", "slc", "mlc", "mlc", "tlc", "qlc"]);
+    let settings = with(&settings, &[&format!("part.cell={cell}")]);
     let settings = of_layer(entry, &mut Rng::new(seed, 0x5a11), &settings);
+    let settings = with_pairs(&mut cells, &settings);
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 

@@ -3,14 +3,17 @@
 //! What was acknowledged before the cut reads back as soon as the layer has recovered. What was not, and was repeated after it, is
 //! old or new, each subpage for itself.
 
-use crate::drives::{Limits, Shape, build, draw, pick, with};
+use crate::drives::{Limits, Shape, build, draw, entry, pick, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed_of, note};
 use crate::sequences::requests;
+use crate::workload::fill;
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::nand::TORN;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::drive::Command;
+use std::collections::BTreeSet;
 
 const SMALL: Limits = Limits { subpages: 512, planes: 4 };
 
@@ -46,8 +49,8 @@ impl Case {
         Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
     }
 
-    /// Runs it, with a cut in flash operation `cut`; returns the flash operations at its start and end.
-    fn run(&self, cut: Option<u64>) -> (u64, u64) {
+    /// Runs it, with a cut in flash operation `cut`; returns the drive, and the flash operations when timing started.
+    fn play(&self, cut: Option<u64>) -> (Model, u64) {
         let mut model = Model::new(&self.shape, self.entry, self.payload, self.seed);
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
         count_cuts(u64::from(cut.is_some()));
@@ -65,6 +68,13 @@ impl Case {
         model.run_timed(self.commands[self.counted..].iter().copied(), self.depth).unwrap_or_else(failed);
         assert_eq!(model.drive.power_cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
         model.check();
+        (model, start)
+    }
+
+    /// Runs it, and reads everything back; returns the flash operations at its start and end.
+    fn run(&self, cut: Option<u64>) -> (u64, u64) {
+        let failed = |error| panic!("cut in operation {cut:?}: {error}");
+        let (mut model, start) = self.play(cut);
         let end = model.drive.io.nand().operations();
         model.drive.io.plan.timed = false;
         model.read_back().unwrap_or_else(failed);
@@ -83,6 +93,27 @@ fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
         case.run(Some(start + 1 + rng.below(end - start)));
     });
     true
+}
+
+/// What all dies work on is torn, and not the one operation that the cut comes in.
+#[test]
+fn a_cut_tears_what_every_die_works_on() {
+    let settings = with(&plain(4, 12, 8, 1), &["buffer.ack=program", "ssd.over_provisioning=100%"]);
+    let shape = build("page", &settings).expect("a drive");
+    let case = Case {
+        commands: fill(&shape.drive, 8).take(40).collect(),
+        entry: entry("page"),
+        seed: 1,
+        payload: Payload::Tag,
+        counted: 0,
+        depth: 16,
+        shape,
+    };
+    let (model, _) = case.play(Some(17));
+    let nand = model.drive.io.nand();
+    let torn = (0..nand.geometry().subpages() as u32).filter(|&psn| nand.logical(psn) == TORN);
+    let dies: BTreeSet<u32> = torn.map(|psn| nand.geometry().plane_of_block(nand.split(psn).0)).collect();
+    assert_eq!(dies.len(), 4, "a page of each die");
 }
 
 #[test]

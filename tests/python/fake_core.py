@@ -101,6 +101,8 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
         "read_retries": 0,
         "failed_programs": 2,
         "failed_erases": 0,
+        "pair_copies": 0,
+        "pair_rescues": 0,
         "by_cause": {
             "host": {"reads": reads, "programs": programs},
             "gc": {"reads": gc_programs, "programs": gc_programs},

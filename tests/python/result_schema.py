@@ -33,7 +33,7 @@ RESULT: dict[str, Any] = {
     "flash": {
         "page_reads": INT, "page_programs": INT, "partial_programs": INT, "reprograms": INT, "erases": INT,
         "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
-        "failed_programs": INT, "failed_erases": INT,
+        "failed_programs": INT, "failed_erases": INT, "pair_copies": INT, "pair_rescues": INT,
         "by_cause": dict.fromkeys(("host", "gc", "merge", "rmw", "prefetch", "metadata"), CAUSE),
     },
     "write_amplification": NUMBER_OR_NULL,

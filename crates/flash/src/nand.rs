@@ -13,6 +13,7 @@ mod generations;
 pub mod history;
 pub mod outcome;
 pub mod own;
+mod pairs;
 pub mod part;
 pub mod rules;
 mod single;
@@ -22,7 +23,6 @@ mod undo;
 pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
-use crate::units::Picojoules;
 pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
@@ -73,6 +73,8 @@ struct Block {
     /// The highest generation that a page was programmed as, under a code of cells.
     pass: u8,
     single: bool,
+    /// The controller keeps it for copies of pages: it is no block of the layer.
+    kept: bool,
 }
 
 /// How much of a block is programmed.
@@ -108,6 +110,7 @@ pub struct Nand {
     power_cut_at: u64,
     /// What operations changed that have not ended; `None` where no power cut is to come in a timed run.
     undo: Option<Box<undo::UndoLog>>,
+    pairs: pairs::Pairs,
 }
 
 impl Nand {
@@ -134,6 +137,7 @@ impl Nand {
             operations: 0,
             power_cut_at,
             undo: None,
+            pairs: pairs::Pairs::default(),
             pages_per_block: Divisor::new(geometry.pages_per_block),
             subpages_per_page: Divisor::new(geometry.subpages_per_page),
             all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
@@ -180,10 +184,11 @@ impl Nand {
         self.blocks[block as usize].erases
     }
 
-    /// Whether `block` is marked bad.
+    /// Whether `block` is marked bad, or the controller keeps it for itself: it is no block of the layer.
     #[inline]
     pub fn is_bad(&self, block: u32) -> bool {
-        self.blocks[block as usize].bad
+        let state = &self.blocks[block as usize];
+        state.bad || state.kept
     }
 
     /// Whether an erase of `block` was cut off.
@@ -445,6 +450,9 @@ impl Nand {
             return Err(self.refuse(rule, block, page));
         }
         let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, written));
+        if again {
+            self.pairs.erase(ppn..ppn + 1);
+        }
         if let Change::Generation(generation) = change {
             self.enter_generation(ppn, generation, levels);
         }
@@ -481,48 +489,13 @@ impl Nand {
         Ok(outcome)
     }
 
-    /// Keeps what order and energy depend on. Only the third program shows whether the first two were low pages first.
-    fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
-        let (part, state) = (&self.part, &mut self.blocks[block as usize]);
-        state.reached.note(page, part.is_high(page));
-        state.reused |= reused;
-        if !state.low_first && state.reached.low_first() {
-            state.low_first = true;
-            let first = block * self.geometry.pages_per_block;
-            let before =
-                (0..page).filter(|&page| !self.part.is_high(page) && self.programs[(first + page) as usize] > 0);
-            let before = before.count() as Picojoules;
-            self.counters.program_energy += before * self.part.e_program_low_first;
-            self.counters.program_energy -= before * self.part.e_program;
-        }
-    }
-
-    /// A program that failed or was cut off leaves its cells unreadable.
-    #[cold]
-    fn spoil(&mut self, ppn: u32, written: SubpageMask, cut: bool) -> Flash<Outcome> {
-        let block = self.split(ppn).0;
-        self.blocks[block as usize].gaps = true;
-        let first = (ppn * self.geometry.subpages_per_page) as usize;
-        for index in 0..self.geometry.subpages_per_page as usize {
-            if written >> index & 1 == 1 {
-                self.logical[first + index] = TORN;
-            }
-        }
-        if cut {
-            return Err(Halt::PowerCut);
-        }
-        self.count_program(ppn, written, self.programs[ppn as usize] > 1);
-        self.counters.failed_programs += 1;
-        self.blocks[block as usize].bad = true;
-        Ok(Outcome::Failed)
-    }
-
     #[inline]
     fn count_program(&mut self, ppn: u32, written: SubpageMask, again: bool) {
         let (block, page) = self.split(ppn);
-        let (part, low_first) = (&self.part, self.blocks[block as usize].low_first);
+        let (part, Block { low_first, kept, .. }) = (&self.part, self.blocks[block as usize]);
         let counters = &mut self.counters;
         counters.programs += 1;
+        counters.pair_copies += u64::from(kept);
         counters.partial_programs += u64::from(written.count_ones() < self.geometry.subpages_per_page);
         if again {
             counters.reprograms += 1;
@@ -568,7 +541,8 @@ impl Nand {
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
-        self.own.erase(pages, self.geometry.subpages_per_page);
+        self.own.erase(pages.clone(), self.geometry.subpages_per_page);
+        self.pairs.erase(pages);
         let failed = self.faults.as_mut().is_some_and(Faults::erase_fails);
         if failed {
             self.counters.failed_erases += 1;

@@ -12,6 +12,7 @@ mod gates;
 pub mod inner;
 pub mod ledger;
 pub mod operations;
+mod pairs;
 pub mod port;
 pub mod replacing;
 mod reuse;
@@ -98,11 +99,14 @@ pub struct Io {
     pub ledger: Option<Box<Ledger>>,
     /// What a power cut takes back; `None` where none is to come in a timed run.
     pub undo: Option<Box<undo::PlanUndo>>,
+    /// Copies of pages, where a program can corrupt others.
+    guard: Option<Box<pairs::PairGuard>>,
 }
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.
-    pub fn new(nand: Nand, timed: bool) -> Self {
+    pub fn new(mut nand: Nand, timed: bool) -> Self {
+        let guard = pairs::PairGuard::new(&mut nand);
         let dies = nand.geometry().dies() as usize;
         Io {
             host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
@@ -122,6 +126,7 @@ impl Io {
             file_groups: Vec::new(),
             ledger: None,
             undo: None,
+            guard,
         }
     }
 

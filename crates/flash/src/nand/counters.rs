@@ -23,6 +23,10 @@ pub struct NandCounters {
     pub failed_programs: u64,
     /// Erases that reported failure.
     pub failed_erases: u64,
+    /// Pages copied before another of their word line was programmed.
+    pub pair_copies: u64,
+    /// Pages that such a program corrupted and that are read from a copy since; once more after each power cut.
+    pub pair_rescues: u64,
     /// Energy of reads.
     pub read_energy: Picojoules,
     /// Energy of first programs.
@@ -34,7 +38,7 @@ pub struct NandCounters {
 }
 
 impl NandCounters {
-    fn each(&mut self) -> [&mut u64; 13] {
+    fn each(&mut self) -> [&mut u64; 15] {
         [
             &mut self.reads,
             &mut self.retries,
@@ -45,6 +49,8 @@ impl NandCounters {
             &mut self.reused_erases,
             &mut self.failed_programs,
             &mut self.failed_erases,
+            &mut self.pair_copies,
+            &mut self.pair_rescues,
             &mut self.read_energy,
             &mut self.program_energy,
             &mut self.reprogram_energy,

@@ -89,6 +89,12 @@ impl OwnStore {
         }
     }
 
+    /// What `saved` holds is there again.
+    pub fn put(&mut self, saved: &SavedOwn) {
+        self.subpages.extend(saved.subpages.iter().cloned());
+        self.spare.extend(saved.spare.iter().cloned());
+    }
+
     /// `pages` hold `saved` again.
     pub fn restore(&mut self, pages: Range<u32>, width: u32, saved: SavedOwn) {
         self.erase(pages, width);

@@ -140,6 +140,8 @@ pub struct Part {
     pub endurance: u32,
     /// How its bit error rate grows until then, and what programming low pages again costs of it.
     pub wear: WearTable,
+    /// Whether a program that fails or is cut off corrupts the other pages of its word line.
+    pub pair_corruption: bool,
     /// Energy of sensing a page (low page).
     pub e_read: Picojoules,
     /// Energy of sensing a high page.
@@ -274,6 +276,22 @@ impl Part {
         self.cell == CellKind::Mlc
     }
 
+    /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a program that fails or is
+    /// cut off corrupts the other pages of its word line: one that is written, and enough others for the copies of two such programs and
+    /// for pages of copies that are spoiled themselves.
+    pub fn kept_blocks(&self) -> u32 {
+        let bits = self.cell.bits();
+        match self.pair_corruption && bits > 1 && self.code.is_none() {
+            true => 1 + (2 * (bits - 1) + 4).div_ceil(self.pages_of_copies()),
+            false => 0,
+        }
+    }
+
+    /// Pages of such a block, which holds one bit a cell.
+    pub fn pages_of_copies(&self) -> u32 {
+        (self.pages_per_block / self.cell.bits()).max(1)
+    }
+
     /// Whether low pages may be programmed again with a write-once-memory code.
     #[inline]
     pub fn reusable(&self) -> bool {
@@ -337,6 +355,7 @@ pub mod samples {
             spread_reach: SpreadReach::Any,
             endurance: 100_000,
             wear: WearTable::default(),
+            pair_corruption: false,
             e_read: 2_000_000,
             e_read_high: 2_000_000,
             e_read_words: Vec::new(),

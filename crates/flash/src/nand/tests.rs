@@ -219,3 +219,47 @@ fn a_generation_that_is_cut_off_has_begun_its_pass_or_never_was() {
         assert!(nand.buffers().get(before).unwrap().iter().all(|&byte| byte == 3));
     }
 }
+
+/// MLC whose programs corrupt the other page of their pair.
+fn corrupting() -> Nand {
+    nand(Part { cell: CellKind::Mlc, pair_corruption: true, ..slc() })
+}
+
+#[test]
+fn a_high_page_that_is_cut_off_corrupts_its_low_page() {
+    let mut nand = corrupting();
+    let data = filled(&mut nand, 3);
+    for page in 0..2 {
+        assert_eq!(nand.program(page, 1, &[page], &[data]).unwrap(), Outcome::Done);
+    }
+    nand.set_power_cut_at(Some(3));
+    assert!(matches!(nand.program(2, 1, &[2], &[data]), Err(Halt::PowerCut)));
+    let refused = |nand: &Nand, page| nand.probe_read(page, 1, ReadCommand::PAGE).err();
+    assert_eq!([0, 1, 2].map(|page| refused(&nand, page)), [Some(Rule::ReadTorn), None, Some(Rule::ReadTorn)]);
+    assert_eq!(nand.mates(1).collect::<Vec<_>>(), [4], "low page 1 goes with high page 4");
+}
+
+#[test]
+fn a_corrupted_page_is_read_from_its_copy_until_its_block_is_erased() {
+    let mut nand = corrupting();
+    let data = filled(&mut nand, 3);
+    nand.keep_block(1);
+    assert!(nand.is_bad(1), "it is no block of the layer");
+    for page in 0..2 {
+        assert_eq!(nand.program(page, 1, &[page], &[data]).unwrap(), Outcome::Done);
+    }
+    assert_eq!(nand.worth_copying(0), 1);
+    assert_eq!(nand.copy_page(0, 8, 1).unwrap(), Outcome::Done);
+    nand.set_power_cut_at(Some(4));
+    assert!(matches!(nand.program(2, 1, &[2], &[data]), Err(Halt::PowerCut)));
+    assert!(!nand.rescue(1, 8), "that is no copy of page 1");
+    assert!(nand.rescue(0, 8));
+    assert_eq!((nand.copy_of(0), nand.copy_of(1), nand.logical(0)), (8, 1, 0));
+    nand.forget_rescued();
+    assert_eq!((nand.copy_of(0), nand.logical(0)), (0, TORN), "it must be found again after each cut");
+    assert_eq!(nand.copied(8), Some(0));
+    assert!(nand.rescue(0, 8));
+    assert_eq!(nand.erase(0).unwrap(), Outcome::Done);
+    assert_eq!(nand.program(0, 1, &[5], &[data]).unwrap(), Outcome::Done);
+    assert_eq!((nand.copy_of(0), nand.logical(0)), (0, 5));
+}

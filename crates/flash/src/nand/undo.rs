@@ -7,6 +7,7 @@
 use super::data::SavedPayload;
 use super::generations::SavedGenerations;
 use super::own::SavedOwn;
+use super::pairs::SavedPairs;
 use super::part::ReadCommand;
 use super::{Block, Nand, NandCounters, SubpageMask, TORN};
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub(super) struct Undo {
     payload: SavedPayload,
     own: SavedOwn,
     generations: SavedGenerations,
+    pairs: SavedPairs,
     /// The counters before; once it is done, what it added to them.
     counters: NandCounters,
 }
@@ -54,7 +56,7 @@ impl Nand {
     /// What `pages` of `block` hold, before an operation that programs the subpages `written` of them.
     #[cold]
     #[inline(never)]
-    pub(super) fn save(&self, block: u32, pages: Range<u32>, written: SubpageMask) -> Box<Undo> {
+    pub(super) fn save(&mut self, block: u32, pages: Range<u32>, written: SubpageMask) -> Box<Undo> {
         let width = self.geometry.subpages_per_page;
         let subpages = (pages.start * width) as usize..(pages.end * width) as usize;
         Box::new(Undo {
@@ -66,6 +68,7 @@ impl Nand {
             payload: self.payload.save(subpages),
             own: self.own.save(pages.clone(), width),
             generations: self.generations.save(pages.clone()),
+            pairs: self.pairs.take(pages.clone()),
             counters: self.counters.clone(),
             pages,
         })
@@ -103,14 +106,17 @@ impl Nand {
             self.counters.take_back(&undo.counters);
             match (undo.pages.is_empty(), running.contains(&number)) {
                 (true, _) => {}
-                (false, false) => self.restore(undo),
-                (false, true) => self.tear(undo),
+                (false, false) => self.restore(number, undo),
+                (false, true) => self.tear(number, undo),
             }
         }
     }
 
-    fn restore(&mut self, undo: Undo) {
-        let Undo { block, pages, state, programs, logical, payload, own, generations, .. } = undo;
+    fn restore(&mut self, number: u64, undo: Undo) {
+        let Undo { block, pages, state, programs, logical, payload, own, generations, pairs, .. } = undo;
+        self.undo_corruption(number);
+        drop(self.pairs.take(pages.clone()));
+        self.pairs.put(pairs);
         let width = self.geometry.subpages_per_page;
         let first = (pages.start * width) as usize;
         self.blocks[block as usize] = state;
@@ -122,7 +128,7 @@ impl Nand {
     }
 
     /// As [`Self::program`] and [`Self::erase`] leave cells when the power fails in them.
-    fn tear(&mut self, undo: Undo) {
+    fn tear(&mut self, number: u64, undo: Undo) {
         let Undo { block, pages, written, state: before, payload, own, .. } = undo;
         let width = self.geometry.subpages_per_page;
         let state = &mut self.blocks[block as usize];
@@ -137,6 +143,9 @@ impl Nand {
             self.logical[first + index] = TORN;
         }
         self.payload.restore(first, payload);
+        drop(self.pairs.take(pages.clone()));
+        let ppn = pages.start;
         self.own.restore(pages, width, own);
+        self.corrupt_mates(ppn, number);
     }
 }

@@ -83,8 +83,14 @@ impl Io {
     /// One read command.
     #[inline]
     pub(super) fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
-        let Read { ppn, subpages, after, signal, .. } = read;
-        let retry = self.nand.read(ppn, subpages, command)?;
+        let Read { ppn, subpages, mut after, signal, .. } = read;
+        let mut from = ppn;
+        if self.guard.is_some() {
+            let follows;
+            (from, follows) = self.redirected(ppn);
+            after = self.all_of(&[after, follows]);
+        }
+        let retry = self.nand.read(from, subpages, command)?;
         let cause = self.counted_as(read.cause);
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
@@ -92,7 +98,7 @@ impl Io {
         counters.sensed[cause as usize] += u64::from(bytes.sensed);
         counters.wanted[cause as usize] += u64::from(bytes.wanted);
         if self.plan.timed {
-            let (part, (block, page)) = (self.nand.part(), self.nand.split(ppn));
+            let (part, (block, page)) = (self.nand.part(), self.nand.split(from));
             let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
                 _ if self.nand.is_single(block) => part.t_read_slc,
@@ -167,8 +173,12 @@ impl Io {
             return self.program_generation(&program, own);
         }
         self.nand.note_single(program.ppn, program.single);
+        let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);
+        if self.guard.is_some() && outcome == Outcome::Failed {
+            self.rescue_mates(program.ppn);
+        }
         Ok(outcome)
     }
 

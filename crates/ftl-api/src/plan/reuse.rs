@@ -39,6 +39,7 @@ impl Io {
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::reprogram`].
     pub fn reprogram(&mut self, program: Program<'_>, encode: Nanos) -> Flash<Outcome> {
+        let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
         let Program { ppn, written, logical, data, spare, padding, .. } = program;
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
         let subpages = written.count_ones() - padding;
@@ -47,6 +48,9 @@ impl Io {
         self.plan.codec = encode as u32;
         self.programmed(&program, outcome, over);
         self.plan.codec = 0;
+        if self.guard.is_some() && outcome == Outcome::Failed {
+            self.rescue_mates(ppn);
+        }
         Ok(outcome)
     }
 

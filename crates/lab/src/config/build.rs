@@ -121,6 +121,7 @@ fn part(name: &str, values: &Values) -> Part {
             reprogram_loss: values.ratios("part.reuse_loss"),
             voltage_loss: values.ratios("part.voltage_loss"),
         },
+        pair_corruption: values.flag("part.pair_corruption"),
         e_read: values.energy("part.e_read"),
         e_read_high: values.energy("part.e_read_high"),
         e_read_words: values.energies("part.e_read_words"),

@@ -308,7 +308,7 @@ fn spare(drive: &DriveConfig) -> u64 {
 /// Blocks of each plane that the layer reserves, where a plane has `blocks`.
 fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    (entry_of(drive).reserved)(&drive.ftl, &geometry).into()
+    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.part.kept_blocks())
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.

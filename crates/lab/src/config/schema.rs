@@ -111,6 +111,12 @@ static DRIVE: &[Key] = &[
     ),
     Key::new("part.reuse_loss", Ratios, "[]", "share of part.endurance lost at each of them"),
     Key::new("part.voltage_loss", Ratios, "[]", "share of it lost to the raised threshold voltage alone"),
+    Key::new(
+        "part.pair_corruption",
+        Flag,
+        "false",
+        "whether a program that fails or is cut off corrupts the other pages of its word line; they are copied before, into blocks kept for it",
+    ),
     Key::new("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
     Key::same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
     Key::new(

@@ -127,6 +127,8 @@ pub struct Flash {
     pub read_retries: u64,
     pub failed_programs: u64,
     pub failed_erases: u64,
+    pub pair_copies: u64,
+    pub pair_rescues: u64,
     pub by_cause: BTreeMap<&'static str, ByCause>,
 }
 

@@ -161,6 +161,8 @@ fn flash(session: &Session<'_>) -> Flash {
         read_retries: nand.retries - before.retries,
         failed_programs: nand.failed_programs - before.failed_programs,
         failed_erases: nand.failed_erases - before.failed_erases,
+        pair_copies: nand.pair_copies - before.pair_copies,
+        pair_rescues: nand.pair_rescues - before.pair_rescues,
         by_cause: by_cause.collect(),
     }
 }

@@ -74,6 +74,7 @@ impl Drive {
                 self.run_engine(SCAN_AHEAD as u32);
             }
         }
+        self.io.restore_pages();
         self.ftl.recover(&mut self.io).map_err(explain)?;
         self.engine.accept(&mut self.io);
         self.run_engine(0);

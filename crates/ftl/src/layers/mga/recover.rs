@@ -142,7 +142,8 @@ impl Mga {
             return Err("a block waits to be erased or retired that is no victim".into());
         }
         if !self.disturbed {
-            self.pages.check_transitions(|ppn| io.nand().programs(ppn) > 0)?;
+            let nand = io.nand();
+            self.pages.check_transitions(|ppn| nand.programs(ppn) > 0 && !nand.is_kept(nand.split(ppn).0))?;
         }
         Ok(())
     }

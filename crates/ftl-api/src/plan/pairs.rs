@@ -1,0 +1,263 @@
+//! Copies of pages whose word line is not full, where a program that fails or is cut off corrupts the other pages of its word line
+//! (`part.pair_corruption`): what lets every layer survive that.
+//!
+//! Before a page is programmed, those of its word line that hold something are read and programmed into a block that the controller
+//! keeps for that, one bit a cell; the program follows. A plane has its own such blocks ([`Part::kept_blocks`]), which are written in
+//! turn. One is erased again when the programs that relied on it have ended; pages that are read from a copy since ([`Nand::rescue`])
+//! are copied on before. After a power cut the copies are found by their out-of-band areas. Layers see none of it: these blocks are
+//! bad to them, and a corrupted page reads as before. The operations count as those of metadata, and what is copied as data. Ignored:
+//! that a layer may know which pages need no copy, and copies by parity.
+//!
+//! [`Part::kept_blocks`]: palimpsest_flash::nand::part::Part::kept_blocks
+//! [`Nand::rescue`]: palimpsest_flash::nand::Nand::rescue
+
+use super::ledger::Over;
+use super::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask};
+use std::collections::BTreeMap;
+
+/// The copies of all pages.
+pub struct PairGuard {
+    /// The blocks of each plane.
+    planes: Vec<Vec<Kept>>,
+    /// Pages that are copied, and where.
+    copied: BTreeMap<u32, Copied>,
+    /// Pages of a block that are used.
+    pages: u32,
+    /// When a block was begun last.
+    begun: u64,
+}
+
+/// A block for copies.
+struct Kept {
+    block: u32,
+    /// Closes when the programs that rely on its copies have ended.
+    users: Gate,
+    begun: u64,
+}
+
+/// A page that is copied.
+#[derive(Clone, Copy)]
+struct Copied {
+    to: u32,
+    /// Its programs, and the erases of its block, at that time.
+    state: (u32, u32),
+    /// Closes when the copy is programmed.
+    done: Gate,
+}
+
+impl PairGuard {
+    /// Keeps blocks of `nand`, which is new, if its part needs them: the last of each plane that are good.
+    pub fn new(nand: &mut Nand) -> Option<Box<Self>> {
+        let kept = nand.part().kept_blocks() as usize;
+        let (planes, blocks) = (nand.geometry().planes(), nand.geometry().blocks_per_plane);
+        let of_plane = |nand: &Nand, plane: u32| -> Vec<Kept> {
+            let good = (plane * blocks..(plane + 1) * blocks).rev().filter(|&block| !nand.is_bad(block));
+            good.take(kept).map(|block| Kept { block, users: Gate::NONE, begun: 0 }).collect()
+        };
+        let planes: Vec<_> = (0..if kept == 0 { 0 } else { planes }).map(|plane| of_plane(nand, plane)).collect();
+        planes.iter().flatten().for_each(|kept| nand.keep_block(kept.block));
+        let pages = nand.part().pages_of_copies();
+        let guard = PairGuard { planes, copied: BTreeMap::new(), pages, begun: 0 };
+        (kept > 0).then(|| Box::new(guard))
+    }
+}
+
+impl Io {
+    /// `program` as it may be done: the other pages of its word line are copied before.
+    #[cold]
+    pub(super) fn copy_mates<'a>(&mut self, program: Program<'a>) -> Flash<Program<'a>> {
+        let mates: Vec<(u32, SubpageMask)> = match program.single {
+            true => Vec::new(),
+            false => self.nand.mates(program.ppn).map(|mate| (mate, self.nand.worth_copying(mate))).collect(),
+        };
+        if mates.iter().all(|&(_, worth)| worth == 0) {
+            return Ok(program);
+        }
+        let done = self.gate();
+        let (mut gates, mut relied) = (vec![program.after], Vec::new());
+        for (mate, worth) in mates.into_iter().filter(|&(_, worth)| worth != 0) {
+            let state = self.state_of(mate);
+            let known = self.guard().copied.get(&mate).copied().filter(|copied| copied.state == state);
+            let copied = match known {
+                Some(copied) => copied,
+                None => {
+                    let (to, done) = self.copy_to_kept(mate, worth, &relied)?;
+                    let copied = Copied { to, state, done };
+                    self.guard().copied.insert(mate, copied);
+                    copied
+                }
+            };
+            relied.push(self.nand.split(copied.to).0);
+            gates.push(copied.done);
+        }
+        for block in relied {
+            self.rely_on(block, done);
+        }
+        self.link(done, program.signal);
+        Ok(Program { after: self.all_of(&gates), signal: done, ..program })
+    }
+
+    /// The program of page `ppn` failed: the pages that it corrupted are read from their copies from now on.
+    #[cold]
+    pub(super) fn rescue_mates(&mut self, ppn: u32) {
+        for mate in self.nand.mates(ppn) {
+            if let Some(copied) = self.guard().copied.get(&mate).copied() {
+                self.nand.rescue(mate, copied.to);
+            }
+        }
+    }
+
+    /// The page to read for page `ppn`, and what it must follow besides.
+    pub(super) fn redirected(&mut self, ppn: u32) -> (u32, Gate) {
+        let copy = self.nand.copy_of(ppn);
+        let follows = if copy == ppn { None } else { self.guard().copied.get(&ppn).map(|copied| copied.done) };
+        (copy, follows.unwrap_or_default())
+    }
+
+    /// The power is back: finds the copies of corrupted pages. Before a layer recovers.
+    pub fn restore_pages(&mut self) {
+        let Some(guard) = &mut self.guard else { return };
+        guard.copied.clear();
+        let kept: Vec<u32> = guard.planes.iter().flatten().map(|kept| kept.block).collect();
+        guard.planes.iter_mut().flatten().for_each(|kept| kept.users = Gate::NONE);
+        self.nand.forget_rescued();
+        let pages = self.geometry().pages_per_block;
+        for copy in kept.into_iter().flat_map(|block| block * pages..(block + 1) * pages) {
+            if let Some(ppn) = self.nand.copied(copy) {
+                self.nand.rescue(ppn, copy);
+            }
+        }
+    }
+
+    fn guard(&mut self) -> &mut PairGuard {
+        self.guard.as_mut().expect("a part whose pages corrupt each other")
+    }
+
+    /// Programs of page `ppn`, and erases of its block.
+    fn state_of(&self, ppn: u32) -> (u32, u32) {
+        (self.nand.programs(ppn), self.nand.erases(self.nand.split(ppn).0))
+    }
+
+    /// The copies in `block` are needed until `done` has closed.
+    fn rely_on(&mut self, block: u32, done: Gate) {
+        let plane = self.geometry().plane_of_block(block) as usize;
+        let at = self.guard().planes[plane].iter().position(|kept| kept.block == block).expect("a kept block");
+        let users = self.guard().planes[plane][at].users;
+        if self.is_open(users) {
+            self.link(done, users);
+        } else if self.is_open(done) {
+            let users = self.gate();
+            self.link(done, users);
+            self.guard().planes[plane][at].users = users;
+        }
+    }
+
+    /// Copies the subpages `worth` of page `from`; returns the copy, and what closes when it is programmed. Blocks of `relied` stay.
+    fn copy_to_kept(&mut self, from: u32, worth: SubpageMask, relied: &[u32]) -> Flash<(u32, Gate)> {
+        let plane = self.geometry().plane_of_block(self.nand.split(from).0);
+        let arrived = self.gate();
+        self.read(Read { signal: arrived, ..Read::new(from, worth, Cause::Metadata) })?;
+        loop {
+            let to = self.place_for_copy(plane, relied)?;
+            if let Some(done) = self.program_copy(from, to, worth, arrived)? {
+                return Ok((to, done));
+            }
+        }
+    }
+
+    /// Programs a copy; `None` where that fails.
+    fn program_copy(&mut self, from: u32, to: u32, worth: SubpageMask, arrived: Gate) -> Flash<Option<Gate>> {
+        let done = self.gate();
+        let outcome = self.nand.copy_page(from, to, worth)?;
+        let width = self.geometry().subpages_per_page as usize;
+        let (logical, data) = (vec![PADDING; width], vec![Data::ZERO; width]);
+        let program = Program {
+            written: worth,
+            transferred: worth.count_ones(),
+            single: true,
+            after: arrived,
+            signal: done,
+            ..Program::new(to, &logical, &data, Cause::Metadata)
+        };
+        self.programmed(&program, outcome, Over::Erased);
+        Ok((outcome == Outcome::Done).then_some(done))
+    }
+
+    /// A page of `plane` for a copy.
+    fn place_for_copy(&mut self, plane: u32, relied: &[u32]) -> Flash<u32> {
+        let (pages, per_block) = (self.guard().pages, self.geometry().pages_per_block);
+        let blocks: Vec<u32> = self.guard().planes[plane as usize].iter().map(|kept| kept.block).collect();
+        let good: Vec<u32> = blocks.into_iter().filter(|&block| !self.nand.has_failed(block)).collect();
+        let written = |nand: &Nand, block: u32| if nand.is_torn(block) { pages } else { nand.next_page(block) };
+        let begun = good.iter().copied().find(|&block| (1..pages).contains(&written(&self.nand, block)));
+        if let Some(block) = begun {
+            return Ok(block * per_block + self.nand.next_page(block));
+        }
+        let erased = good.iter().copied().filter(|&block| written(&self.nand, block) == 0).collect::<Vec<_>>();
+        // The last erased block is for pages that are read from their copies.
+        if erased.len() > 1 {
+            return Ok(self.begin_copies(plane, erased[0]));
+        }
+        let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
+        let full = |block: &u32| written(&self.nand, *block) >= pages && !relied.contains(block);
+        let full: Vec<u32> = good.into_iter().filter(full).collect();
+        let full = full.into_iter().map(|block| (moved(self, block).len(), self.begun_at(plane, block), block));
+        let Some((kept, _, victim)) = full.min() else { return Err(Halt::NoSpace) };
+        if kept > 0 {
+            let &[room] = &erased[..] else { return Err(Halt::NoSpace) };
+            if kept as u32 >= pages {
+                return Err(Halt::NoSpace);
+            }
+            self.begin_copies(plane, room);
+            for (_, copy) in moved(self, victim) {
+                self.copy_on(copy, room)?;
+            }
+        }
+        self.erase_kept(plane, victim)?;
+        self.place_for_copy(plane, relied)
+    }
+
+    /// Copies a copy into the block `room`.
+    fn copy_on(&mut self, copy: u32, room: u32) -> Flash<()> {
+        let to = room * self.geometry().pages_per_block + self.nand.next_page(room);
+        let cells = (0..).zip(self.nand.logical_of(copy));
+        let worth = cells.filter(|(_, cell)| **cell == PADDING).fold(0, |mask, (index, _)| mask | 1 << index);
+        let arrived = self.gate();
+        self.read(Read { signal: arrived, ..Read::new(copy, worth, Cause::Metadata) })?;
+        let done = self.program_copy(copy, to, worth, arrived)?.ok_or(Halt::NoSpace)?;
+        if let Some(ppn) = self.nand.copied(to) {
+            let state = self.state_of(ppn);
+            self.guard().copied.insert(ppn, Copied { to, state, done });
+        }
+        self.rely_on(self.nand.split(copy).0, done);
+        Ok(())
+    }
+
+    fn begun_at(&self, plane: u32, block: u32) -> u64 {
+        let mut of_plane = self.guard.iter().flat_map(|guard| &guard.planes[plane as usize]);
+        of_plane.find(|kept| kept.block == block).map_or(0, |kept| kept.begun)
+    }
+
+    /// The first page of the erased block `block`.
+    fn begin_copies(&mut self, plane: u32, block: u32) -> u32 {
+        let guard = self.guard();
+        guard.begun += 1;
+        let begun = guard.begun;
+        guard.planes[plane as usize].iter_mut().filter(|kept| kept.block == block).for_each(|kept| kept.begun = begun);
+        block * self.geometry().pages_per_block
+    }
+
+    /// Erases `block`, whose copies nothing is read from, when the programs that relied on them have ended.
+    fn erase_kept(&mut self, plane: u32, block: u32) -> Flash<()> {
+        let per_block = self.geometry().pages_per_block;
+        let copies = block * per_block..(block + 1) * per_block;
+        let guard = self.guard();
+        guard.copied.retain(|_, copied| !copies.contains(&copied.to));
+        let kept = guard.planes[plane as usize].iter_mut().find(|kept| kept.block == block).expect("a kept block");
+        let after = std::mem::take(&mut kept.users);
+        let _ = self.erase(Erase { after, ..Erase::new(block, Cause::Metadata) })?;
+        Ok(())
+    }
+}
