@@ -156,7 +156,9 @@ impl SavedPayload {
     /// Whether the subpages `written` hold the same as those of `other`, as far as it is stored; nothing is zeros.
     pub(super) fn agrees(&self, other: &SavedPayload, written: &[bool]) -> bool {
         let of = |saved: &SavedPayload, index: usize| (saved.tags.get(index).copied(), saved.cells.get(index).cloned());
-        let zeros = |cells: Option<Option<Box<[u8]>>>| cells.map(|cells| cells.filter(|bytes| bytes.iter().any(|&byte| byte != 0)));
+        let zeros = |cells: Option<Option<Box<[u8]>>>| {
+            cells.map(|cells| cells.filter(|bytes| bytes.iter().any(|&byte| byte != 0)))
+        };
         (0..written.len()).filter(|&index| written[index]).all(|index| {
             let ((tag, cells), (their_tag, their_cells)) = (of(self, index), of(other, index));
             tag == their_tag && zeros(cells) == zeros(their_cells)

@@ -182,7 +182,8 @@ impl Nand {
         let width = self.geometry.subpages_per_page;
         let data: Vec<_> = (from * width..(from + 1) * width).map(|psn| self.load(psn)).collect();
         let of = self.pairs.copies.get(&from).copied();
-        let of = of.unwrap_or(CopyOf { ppn: from, programs: self.programs(from), erases: self.erases(self.split(from).0) });
+        let of =
+            of.unwrap_or(CopyOf { ppn: from, programs: self.programs(from), erases: self.erases(self.split(from).0) });
         self.note_single(to, true);
         let outcome = self.program_own(to, written, &vec![PADDING; width as usize], &data, Own::NONE)?;
         if outcome == Outcome::Done {
