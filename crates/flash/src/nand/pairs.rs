@@ -202,7 +202,7 @@ impl Nand {
         let width = self.geometry.subpages_per_page;
         let ((block, _), (home, _)) = (self.split(ppn), self.split(copy));
         let erases = self.erases(block);
-        let readable = self.logical_of(copy).iter().any(|&cell| cell == PADDING) && !self.is_torn(home);
+        let readable = self.logical_of(copy).contains(&PADDING) && !self.is_torn(home);
         let Some(of) = self.pairs.copies.get(&copy).filter(|_| readable) else { return false };
         let Some(corrupted) = self.pairs.corrupted.get_mut(&ppn) else { return false };
         if *of != (CopyOf { ppn, programs: corrupted.programs.into(), erases }) || corrupted.copy.is_some() {
