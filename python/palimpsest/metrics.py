@@ -35,7 +35,7 @@ class Metric:
 
     def of(self, result: Result) -> float | None:
         """The value in a result; None where it was not measured."""
-        value: object = result[self.path[0]]
+        value: object = result.get(self.path[0])
         for key in self.path[1:]:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, int | float) else None
@@ -86,6 +86,9 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
             Metric("energy", ("energy_uj", "total"), units.energy, "low"),
             Metric("most erased block", ("lifetime", "max_erases"), units.count, "low"),
             Metric("host writes in life", ("lifetime", "projected_host_bytes"), units.size, "high"),
+            Metric("TBW", ("endurance", "tbw"), units.terabytes, "high"),
+            Metric("DWPD over 5 years", ("endurance", "dwpd_5_years"), units.ratio, "high"),
+            Metric("years at this load", ("endurance", "years"), units.ratio, "high"),
         ),
     ),
 )

@@ -281,6 +281,21 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         )
 
 
+def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
+    found = result.get("endurance")
+    if not found or found["waf"] is None:
+        return
+    if found["tbw"] is None:
+        yield "endurance", f"WAF {units.ratio(found['waf'])}; TBW not known, as no block was erased"
+        return
+    text = f"WAF {units.ratio(found['waf'])}; TBW {units.terabytes(found['tbw'])}, "
+    text += f"{units.number(found['dwpd_5_years'])} DWPD over 5 years"
+    if found["years"] is not None:
+        load = f"{units.number(found['dwpd'])} DWPD, {units.size(found['host_bytes_per_day'])} a day"
+        text += f"; {units.number(found['years'])} years at this load ({load})"
+    yield "endurance", text
+
+
 def speed_line(result: Result) -> str:
     """Speed of the simulator: wall time with the precondition, the rate of requests without it, and memory."""
     sim = result["sim"]
@@ -309,6 +324,7 @@ def render(result: Result) -> RenderableType:
     if volumes is not None:
         parts += [volumes, Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
-    parts.append(facts([*_cleaning_rows(result), *_cost_rows(result), ("simulator", speed_line(result))]))
+    last = [*_cleaning_rows(result), *_cost_rows(result), *_endurance_rows(result)]
+    parts.append(facts([*last, ("simulator", speed_line(result))]))
     parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
     return Group(*parts)

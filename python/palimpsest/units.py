@@ -18,6 +18,7 @@ __all__ = [
     "rate",
     "ratio",
     "size",
+    "terabytes",
 ]
 
 _COUNT = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKmMgG]?)\s*")
@@ -98,6 +99,11 @@ def nanoseconds(value: float | None) -> str:
 def size(value: float | None) -> str:
     """An amount of data given in bytes, in binary units: `16.0 KiB`, `1.21 GiB`."""
     return _scaled(value, [(1024.0**power, f"{'KMGTP'[power - 1]}iB") for power in range(5, 0, -1)] + [(1, "B")])
+
+
+def terabytes(value: float | None) -> str:
+    """An amount of data given in terabytes of 10^12 bytes, as data sheets give endurance: `3,650 TB`."""
+    return ABSENT if value is None else f"{number(value)} TB"
 
 
 def rate(value: float | None) -> str:

@@ -181,6 +181,15 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "projected_host_bytes": 52_776_558_133_248,
             "retired_blocks": 1,
         },
+        "endurance": {
+            "waf": 3.66 * factor,
+            "tbw": 52.8,
+            "dwpd": 0.25,
+            "dwpd_5_years": 0.5,
+            "years": 10.0,
+            "host_bytes_per_day": 1e9,
+            "drive_writes": 0.01,
+        },
         "precondition": {
             "spec": options["precondition"] or "none",
             "bytes_written": 13_743_895_347,

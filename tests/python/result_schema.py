@@ -47,6 +47,9 @@ RESULT: dict[str, Any] = {
         "mean_erases": NUMBER, "max_erases": INT, "reused_erases": INT, "projected_host_bytes": INT_OR_NULL,
         "retired_blocks": INT,
     },
+    "endurance": dict.fromkeys(
+        ("waf", "tbw", "dwpd", "dwpd_5_years", "years", "host_bytes_per_day"), NUMBER_OR_NULL
+    ) | {"drive_writes": NUMBER},
     "ftl_stats": TABLE,
     "volumes": LIST,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},

@@ -164,7 +164,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
-    capacity::apply(&mut resolved)?;
+    capacity::apply(&mut resolved, &overlays)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);

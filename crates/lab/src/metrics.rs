@@ -1,6 +1,7 @@
 //! Measurements: they observe, and never change a result.
 
 pub mod curve;
+pub mod endurance;
 pub mod histogram;
 pub mod lifetime;
 pub mod operations;

@@ -1,9 +1,12 @@
-//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay as they are.
+//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay as they are. With `ssd.spare =
+//! added` the capacity is that of the drive before a later overlay changed its over-provisioning.
 //!
 //! The drive exports the capacity, rounded up to a block in each plane. `ssd.blocks_per_plane` of a later overlay replaces it; of
 //! the same overlay it must be what the capacity makes, as in a file that `palimpsest show` wrote.
 
-use super::{DriveConfig, ResolvedKey, build, schema};
+use super::overlay::Overlay;
+use super::schema::{self, keys};
+use super::{DriveConfig, ResolvedKey, build, default_of};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl_api::keys::{Value, ValueType};
@@ -15,12 +18,12 @@ const MOST_PLANES: u64 = 1 << 24;
 ///
 /// # Errors
 /// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the blocks that are given beside it.
-pub(super) fn apply(resolved: &mut [ResolvedKey]) -> Result<()> {
+pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
     let at = |key| schema::position(key).expect("the schema has the keys of drives");
     let (capacity, blocks) = (at("ssd.capacity"), at("ssd.blocks_per_plane"));
     let bytes = match resolved[capacity].value {
         Value::Bytes(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
-        _ => return Ok(()),
+        _ => return keep(resolved, overlays),
     };
     let place = resolved[capacity].source.clone();
     let values = build::Values::new(resolved);
@@ -48,6 +51,35 @@ pub(super) fn apply(resolved: &mut [ResolvedKey]) -> Result<()> {
         return Err(Error::input(place, what));
     }
     let rank = resolved[capacity].rank;
+    resolved[blocks] = ResolvedKey { value: Value::Count(needed), source: place, rank, ..resolved[blocks].clone() };
+    Ok(())
+}
+
+/// Where the over-provisioning of an overlay after that of the blocks is to add flash: the blocks for the capacity without it.
+fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
+    let at = |key| schema::position(key).expect("the schema has the keys of drives");
+    let (spare, blocks, share) = (at("ssd.spare"), at("ssd.blocks_per_plane"), at("ssd.over_provisioning"));
+    let rank = resolved[blocks].rank;
+    if resolved[spare].value != Value::Text("added".into()) || resolved[share].rank <= rank {
+        return Ok(());
+    }
+    let before = overlays[..rank].iter().rev().find_map(|overlay| overlay.get(share));
+    let before =
+        before.map_or_else(|| default_of(&keys()[share]).map(|found| found.0), |setting| Some(setting.value.clone()));
+    let value = before.expect("over-provisioning has a default");
+    let mut without = resolved.to_vec();
+    without[share].value = value;
+    let bytes = build::drive("", "", &build::Values::new(&without)).logical_bytes();
+    let drive = build::drive("", "", &build::Values::new(resolved));
+    let ValueType::Count { max, .. } = resolved[blocks].key.value_type else { panic!("blocks are counted") };
+    let place = resolved[share].source.clone();
+    let Some(needed) = needed(&drive, bytes, max) else {
+        let what = format!(
+            "ssd.over_provisioning = {}: that takes more than {max} blocks in a plane; expected less",
+            resolved[share].value.to_text()
+        );
+        return Err(Error::input(place, what));
+    };
     resolved[blocks] = ResolvedKey { value: Value::Count(needed), source: place, rank, ..resolved[blocks].clone() };
     Ok(())
 }

@@ -42,6 +42,13 @@ static DRIVE: &[Key] = &[
         "bytes that the host sees, by which ssd.blocks_per_plane is set, rounded up; 0B: blocks as given",
     ),
     Key::new("ssd.over_provisioning", Ratio { max: 100.0 }, "7%", "(T - U) / U: physical over logical pages, less one"),
+    Key::new(
+        "ssd.spare",
+        Choice(&["taken", "added"]),
+        "taken",
+        "another over-provisioning than that of the drive changes what the host sees (taken), or the blocks (added); beside ssd.capacity \
+         it always changes the blocks",
+    ),
     Key::required(
         "part.cell",
         Choice(&["slc", "mlc", "tlc", "qlc"]),

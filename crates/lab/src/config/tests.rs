@@ -101,6 +101,22 @@ fn every_preset_resolves_and_survives_being_written() {
 }
 
 #[test]
+fn over_provisioning_adds_flash_where_that_is_asked_for() {
+    let own = preset("mga-16k", &[]).unwrap().drive;
+    let more = preset("mga-16k", &["ssd.over_provisioning=200%", "ssd.spare=added"]).unwrap();
+    let capacities = (own.logical_bytes(), more.drive.logical_bytes());
+    let planes = u64::from(own.geometry.planes()) * own.geometry.pages() / u64::from(own.geometry.blocks());
+    assert!(capacities.1 >= capacities.0 && capacities.1 - capacities.0 <= planes * u64::from(own.part.page_bytes));
+    assert!(more.drive.geometry.blocks_per_plane > own.geometry.blocks_per_plane);
+    let taken = preset("mga-16k", &["ssd.over_provisioning=200%"]).unwrap().drive;
+    assert!(taken.logical_bytes() < own.logical_bytes() && taken.geometry == own.geometry);
+    // The file that `show` writes is the same drive.
+    assert_eq!(file(&more.to_toml(), &[]).unwrap().drive.geometry, more.drive.geometry);
+    // Nothing changes of a drive as it is.
+    assert_eq!(preset("mga-16k", &["ssd.spare=added"]).unwrap().drive.geometry, own.geometry);
+}
+
+#[test]
 fn a_capacity_sets_the_blocks_and_nothing_else() {
     for name in ["default", "mga-16k", "enterprise-tlc-7.68t"] {
         let (whole, scaled) = (preset(name, &[]).unwrap(), preset(name, &["ssd.capacity=256GiB"]).unwrap());

@@ -34,6 +34,7 @@ pub struct Summary {
     pub mapping: MappingBytes,
     pub energy_uj: Energy,
     pub lifetime: Lifetime,
+    pub endurance: Endurance,
     pub power: Option<Power>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
@@ -198,6 +199,21 @@ pub struct Lifetime {
     pub reused_erases: u64,
     pub projected_host_bytes: Option<u64>,
     pub retired_blocks: u64,
+}
+
+/// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those that end the
+/// drive's life after five years, years of life at that rate, and what the run wrote in multiples of the drive: see
+/// [`super::endurance`]. Null where no block was erased, nothing was written, or there is no rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Endurance {
+    pub waf: Option<f64>,
+    pub tbw: Option<f64>,
+    pub dwpd: Option<f64>,
+    pub dwpd_5_years: Option<f64>,
+    pub years: Option<f64>,
+    pub host_bytes_per_day: Option<f64>,
+    pub drive_writes: f64,
 }
 
 /// Power cuts since the drive was new. Of recovery: its time (null in counted runs and without a cut), pages whose out-of-band areas were

@@ -89,6 +89,10 @@ pub struct Session<'a> {
     precondition_bytes: u64,
     /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
+    /// Bytes that the host wrote between preconditioning and the measurement.
+    warmup_bytes: u64,
+    /// Arrivals of the first and the last measured request.
+    pub(super) arrivals: (Option<Nanos>, Nanos),
 }
 
 impl<'a> Session<'a> {
@@ -158,6 +162,8 @@ impl<'a> Session<'a> {
             submitted: 0,
             precondition_bytes: 0,
             clock_zero: 0,
+            warmup_bytes: 0,
+            arrivals: (None, 0),
         })
     }
 
@@ -191,6 +197,21 @@ impl<'a> Session<'a> {
     /// Bytes the host wrote, and bytes of data programmed, so far.
     pub(super) fn written(&self) -> (u64, u64) {
         (self.precondition_bytes, self.drive.io.counters.data_bytes)
+    }
+
+    /// Bytes that the host wrote since preconditioning.
+    pub(super) fn host_bytes_since_precondition(&self) -> u64 {
+        self.warmup_bytes + self.host.bytes_written
+    }
+
+    /// Bytes of the drive.
+    pub(super) fn capacity(&self) -> u64 {
+        self.config.logical_bytes()
+    }
+
+    /// What arrival times are divided by.
+    pub(super) fn speedup(&self) -> f64 {
+        self.config.host.speedup
     }
 
     pub(super) fn host_bytes_written(&self) -> u64 {
@@ -288,7 +309,8 @@ impl<'a> Session<'a> {
             die_busy: drive.engine.die_busy(),
         };
         self.requests = Requests::default();
-        self.host = Host::default();
+        self.warmup_bytes = std::mem::take(&mut self.host).bytes_written;
+        self.arrivals = (None, 0);
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
         self.recorder.volumes = self.drive.tells_streams.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
@@ -439,8 +461,9 @@ impl<'a> Session<'a> {
             self.drive.ftl.expect(soon.command.extent, true);
         }
         let next = self.ahead.pop_front();
-        if let Some(Upcoming { command, stream, .. }) = next {
+        if let Some(Upcoming { command, stream, arrival }) = next {
             self.submitted += 1;
+            self.arrivals = (self.arrivals.0.or(Some(arrival)), arrival);
             self.tally(command.kind, command.extent);
             if let Some(volumes) = &mut self.recorder.volumes {
                 volumes.submitted(stream, command.kind, command.extent.sectors);

@@ -3,6 +3,7 @@
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
+use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
@@ -12,7 +13,7 @@ use crate::metrics::summary::{
     ReadAmplification, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::units::Picojoules;
+use palimpsest_flash::units::{Nanos, Picojoules};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::timeline::MOST_OPERATIONS;
@@ -75,6 +76,8 @@ pub(super) fn outcome(
         reused_erases: session.drive.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
+    let life = lifetime(session, &figures, figures.safe_life, &measured);
+    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
@@ -99,7 +102,7 @@ pub(super) fn outcome(
         }),
         throughput: throughput(session, timed, simulated),
         simulated_ns: simulated,
-        write_amplification: (written > 0).then(|| data_bytes as f64 / written as f64),
+        write_amplification: amplification,
         padding_bytes: io.padding_bytes - io_before.padding_bytes,
         read_amplification: read_amplification(io, io_before),
         gc: Gc {
@@ -119,7 +122,8 @@ pub(super) fn outcome(
             tables: figures.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
-        lifetime: lifetime(session, &figures, figures.safe_life, &measured),
+        endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
+        lifetime: life,
         power: session.loses_power().then(|| power(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
@@ -202,6 +206,35 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
         projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
         retired_blocks: figures.retired_blocks,
     }
+}
+
+/// What endurance comes from. The time is that of the arrivals, with the gap after the last, or else the simulated.
+fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simulated: Option<Nanos>) -> Load {
+    let requests = &session.requests;
+    let gaps = (requests.read + requests.write + requests.trim + requests.flush).saturating_sub(1);
+    let (first, last) = (session.arrivals.0.unwrap_or(0), session.arrivals.1);
+    let span = (last - first) as f64 * session.speedup();
+    let own = (last > first && gaps > 0).then(|| (span * (gaps + 1) as f64 / gaps as f64) as Nanos);
+    Load {
+        waf,
+        life_bytes,
+        host_bytes: session.host.bytes_written,
+        time: own.or(simulated),
+        capacity: session.capacity(),
+    }
+}
+
+/// Whether write amplification is still that of what preconditioning wrote, and what to do about it.
+fn aging_note(session: &Session<'_>, precondition: &Precondition) -> Option<String> {
+    let capacity = session.capacity() as f64;
+    let drives = session.host_bytes_since_precondition() as f64 / capacity;
+    let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
+    (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
+        format!(
+            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times (--repeat 2dw \
+             plays the workload until it was written twice)"
+        )
+    })
 }
 
 fn power(session: &Session<'_>) -> Power {
@@ -291,6 +324,7 @@ fn notes(
             session.host.subpages_read
         ));
     }
+    notes.extend(aging_note(session, precondition));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }
