@@ -114,6 +114,20 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
     }
 
 
+def endurance(factor: float) -> dict[str, Any]:
+    figures = {"waf": 3.66 * factor, "tbw": 52.8, "dwpd": 0.25, "dwpd_5_years": 0.5, "years": 10.0}
+    return figures | {"host_bytes_per_day": 1e9, "drive_writes": 0.01}
+
+
+def precondition(options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "spec": options["precondition"] or "none",
+        "bytes_written": 13_743_895_347,
+        "last_write_amplification": 1.87,
+        "converged": None,
+    }
+
+
 def summary(options: dict[str, Any]) -> dict[str, Any]:
     ftl = options["ftl"] or "page"
     factor = FTLS[ftl]
@@ -181,21 +195,8 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "projected_host_bytes": 52_776_558_133_248,
             "retired_blocks": 1,
         },
-        "endurance": {
-            "waf": 3.66 * factor,
-            "tbw": 52.8,
-            "dwpd": 0.25,
-            "dwpd_5_years": 0.5,
-            "years": 10.0,
-            "host_bytes_per_day": 1e9,
-            "drive_writes": 0.01,
-        },
-        "precondition": {
-            "spec": options["precondition"] or "none",
-            "bytes_written": 13_743_895_347,
-            "last_write_amplification": 1.87,
-            "converged": None,
-        },
+        "endurance": endurance(factor),
+        "precondition": precondition(options),
         "ftl_stats": {"buffer_hits": 12},
         "volumes": [],
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
