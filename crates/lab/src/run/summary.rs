@@ -87,11 +87,7 @@ pub(super) fn outcome(
         trace_format: trace.format,
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
-        payload: match options.payload {
-            Payload::None => "none",
-            Payload::Tag => "tag",
-            Payload::Bytes => "bytes",
-        },
+        payload: payload_name(options.payload),
         config: resolved.to_json(),
         requests: session.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.host.clone() },
@@ -134,6 +130,14 @@ pub(super) fn outcome(
         sim: Sim::default(),
     };
     Outcome { summary, detail: detail(session, timed, simulated) }
+}
+
+fn payload_name(payload: Payload) -> &'static str {
+    match payload {
+        Payload::None => "none",
+        Payload::Tag => "tag",
+        Payload::Bytes => "bytes",
+    }
 }
 
 fn throughput(session: &Session<'_>, timed: bool, simulated: u64) -> Throughput {
