@@ -19,7 +19,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long soak audit check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
+.PHONY: help setup dev demo test test-long soak audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ soak: ## new seeds of the long tests for MINUTES=60: lives, power cuts, and how 
 
 audit: ## what is locked against a database of known weaknesses, where that can be reached
 	@$(PYTHON) tools/audit.py
+
+golden: $(BIN)/.crates $(BIN)/.packages ## every figure of the revision REV against those of WITH, or of the working tree
+	@$(PY) tools/golden.py '$(REV)' '$(WITH)'
 
 check: static ## format, lint, types, documentation, the wheel and all tests
 	@$(MAKE) --no-print-directory test

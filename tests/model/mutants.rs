@@ -119,26 +119,22 @@ const TABLE: &[(&str, [&str; 6])] = &[
 
 /// The row of `entry`.
 fn row(entry: &'static Entry) -> Vec<char> {
-    let mut plantable: BTreeMap<Mutation, u64> = BTreeMap::new();
-    let mut possible = Vec::new();
-    for seed in 0..SEEDS {
-        if let Some((more, _)) = run(entry, seed, None) {
-            possible.push(seed);
-            more.into_iter().for_each(|(mutation, count)| *plantable.entry(mutation).or_default() += count);
-        }
-    }
+    let plantable: Vec<_> =
+        (0..SEEDS).map(|seed| run(entry, seed, None).map_or(BTreeMap::new(), |(them, _)| them)).collect();
+    let can_plant = |seed: u64, mutation| plantable.get(seed as usize).is_none_or(|them| them.contains_key(&mutation));
     let expected: Vec<char> = TABLE
         .iter()
         .find(|(name, _)| *name == entry.name)
         .map_or(Vec::new(), |(_, row)| row.concat().chars().collect());
     let cell = |(index, mutation): (usize, Mutation)| {
-        if plantable.get(&mutation).copied().unwrap_or(0) == 0 {
+        if plantable.iter().all(|them| !them.contains_key(&mutation)) {
             return '.';
         }
         let harmless = expected.get(index).copied().filter(|cell| "cedmst".contains(*cell));
         // What is rare needs many drives to be found.
         let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
-        let found = seeds.clone().any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
+        let mut seeds = seeds.filter(|&seed| can_plant(seed, mutation));
+        let found = seeds.any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
         if found { 'x' } else { harmless.unwrap_or('?') }
     };
     mutations().into_iter().enumerate().map(cell).collect()

@@ -1,0 +1,189 @@
+"""Holds the results of two revisions against each other: `make golden REV=main~3`, or `REV=main~9 WITH=main~3`.
+
+For changes of form, which must leave every figure as it was. Builds both (without WITH the working tree as the second),
+runs the same matrix with each (every layer that both have, random and file workloads, counted and timed, through
+collection) and lists each figure that differs. Figures that only one of the two has are named, and are no difference.
+Ignores: what the simulator itself took (`sim`), the settings (`config`; a default that is new is no difference), notes,
+pages and tables. Exit status 1 if a figure differs, or a run fails in one revision only.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NOT_COMPARED = ("schema_version", "config", "sim", "notes")
+FIGURES_SHOWN = 5
+"""Of a run that differs, so many figures are printed."""
+
+WORKLOADS = {
+    "random": "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30",
+    "mysql-like": "mysql-like",
+    "exchange-like": "exchange-like",
+}
+SMALL = (
+    "--set",
+    "ssd.channels=2",
+    "--set",
+    "ssd.blocks_per_plane=32",
+    "--set",
+    "ssd.over_provisioning=20%",
+    "--set",
+    "host.fold=true",
+    "--precondition",
+    "fill:90%,random:1x",
+)
+FIDELITIES = {"timed": (), "counted": ("--fidelity", "count")}
+REQUESTS = {"timed": "4000", "counted": "20000"}
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A checkout, and a copy of its package with the native module built from it: the module in use stays as it is."""
+
+    name: str
+    root: Path
+    folder: Path
+
+    def build(self) -> None:
+        """Builds the native module, as `make dev` does."""
+        target = self.folder / "target"
+        environment = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0"}
+        command = ["cargo", "build", "--locked", "--quiet", "--lib", "--manifest-path", "crates/py/Cargo.toml"]
+        if subprocess.run(command, cwd=self.root, env=environment).returncode:
+            raise SystemExit(f"golden: {self.name} does not build")
+        shutil.rmtree(self.python, ignore_errors=True)
+        shutil.copytree(self.root / "python", self.python, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        module = next(
+            path for path in sorted((target / "debug").glob("lib_core.*")) if path.suffix in (".so", ".dylib")
+        )
+        shutil.copy(module, self.python / "palimpsest" / "_core.abi3.so")
+
+    @property
+    def python(self) -> Path:
+        """Where the copy of the package is."""
+        return self.folder / "python"
+
+    def palimpsest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs the command of this revision."""
+        environment = os.environ | {"PYTHONPATH": str(self.python), "PYTHONSAFEPATH": "1"}
+        environment.pop("PALIMPSEST_CORE", None)
+        command = [sys.executable, "-m", "palimpsest", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    def layers(self) -> list[str]:
+        """Its layers, in the order of the registry."""
+        names = re.findall(r"^  ([a-z][\w-]*) ", self.palimpsest("list", "ftls").stdout, re.MULTILINE)
+        if not names:
+            raise SystemExit(f"golden: {self.name} lists no layers")
+        return names
+
+    def figures(self, arguments: tuple[str, ...]) -> Mapping[str, object] | str:
+        """Figures of one run by their path in the summary; the last line of its error if it has none."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.palimpsest("run", *arguments, "--out", folder)
+            if done.returncode:
+                return (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+            found = next(path for name in ("summary.json", "result.json") if (path := Path(folder, name)).exists())
+            summary = json.loads(found.read_text())
+        return dict(flat({key: value for key, value in summary.items() if key not in NOT_COMPARED}))
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Numbers and words of a JSON value, each with its path."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from flat(below, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+def matrix(layers: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and arguments of each run."""
+    for layer in layers:
+        for workload, text in WORKLOADS.items():
+            for fidelity, options in FIDELITIES.items():
+                arguments = ("--ftl", layer, "--workload", text, "--requests", REQUESTS[fidelity], *SMALL, *options)
+                yield f"{layer} {workload} {fidelity}", arguments
+
+
+def compare(name: str, before: Mapping[str, object] | str, after: Mapping[str, object] | str) -> bool:
+    """Prints what differs; whether nothing does."""
+    if isinstance(before, str) or isinstance(after, str):
+        is_same = isinstance(before, str) and isinstance(after, str)
+        if not is_same:
+            print(f"differs  {name}: " + " / ".join(run if isinstance(run, str) else "ran" for run in (before, after)))
+        else:
+            print(f"neither  {name}: {after}")
+        return is_same
+    changed = [key for key in before if key in after and before[key] != after[key]]
+    if changed:
+        shown = "; ".join(f"{key} {before[key]} -> {after[key]}" for key in changed[:FIGURES_SHOWN])
+        rest = len(changed) - FIGURES_SHOWN
+        print(f"differs  {name}: {shown}" + (f"; {rest} more" if rest > 0 else ""), flush=True)
+    return not changed
+
+
+@contextmanager
+def checked_out(name: str, folder: Path) -> Iterator[Revision]:
+    """A revision in a worktree of its own, the working tree if it has no name."""
+    if not name:
+        yield Revision("the working tree", ROOT, folder)
+        return
+    git = ("git", "-C", str(ROOT))
+    found = subprocess.run(
+        [*git, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], capture_output=True, text=True
+    )
+    if found.returncode:
+        raise SystemExit(f"golden: {name!r} is no revision of this repository; expected one, as in REV=main~3")
+    checkout = folder / "checkout"
+    remove = [*git, "worktree", "remove", "--force", str(checkout)]
+    if checkout.exists():
+        subprocess.run(remove, check=True)
+    subprocess.run([*git, "worktree", "add", "--quiet", "--detach", str(checkout), found.stdout.strip()], check=True)
+    try:
+        yield Revision(name, checkout, folder)
+    finally:
+        subprocess.run(remove, check=True)
+
+
+def main(names: list[str]) -> int:
+    """Compares the two revisions that `names` has."""
+    first, second = [*names, "", ""][:2]
+    if not first:
+        raise SystemExit("golden: expected a revision, as in `make golden REV=main~3`")
+    folder = ROOT / "target" / "golden"
+    with checked_out(first, folder / "first") as before, checked_out(second, folder / "second") as after:
+        before.build()
+        after.build()
+        known = after.layers()
+        layers = [layer for layer in before.layers() if layer in known]
+        runs = same = figures = 0
+        only: tuple[set[str], set[str]] = (set(), set())
+        for name, arguments in matrix(layers):
+            one, other = before.figures(arguments), after.figures(arguments)
+            runs += 1
+            same += compare(name, one, other)
+            if not isinstance(one, str) and not isinstance(other, str):
+                figures += len(one.keys() & other.keys())
+                only[0].update(one.keys() - other.keys())
+                only[1].update(other.keys() - one.keys())
+    for revision, keys in zip((before, after), only, strict=True):
+        if keys:
+            print(f"only in {revision.name}: {', '.join(sorted(keys))}")
+    print(
+        f"golden: {same} of {runs} runs have the figures of {before.name} ({figures:,} figures held against each other)"
+    )
+    return int(same != runs)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
