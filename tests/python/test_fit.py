@@ -1,5 +1,6 @@
 """`palimpsest fit`: measurements and their mistakes, the space, and drives with known keys that are found again."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from palimpsest.errors import InputError
 from palimpsest.fits import determined, files, outputs, running, space
 from palimpsest.fits.measured import How
 from palimpsest.options import RunOptions
+from palimpsest.reproduce.batch import Batch
 
 SMALL = (
     "ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
@@ -53,6 +55,8 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
+_JOB = How(workload="rw=randrw,bs=4k")
+_REQUEST = "1281,wdev,1,Write,0,4096"
 _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
 
 
@@ -74,6 +78,16 @@ _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
             "the unit of read.mean is missing; expected 'us' or 'ms'",
         ),
         ("a.txt", "", How(), "expected fio's output in JSON"),
+        ("a_lat.1.log", "1, 5, 0, 4096, 0", How(), "a log does not say what was requested; expected --workload"),
+        ("a_slat.1.log", "1, 5, 0, 4096, 0", _JOB, "submission latencies are of the host"),
+        ("a_lat.1.log", "1, 5, 0, 4096, 0\n2, -5, 0, 4096", _JOB, ":2: '2, -5, 0, 4096' is no line of a log of fio"),
+        ("a_lat.1.log", "1, 5, 7, 4096, 0", _JOB, ":1: the direction is 7; expected 0 (read)"),
+        ("a_lat.1.log", "1, 5, 2, 4096, 0", _JOB, "there are no reads and no writes in it"),
+        ("a_bw.1.log", "1, 5, 0, 4096, 0", _JOB, "is no rate of the job; expected one with log_avg_msec"),
+        ("a.csv", f"{_REQUEST},x", How(), ":1: '1281,wdev,1,Write,0,4096,x' is no request with a response time"),
+        ("a.csv", f"{_REQUEST},5\n1,wdev,1,Erase,0,1,5", How(), ":2: '1,wdev,1,Erase,0,1,5' is no request"),
+        ("a.csv", f"{_REQUEST},0", How(), "no request has a response time; expected them in the last column"),
+        ("a.csv", f"{_REQUEST},5", _JOB, "the trace is the workload itself; expected no --workload"),
     ],
 )  # fmt: skip
 def test_a_wrong_measurement_is_refused(tmp_path: Path, name: str, text: str, how: How, said: str) -> None:
@@ -100,6 +114,51 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
     assert [(figure.id, figure.real, figure.unit) for figure in found.targets][:2] == [
         ("a:read.iops", 5.0, "1/s"), ("a:read.mean", 50.0, "us"),
     ]  # fmt: skip
+
+
+@pytest.mark.unit
+def test_logs_of_requests_have_percentiles_and_logs_of_windows_means(tmp_path: Path) -> None:
+    requests = "".join(f"{at}, {at * 1000}, 0, 4096, 0\n" for at in range(1, 1001))
+    found = files.read(_written(tmp_path / "a_clat.1.log", requests), _JOB)
+    assert {target.name: target.real for target in found.targets} == {
+        "read.mean": 500.5, "read.p25": 250, "read.p50": 500, "read.p75": 750, "read.p90": 900, "read.p99": 990,
+    }  # fmt: skip
+    windows = "100, 60000, 0, 0, 0\n100, 20000, 1, 0, 0\n200, 80000, 0, 0, 0\n"
+    found = files.read(_written(tmp_path / "a_lat.log", windows), _JOB)
+    assert [(target.group, target.name, target.real) for target in found.targets] == [
+        ("reads", "read.mean", 70), ("writes", "write.mean", 20),
+    ]  # fmt: skip
+    found = files.read(_written(tmp_path / "a_bw.2.log", windows), _JOB)
+    assert [(target.name, target.real, target.unit) for target in found.targets] == [
+        ("read.bandwidth", pytest.approx(71.68), "MB/s"), ("write.bandwidth", pytest.approx(20.48), "MB/s"),
+    ]  # fmt: skip
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_trace_with_response_times_is_replayed(tmp_path: Path, suffix: str) -> None:
+    """Reads alone, far apart: each takes what one read takes, whatever the trace says of it."""
+    lines = "".join(f"{at * 100_000},disk,0,Read,{at * 4096},4096,{400 + at}\n" for at in range(2000)).encode()
+    path = tmp_path / f"reads.csv{suffix}"
+    path.write_bytes(gzip.compress(lines) if suffix else lines)
+    found = files.read(path, How(precondition="fill:100%"))
+    assert [target.group for target in found.targets] == ["reads"] * 6
+    assert found.targets[0].real == pytest.approx((400 + 999.5) / 10)
+    drive = space.Drive("default", "page", (*SMALL, "part.t_read=50us"))
+    batch = Batch()
+    found.prepare(batch, [drive], frozenset({"reads"}))
+    ours = found.ours(batch, drive, frozenset({"reads"}))
+    alone = stated_read(tmp_path, batch, drive)
+    assert {name: value for name, value in ours.items() if value != pytest.approx(alone, rel=0.02)} == {}
+
+
+def stated_read(tmp_path: Path, batch: Batch, drive: space.Drive) -> float:
+    """What a read takes on the drive, one at a time."""
+    text = '[[figure]]\nworkload = "rw=read,bs=4k,iodepth=1"\nmeasure = "read.mean"\nvalue = 1\nunit = "us"\n'
+    figure = files.read(_written(tmp_path / "a.toml", f'{text}requests = 100\nprecondition = "fill:100%"'), How())
+    ours = figure.ours(batch, drive, frozenset({"figure 1"}))["figure 1"]
+    assert ours is not None
+    return ours
 
 
 def _counters(tmp_path: Path, seed: int, over_provisioning: str, victim: str) -> Path:

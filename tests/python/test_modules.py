@@ -29,8 +29,8 @@ reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond rep
 reproduce.codesign reproduce.__init__
 validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
 validate.forms validate.outputs validate.running validate.command validate.__init__
-fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.files fits.search fits.determined
-fits.running fits.outputs fits.command fits.__init__
+fits.space fits.measured fits.distribution fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs fits.traces
+fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
 api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each imports those before it."""

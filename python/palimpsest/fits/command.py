@@ -44,7 +44,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     @click.option(
         "--hold-out", multiple=True, metavar="WHAT", help="Share or pattern of groups to predict, not to fit to."
     )
-    @click.option("--workload", default="", metavar="SPEC", help="What was run, for counters.")
+    @click.option("--workload", default="", metavar="SPEC", help="What was run, for counters and logs.")
     @click.option("--capacity", type=_Bytes(), help="Of the real drive, for counters.")
     @click.option("--precondition", default="", metavar="SPEC", help="State before each run.  [default: the file's]")
     @click.option(
@@ -65,6 +65,8 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         \b
         Measurements are
           fio's output (--output-format=json)   jobs with their own options
+          its logs (_lat.1.log, _bw.1.log)      of the job that --workload describes
+          a trace with response times (.csv)    MSR Cambridge's format, replayed
           counters over time (.csv)             columns host_bytes, media_bytes (or _gb, _tb, _data_units_written)
           tables of `palimpsest validate` (.csv)
           single figures (.toml)                [[figure]] workload, measure, value, unit

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import InputError
-from . import counters, fio_json, stated, tables
+from . import counters, fio_json, fio_logs, stated, tables, traces
 from .measured import How, Measurement
 
 __all__ = ["READERS", "read"]
 
 READERS: dict[str, tuple[Callable[[Path, How], Measurement], Callable[[Path], bool]]] = {
     "fio": (fio_json.read, lambda path: path.suffix == ".json"),
+    "log": (fio_logs.read, fio_logs.is_one),
     "stated": (stated.read, lambda path: path.suffix == ".toml"),
+    "trace": (traces.read, traces.is_one),
     "table": (tables.read, lambda path: path.suffix == ".csv" and not _has_counters(path)),
     "counters": (counters.read, lambda path: path.suffix == ".csv"),
 }
@@ -43,6 +45,6 @@ def read(path: Path, how: How) -> Measurement:
         if is_one(path):
             return reader(path, how)
     raise InputError(
-        f"{path}: expected fio's output in JSON (.json), figures with their workloads (.toml), "
-        "or a table or counters (.csv)"
+        f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), figures with their workloads (.toml), "
+        "a table or counters (.csv), or a trace with response times (.csv, .csv.zst, .csv.gz)"
     )

@@ -11,11 +11,10 @@ from typing import Any
 
 from ..errors import InputError
 from ..options import RunOptions
-from ..reproduce.batch import Batch
-from ..validate.measures import MEASURES, measure
-from .measured import How, Measurement, Target
+from ..result import Result
+from ..validate.measures import MEASURES, measure, rate
+from .measured import GroupRuns, How, Measurement, Target, tolerance
 from .space import Drive
-from .tables import TOLERANCES
 
 __all__ = ["KEPT", "read"]
 
@@ -93,50 +92,29 @@ class _Job:
                     self.figures.append((f"{kind}.{name}", float(shares[key]) / 1000, "us"))
 
 
-class _Fio:
+class _Fio(GroupRuns):
     """A group for each job."""
-
-    counted = False
 
     def __init__(self, path: Path, jobs: Sequence[_Job], how: How) -> None:
         self.name = path.name
         self._jobs = {job.name: job for job in jobs}
         self._how = how
         self.targets = tuple(
-            Target(f"{job.name}:{name}", job.name, name, unit, real, TOLERANCES.get(name.partition(".")[2], 0.3))
+            Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
             for job in jobs
             for name, real, unit in job.figures
             if real > 0
         )
 
-    def _run(self, drive: Drive, job: _Job) -> RunOptions:
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=drive.overrides,
-            workload=job.spec,
-            precondition=self._how.precondition or "fill:90%,random:1x",
-            requests=max(_LEAST, min(_MOST, job.requests)),
-            series=True,
-        )
+    def run(self, drive: Drive, group: str) -> RunOptions:
+        """The job on a drive."""
+        job = self._jobs[group]
+        return drive.run(job.spec, self._how.precondition, max(_LEAST, min(_MOST, job.requests)))
 
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs the jobs of the groups."""
-        batch.run(self._run(drive, job) for drive in drives for name, job in self._jobs.items() if name in groups)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        found: dict[str, float | None] = {}
-        for name, job in self._jobs.items():
-            if name not in groups:
-                continue
-            result = batch[self._run(drive, job)]
-            seconds = result["simulated_ns"] / 1e9
-            for figure, _, _ in job.figures:
-                kind, _, what = figure.partition(".")
-                rate = result["requests"][kind] / seconds if seconds else None
-                found[f"{name}:{figure}"] = rate if what == "iops" else measure(figure, result)
-        return found
+    def figure(self, target: Target, result: Result) -> float | None:
+        """Ours: rates of reads and writes are counted apart."""
+        kind, _, what = target.name.partition(".")
+        return rate(result, kind) if what == "iops" else measure(target.name, result)
 
 
 assert all(f"{kind}.{name}" in MEASURES for kind in ("read", "write") for name in _PERCENTILES.values())

@@ -4,14 +4,27 @@ A kind of measurement is one module with a function that reads a file, and one l
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..options import RunOptions
 from ..reproduce.batch import Batch
+from ..result import Result
 from .space import Drive
 
-__all__ = ["How", "Measurement", "Target", "residual"]
+__all__ = ["TOLERANCES", "GroupRuns", "How", "Measurement", "Target", "residual", "tolerance"]
+
+TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
+"""The relative deviation that counts as one, by figure."""
+_OTHERS = 0.3
+"""That of any further percentile."""
+
+
+def tolerance(figure: str) -> float:
+    """The relative deviation of `figure`, such as `mean` or `read.p99`, that counts as one."""
+    return TOLERANCES.get(figure.partition(".")[2] if figure.startswith(("read.", "write.")) else figure, _OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,36 @@ class Measurement(Protocol):
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
+
+
+class GroupRuns(ABC):
+    """A measurement whose groups each have one run, which gives ours for all their targets."""
+
+    name: str
+    targets: tuple[Target, ...]
+    counted = False
+
+    @abstractmethod
+    def run(self, drive: Drive, group: str) -> RunOptions:
+        """The run of a group; groups may share one."""
+
+    @abstractmethod
+    def figure(self, target: Target, result: Result) -> float | None:
+        """Ours for a target, of the run of its group."""
+
+    def _groups(self, groups: frozenset[str]) -> list[str]:
+        return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs what these groups need of several drives, side by side."""
+        batch.run(self.run(drive, group) for drive in drives for group in self._groups(groups))
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Ours by id of the target."""
+        results = {group: batch[self.run(drive, group)] for group in self._groups(groups)}
+        return {
+            target.id: self.figure(target, results[target.group]) for target in self.targets if target.group in results
+        }
 
 
 def residual(target: Target, ours: float | None) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import InputError
+from ..options import RunOptions
 
 __all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all"]
 
@@ -35,6 +36,22 @@ class Drive:
     def at(self, keys: Iterable["Key"], values: Values) -> "Drive":
         """The same drive with values for keys."""
         return replace(self, overrides=(*self.overrides, *(key.override(values[key.name]) for key in keys)))
+
+    def run(
+        self, workload: str, precondition: str, requests: int, *, counted: bool = False, form: str | None = None
+    ) -> RunOptions:
+        """A run of requests on it, full of data where `precondition` is empty; `form`: format of a trace."""
+        return RunOptions(
+            ssd=self.ssd,
+            ftl=self.ftl,
+            overrides=self.overrides if form is None else (*self.overrides, "host.fold=true"),
+            workload=workload,
+            precondition=precondition or "fill:90%,random:1x",
+            requests=requests,
+            fidelity="count" if counted else "timed",
+            series=True,
+            format=form,
+        )
 
     def check(self) -> None:
         """Resolves the configuration.

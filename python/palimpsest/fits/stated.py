@@ -17,9 +17,9 @@ from typing import Any
 
 from ..errors import InputError
 from ..options import RunOptions
-from ..reproduce.batch import Batch
+from ..result import Result
 from ..validate.measures import MEASURES, measure
-from .measured import How, Measurement, Target
+from .measured import GroupRuns, How, Measurement, Target
 from .space import Drive
 
 __all__ = ["read"]
@@ -68,7 +68,7 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
         "measure": name,
         "value": value * _factor(entry, name, place),
         "unit": _own_unit(name),
-        "precondition": str(entry.get("precondition", how.precondition or "fill:90%,random:1x")),
+        "precondition": str(entry.get("precondition", how.precondition)),
         "requests": requests,
         "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
     }
@@ -98,7 +98,7 @@ def _tolerance(text: object, place: str) -> float:
     return share
 
 
-class _Stated:
+class _Stated(GroupRuns):
     """A group for each figure."""
 
     def __init__(self, path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
@@ -110,29 +110,12 @@ class _Stated:
             for name, entry in self._entries.items()
         )
 
-    def _run(self, drive: Drive, group: str) -> RunOptions:
+    def run(self, drive: Drive, group: str) -> RunOptions:
+        """The workload of a figure on a drive."""
         entry = self._entries[group]
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=drive.overrides,
-            workload=entry["workload"],
-            precondition=entry["precondition"],
-            requests=entry["requests"],
-            fidelity="count" if entry["measure"] == _AMPLIFICATION else "timed",
-            series=True,
-        )
+        counted = entry["measure"] == _AMPLIFICATION
+        return drive.run(entry["workload"], entry["precondition"], entry["requests"], counted=counted)
 
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs the workloads of the groups."""
-        batch.run(self._run(drive, group) for drive in drives for group in self._entries if group in groups)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        found: dict[str, float | None] = {}
-        for group, entry in self._entries.items():
-            if group in groups:
-                result = batch[self._run(drive, group)]
-                name = entry["measure"]
-                found[group] = result[name] if name == _AMPLIFICATION else measure(name, result)
-        return found
+    def figure(self, target: Target, result: Result) -> float | None:
+        """Ours."""
+        return result[target.name] if target.name == _AMPLIFICATION else measure(target.name, result)

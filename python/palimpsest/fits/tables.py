@@ -12,15 +12,13 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..validate import amplification, forms, judge, truth
-from .measured import How, Measurement, Target
+from .measured import How, Measurement, Target, tolerance
 from .space import Drive
 
-__all__ = ["TOLERANCES", "read"]
+__all__ = ["read"]
 
-TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
-"""The relative deviation that counts as one; 0.3 of any further percentile."""
 _WINDOW = 0.03
-"""The same of write amplification in a window of a pass."""
+"""The relative deviation that counts as one, of write amplification in a window of a pass."""
 
 
 def read(path: Path, how: How) -> Measurement:
@@ -52,7 +50,7 @@ class _Rows:
         self._table, self._form = table, form
         rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
         self.targets = tuple(
-            Target(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, TOLERANCES.get(row.figure, 0.3))
+            Target(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, tolerance(row.figure))
             for row in rows
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..result import Result
 
-__all__ = ["MEASURES", "REQUESTS", "measure", "percentile"]
+__all__ = ["MEASURES", "REQUESTS", "measure", "percentile", "rate"]
 
 REQUESTS = 20_000
 """Requests of a run where a table does not say how many."""
@@ -39,7 +39,8 @@ def percentile(result: Result, kind: str, name: str) -> float | None:
     return None
 
 
-def _rate(result: Result, kinds: tuple[str, ...]) -> float | None:
+def rate(result: Result, *kinds: str) -> float | None:
+    """Requests of these kinds a second; None of a run without time."""
     seconds = result["simulated_ns"] / 1e9
     return sum(result["requests"][kind] for kind in kinds) / seconds if seconds else None
 
@@ -53,8 +54,8 @@ def _flush(result: Result) -> float | None:
 
 
 def _bytes(result: Result) -> float | None:
-    rate = result["throughput"]["bytes_per_s"]
-    return None if rate is None else float(rate) / 1e6
+    speed = result["throughput"]["bytes_per_s"]
+    return None if speed is None else float(speed) / 1e6
 
 
 def _time(kind: str, name: str) -> Callable[[Result], float | None]:
@@ -62,7 +63,7 @@ def _time(kind: str, name: str) -> Callable[[Result], float | None]:
 
 
 MEASURES: dict[str, Callable[[Result], float | None]] = {
-    "iops": lambda result: _rate(result, ("read", "write")),
+    "iops": lambda result: rate(result, "read", "write"),
     "bytes_per_s": _bytes,
     "flush.mean": _flush,
     **{

@@ -1,0 +1,137 @@
+"""fio's logs (`write_lat_log`, `write_bw_log`, `write_iops_log`): what each request or each window of time measured.
+
+A line has the time in milliseconds, the value, the direction (0 reads, 1 writes, 2 trims), and the block size, which
+is 0 where `log_avg_msec` made one line of a window. Latencies (`_lat`, `_clat`) are in nanoseconds; of windows only
+their mean is fitted, since windows have no percentiles of requests. Bandwidth (`_bw`, KiB/s) and IOPS (`_iops`) are
+taken of windows only: what fio writes for each request is no rate of the job. The log does not say what was
+requested: `--workload` does, as one job. A group is a direction. Ignored: offsets and priorities.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+from ..options import RunOptions
+from ..result import Result
+from ..validate.measures import measure, rate
+from . import distribution
+from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .space import Drive
+
+__all__ = ["is_one", "read"]
+
+_NAME = re.compile(r"_(?P<kind>lat|clat|slat|bw|iops)(\.\d+)?\.log$")
+_DIRECTIONS = ("read", "write", "trim")
+_LEAST, _MOST = 2_000, 20_000
+_FIELDS = 4
+_KIB = 1024
+
+
+def is_one(path: Path) -> bool:
+    """Whether the name is one that fio gives its logs."""
+    return _NAME.search(path.name) is not None
+
+
+def read(path: Path, how: How) -> Measurement:
+    """Reads a log.
+
+    Raises:
+        InputError: the workload is not given, a line is none of fio's, or the log has no figures to fit to.
+    """
+    match = _NAME.search(path.name)
+    kind = match["kind"] if match else ""
+    if kind == "slat":
+        raise InputError(f"{path}: submission latencies are of the host; expected a log of lat, clat, bw or iops")
+    if not how.workload:
+        raise InputError(f"{path}: a log does not say what was requested; expected --workload beside it")
+    samples = _samples(path)
+    windows = {direction for direction, found in samples.items() if not any(sample.block for sample in found)}
+    if kind in ("bw", "iops") and windows != samples.keys():
+        raise InputError(
+            f"{path}: it has a line for each request, which is no rate of the job; expected one with log_avg_msec"
+        )
+    figures = {
+        direction: _figures(kind, [sample.value for sample in found], is_windows=direction in windows)
+        for direction, found in samples.items()
+    }
+    return _Log(path, figures, max(map(len, samples.values())), how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    value: float
+    block: int
+
+
+def _samples(path: Path) -> dict[str, list[_Sample]]:
+    """The lines of reads and of writes."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a log of fio: {error}") from None
+    found: dict[str, list[_Sample]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) < _FIELDS or not all(re.fullmatch(r"\d+", field) for field in fields[:_FIELDS]):
+            raise InputError(
+                f"{path}:{number}: {line[:60]!r} is no line of a log of fio; expected time, value, direction and block "
+                "size, such as 12, 81234, 0, 4096"
+            )
+        value, direction, block = map(int, fields[1:_FIELDS])
+        if direction >= len(_DIRECTIONS):
+            raise InputError(f"{path}:{number}: the direction is {direction}; expected 0 (read), 1 (write) or 2 (trim)")
+        if value and direction < len(_DIRECTIONS) - 1:
+            found.setdefault(_DIRECTIONS[direction], []).append(_Sample(float(value), block))
+    if not found:
+        raise InputError(f"{path}: there are no reads and no writes in it")
+    return found
+
+
+def _figures(kind: str, values: list[float], *, is_windows: bool) -> dict[str, tuple[float, str]]:
+    """Figures of a direction with their units."""
+    mean = math.fsum(values) / len(values)
+    if kind == "bw":
+        return {"bandwidth": (mean * _KIB / 1e6, "MB/s")}
+    if kind == "iops":
+        return {"iops": (mean, "1/s")}
+    figures = {"mean": mean / 1000} if is_windows else distribution.figures(values)
+    return {name: (value, "us") for name, value in figures.items()}
+
+
+class _Log(GroupRuns):
+    """A group for each direction; both have one run."""
+
+    def __init__(
+        self, path: Path, figures: Mapping[str, Mapping[str, tuple[float, str]]], requests: int, how: How
+    ) -> None:
+        self.name = path.name
+        self._how = how
+        self._requests = max(_LEAST, min(_MOST, requests))
+        self.targets = tuple(
+            Target(
+                f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", unit, real, tolerance(name.replace("bandwidth", "iops"))
+            )
+            for kind, each in figures.items()
+            for name, (real, unit) in each.items()
+        )
+
+    def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
+        """The workload on a drive."""
+        return drive.run(self._how.workload, self._how.precondition, self._requests)
+
+    def figure(self, target: Target, result: Result) -> float | None:
+        """Ours, of the direction alone."""
+        kind, _, what = target.name.partition(".")
+        if what == "iops":
+            return rate(result, kind)
+        if what == "bandwidth":
+            seconds = result["simulated_ns"] / 1e9
+            return (
+                result["host"]["bytes_read" if kind == "read" else "bytes_written"] / seconds / 1e6 if seconds else None
+            )
+        return measure(target.name, result)
