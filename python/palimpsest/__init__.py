@@ -20,7 +20,7 @@ from .result import show_with as _show_with
 
 if TYPE_CHECKING:
     from ._core import version as _version
-    from .api import Ssd, compare, fio, load, run
+    from .api import Ssd, compare, fio, load, replicate, run
     from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
     from .fits import fit
     from .sweeps import Sweep, sweep
@@ -43,12 +43,13 @@ __all__ = [
     "fio",
     "fit",
     "load",
+    "replicate",
     "run",
     "sweep",
 ]
 
 _MODULES = {
-    "api": ("Ssd", "compare", "fio", "load", "run"),
+    "api": ("Ssd", "compare", "fio", "load", "replicate", "run"),
     "errors": ("DeviceError", "Error", "InputError", "Interrupted", "RuleError", "WorkloadIoError"),
     "fits": ("fit",),
     "sweeps": ("Sweep", "sweep"),

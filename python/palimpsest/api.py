@@ -8,10 +8,13 @@ from typing import TypedDict, Unpack
 from . import _core, engine
 from .engine import Progress
 from .errors import InputError
+from .intervals import METHODS
 from .options import FIRST_OPERATIONS, RunOptions
+from .replicates import Replicates
+from .replicates import replicate as replicated
 from .result import Comparison, Result
 
-__all__ = ["Ssd", "compare", "fio", "load", "run"]
+__all__ = ["Ssd", "compare", "fio", "load", "replicate", "run"]
 
 _DEFAULT = RunOptions()
 
@@ -210,6 +213,54 @@ def _warn(runs: Sequence[RunOptions]) -> None:
         warnings.warn(line, UserWarning, stacklevel=3)
 
 
+def replicate(
+    ftls: Sequence[str] | Mapping[str, Mapping[str, object]] | None = None,
+    *,
+    seeds: Sequence[int],
+    interval: str = "t",
+    ssd: str | Path | Ssd = _DEFAULT.ssd,
+    workload: str | Path = _DEFAULT.workload,
+    jobs: int = 1,
+    **settings: Unpack[Settings],
+) -> Replicates:
+    """Repeats a run, or a comparison, with several seeds: means with 95 % confidence intervals.
+
+    >>> replicate(["page", "mga"], seeds=range(1, 6), ssd="mga-16k", workload="trade", jobs=2)
+
+    Args:
+        ftls: as in `compare`; the drive's own layer where None.
+        seeds: of each run; several, for intervals.
+        interval: `t` (Student's t) or `bootstrap`.
+        ssd: preset, TOML file or `Ssd`.
+        workload: as in `palimpsest.run`.
+        jobs: how many run at a time.
+        **settings: how they are run; see `palimpsest.api.Settings`.
+
+    Raises:
+        InputError: as `compare`, or there is no seed, or no such interval.
+        Error: as `palimpsest.run`; nothing is returned then.
+    """
+    base = _options(workload, ssd, None, settings)
+    runs = [base] if ftls is None else _labelled(base, ftls)
+    chosen = [_whole("seeds", seed, 0) for seed in seeds]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise InputError("seeds: expected at least one, each once")
+    if interval not in METHODS:
+        raise InputError(f"interval {interval!r}: expected one of {', '.join(METHODS)}")
+    engine.check(runs)
+    _warn(runs)
+    return replicated(runs, chosen, interval, jobs)
+
+
+def _labelled(base: RunOptions, ftls: Sequence[str] | Mapping[str, Mapping[str, object]]) -> list[RunOptions]:
+    if isinstance(ftls, str) or not ftls:
+        raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
+    if isinstance(ftls, Mapping):
+        texts = [f"{label}:{','.join(_assignments(changes))}" for label, changes in ftls.items()]
+        return [base.labelled(text) for text in texts]
+    return [base.with_ftl(ftl) for ftl in ftls]
+
+
 def load(folder: str | Path) -> Result | Comparison:
     """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
 
@@ -251,14 +302,7 @@ def compare(
         ValueError: there is no layer in the list.
         Error: as `palimpsest.run`; nothing is returned then.
     """
-    if isinstance(ftls, str) or not ftls:
-        raise ValueError('expected a list of translation layers, such as ["page", "subpage"]')
-    base = _options(workload, ssd, None, settings)
-    if isinstance(ftls, Mapping):
-        texts = [f"{label}:{','.join(_assignments(changes))}" for label, changes in ftls.items()]
-        runs = [base.labelled(text) for text in texts]
-    else:
-        runs = [base.with_ftl(ftl) for ftl in ftls]
+    runs = _labelled(_options(workload, ssd, None, settings), ftls)
     engine.check(runs)
     _warn(runs)
     results, failure = engine.run_many(runs, jobs)

@@ -124,13 +124,18 @@ def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: boo
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
       palimpsest run --out results/a --operations operations.parquet
+      palimpsest run --seeds 1..5
     """
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
+    seeds, method = _seeds(options, operations)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
     _check([chosen])
     if out is not None:
         make_folder(out)
+    if seeds:
+        _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
+        return
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
     if out is not None:
@@ -174,6 +179,7 @@ def compare(
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
       palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
     """
+    seeds, method = _seeds(options, operations)
     base = RunOptions(series=out is not None, **_plain(options, operations))
     if runs and ftl is not None:
         raise errors.InputError(f"--ftl {ftl}: expected runs as arguments, or --ftl, not both")
@@ -183,6 +189,9 @@ def compare(
     _check(chosen)
     if out is not None:
         make_folder(out)
+    if seeds:
+        _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
+        return
     jobs = min(cores(jobs), len(chosen))
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
@@ -364,6 +373,28 @@ def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
         "overrides": tuple(options["overrides"]),
         "operations": None if operations is None else window or FIRST_OPERATIONS,
     }
+
+
+def _seeds(options: dict[str, Any], operations: Path | None) -> tuple[tuple[int, ...] | None, str]:
+    """Takes the seeds and the method of their intervals out of the options."""
+    seeds: tuple[int, ...] | None = options.pop("seeds")
+    if seeds and operations is not None:
+        raise errors.InputError("--operations: expected without --seeds, as a timeline is that of one run")
+    return seeds, options.pop("interval")
+
+
+def _replicate(
+    chosen: list[RunOptions], seeds: Sequence[int], method: str, jobs: int, out: Path | None, *, as_json: bool
+) -> None:
+    """Runs each with each seed, and prints means and intervals."""
+    from .replicates import replicate
+
+    with ProgressBoard() as board:
+        made = replicate(chosen, seeds, method, jobs, board.callback)
+    if out is not None:
+        made.save(out)
+        click.echo(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed", err=True)
+    _print_result(made.to_json() if as_json else made)
 
 
 def _write_operations(results: Result | Comparison, file: Path | None) -> None:

@@ -47,6 +47,7 @@ class RunOptions:
         arrivals: `recorded`, or `spread` for requests of one time over the tick of the trace's clock.
         repeat: how often the workload is played: times such as `3`, or `2dw` until the drive was written twice.
         series: whether time series and histograms are kept.
+        sketch: whether the result has its distributions of latency in a small form that can be merged: see `sketches`.
         label: what a comparison calls it; its layer where None.
         operations: the window whose flash operations are kept with their times: requests such as `1..1000`, or times
             such as `10ms..12ms`; none where None.
@@ -69,6 +70,7 @@ class RunOptions:
     arrivals: str = "recorded"
     repeat: str | None = None
     series: bool = False
+    sketch: bool = False
     operations: str | None = None
     label: str | None = None
 

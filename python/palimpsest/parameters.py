@@ -19,6 +19,7 @@ __all__ = [
     "Folder",
     "ParquetFile",
     "Seed",
+    "Seeds",
     "cores",
     "jobs_option",
     "json_option",
@@ -102,6 +103,27 @@ class Seed(click.ParamType[int]):
         if not 0 <= number < 2**64:
             self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
         return number
+
+
+class Seeds(click.ParamType[tuple[int, ...]]):
+    """Several seeds: `1..5`, or `1,2,7`."""
+
+    name = "1..5"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:  # noqa: ANN401
+        """Reads the seeds, or fails with what was expected."""
+        if isinstance(value, tuple):
+            return value
+        expected = "expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
+        first, dots, last = value.partition("..")
+        try:
+            numbers = range(int(first), int(last) + 1) if dots else [int(each) for each in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
+        wrong = not numbers or len(numbers) > 1000 or len(set(numbers)) < len(numbers)
+        if wrong or not all(0 <= number < 2**64 for number in numbers):
+            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
+        return tuple(numbers)
 
 
 class Duration(click.ParamType[float]):

@@ -6,8 +6,9 @@ from typing import TypeVar
 import click
 
 from . import completion
+from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
-from .parameters import Choice, Count, ParquetFile, Seed, json_option, out_option
+from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option
 
 __all__ = ["run_options"]
 
@@ -61,6 +62,13 @@ _RUN_OPTIONS = (
         help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
     ),
     click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
+    click.option("--seeds", type=Seeds(), help="Repeat with these seeds (1..5 or 1,2,7): means with intervals."),
+    click.option(
+        "--interval",
+        type=Choice(METHODS),
+        default="t",
+        help="Confidence intervals of --seeds, of 95 %: Student's t, or the bootstrap.",
+    ),
     click.option(
         "--skip-bad", is_flag=True, help="Count and skip bad lines of a trace instead of stopping at the first."
     ),

@@ -204,6 +204,11 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def sketch() -> dict[str, Any]:
+    buckets = {"lower_ns": [49_152, 98_304, 196_608], "count": [500, 300, 200]}
+    return dict.fromkeys(("all", "read", "write"), buckets)
+
+
 def series(ftl: str) -> dict[str, Any]:
     windows = list(range(20))
     counts = {"lower_ns": [50_000, 100_000, 200_000, 400_000, 1_600_000], "count": [500, 300, 150, 49, 1]}
@@ -309,4 +314,5 @@ def run(options_json: str, progress: Progress | None) -> tuple[str, str]:
             break
         time.sleep(min(0.05, left))
     kept = (series(ftl) if options["series"] else {}) | (timeline() if options.get("operations") else {})
-    return json.dumps(summary(options)), json.dumps(kept or None)
+    found = summary(options) | ({"latency_sketch": sketch()} if options.get("sketch") else {})
+    return json.dumps(found), json.dumps(kept or None)

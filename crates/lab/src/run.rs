@@ -142,6 +142,9 @@ pub struct Detail {
     pub time: Option<Series>,
     /// Histograms of latencies; null at count fidelity.
     pub latency: Option<Histograms>,
+    /// The same with 64 buckets an octave, for what is kept of many runs.
+    #[serde(skip)]
+    pub sketch: Option<Histograms>,
     /// Wear of every block.
     pub wear: Wear,
     /// Shares of the measured time in which buses and dies were busy; null at count fidelity.

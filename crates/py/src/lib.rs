@@ -90,6 +90,8 @@ struct RunOptions {
     #[serde(default)]
     series: bool,
     #[serde(default)]
+    sketch: bool,
+    #[serde(default)]
     operations: Option<String>,
 }
 
@@ -224,25 +226,31 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
             if outcome.summary.interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
         {
             let measured = end - reporter.measuring_since.unwrap_or(begin);
-            Ok(print(outcome, end - begin, measured, options.series))
+            Ok(print(outcome, end - begin, measured, &options))
         }
         (Some(raised), _) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (None, Ok(outcome)) => {
             let measured = end - reporter.measuring_since.unwrap_or(begin);
-            Ok(print(outcome, end - begin, measured, options.series))
+            Ok(print(outcome, end - begin, measured, &options))
         }
     }
 }
 
-fn print(mut outcome: Outcome, wall: Duration, measured: Duration, series: bool) -> (String, String) {
+fn print(mut outcome: Outcome, wall: Duration, measured: Duration, options: &RunOptions) -> (String, String) {
     let requests = &outcome.summary.requests;
     let all = requests.read + requests.write + requests.trim + requests.flush;
     outcome.summary.sim.wall_s = wall.as_secs_f64();
     outcome.summary.sim.requests_per_s = all as f64 / measured.as_secs_f64().max(1e-9);
-    let summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
+    let mut summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
+    if options.sketch {
+        let sketch = serde_json::to_string(&outcome.detail.sketch).expect("buckets can be printed");
+        // The keys keep the order of the contract.
+        summary.truncate(summary.len() - 1);
+        summary += &format!(",\"latency_sketch\":{sketch}}}");
+    }
     let detail = match &outcome.detail {
-        detail if series => serde_json::to_string(detail),
+        detail if options.series => serde_json::to_string(detail),
         Detail { operations: Some(operations), requests, .. } => {
             serde_json::to_string(&serde_json::json!({ "operations": operations, "requests": requests }))
         }

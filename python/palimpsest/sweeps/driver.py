@@ -20,7 +20,7 @@ from .definition import Definition, from_mapping, from_text
 from .finished import PointResult
 from .points import Point, resolve
 from .results import Sweep, load, manifest
-from .store import TABLE, TIMES, Store, read_points
+from .store import LATENCY, TABLE, TIMES, Store, read_points
 from .task import OTHER_SIMULATOR, Outcome, Watch
 
 __all__ = ["Plan", "plan", "run", "sweep"]
@@ -163,7 +163,7 @@ def write_files(found: Sweep, store: Store) -> None:
     from . import report
     from .table import times
 
-    for name, frame in ((TABLE, found.to_polars()), (TIMES, times(found))):
+    for name, frame in ((TABLE, found.to_polars()), (LATENCY, found.latency()), (TIMES, times(found))):
         table = io.BytesIO()
         frame.write_parquet(table)
         store.write(name, table.getvalue())

@@ -106,7 +106,7 @@ class _Resolver:
         fields["workload"], file = self._workload(workload, changes)
         keys = {key: value for key, value in settings.items() if "." in key and not key.startswith(_WORKLOAD_KEY)}
         overrides = tuple(f"{key}={_text(value)}" for key, value in keys.items())
-        return RunOptions(overrides=overrides, **fields), file
+        return RunOptions(overrides=overrides, sketch=True, **fields), file
 
     def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
         path = self.definition.folder / text

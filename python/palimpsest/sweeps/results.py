@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..intervals import interval
 from ..result import figures as figures_of
+from ..sketches import Sketch, merged
 from .finished import FinishedPoints, PointResult
 from .store import MANIFEST, read_points
+from .values import Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +53,82 @@ class Sweep(FinishedPoints):
             ImportError: pandas and pyarrow are not installed.
         """
         return self.to_polars().to_pandas()
+
+    def latency(self) -> "pl.DataFrame":
+        """The distributions of latency, as in latency.parquet: a row for each bucket of each point.
+
+        Columns: the axes, `identity`, `class` (`all`, `read`, `write`), `lower_ns` and `count`; a bucket is 1/64 of an
+        octave wide. Points at count fidelity have none.
+        """
+        from .table import distributions
+
+        return distributions(self.axes, self._points)
+
+    def sketch(self, kind: str = "all", **axes: Value) -> Sketch:
+        """The merged distribution of the points with these values of axes.
+
+        >>> swept.sketch("read", ftl="page").percentile(99.9)
+
+        Args:
+            kind: `all`, `read` or `write`.
+            **axes: values of axes; of one with a dot in its name, `**{"ftl.victim": "greedy"}`.
+        """
+        chosen = [point for point in self._points if all(point.axes.get(key) == axes[key] for key in axes)]
+        found = (Sketch.of(point.result.to_dict(), kind) for point in chosen if point.result is not None)
+        return merged(sketch for sketch in found if sketch is not None)
+
+    def percentiles(
+        self, by: Sequence[str], kind: str = "all", of: Sequence[float] = (50, 90, 99, 99.9)
+    ) -> "pl.DataFrame":
+        """Percentiles over the requests of all points with the same values of some axes, within 0.8 %.
+
+        Args:
+            by: these axes; the distributions of points that differ in others, such as seeds, are merged.
+            kind: `all`, `read` or `write`.
+            of: per cent.
+
+        Returns:
+            A row for each combination: the axes, and `p50_ns`, ... in nanoseconds.
+        """
+        import polars as pl
+
+        rows = []
+        for values in self._combinations(by):
+            together = self.sketch(kind, **values)
+            rows.append({**values, **{f"p{percent:g}_ns": together.percentile(percent) for percent in of}})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def intervals(self, figure: str, by: Sequence[str], method: str = "t") -> "pl.DataFrame":
+        """A figure as mean and 95 % confidence interval over the points with the same values of some axes.
+
+        Args:
+            figure: its name, such as `latency_ns.write.p99`.
+            by: these axes; points that differ in others, such as seeds, are the repetitions.
+            method: `t` or `bootstrap`: see `palimpsest.intervals`.
+
+        Returns:
+            A row for each combination: the axes, `mean`, `low`, `high`, `deviation` and `number`.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        import polars as pl
+
+        rows = []
+        for values in self._combinations(by):
+            chosen = [point for point in self._points if all(point.axes.get(key) == values[key] for key in values)]
+            found = [figures_of(point.result.to_dict()).get(figure) for point in chosen if point.result is not None]
+            known = [value for value in found if isinstance(value, int | float)]
+            if known:
+                rows.append({**values, **interval(known, method)._asdict()})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def _combinations(self, by: Sequence[str]) -> list[dict[str, Any]]:
+        """The values of some axes that points have, each combination once."""
+        for axis in by:
+            self.values(axis)
+        found = [{axis: point.axes.get(axis) for axis in by} for point in self._points]
+        return [values for at, values in enumerate(found) if values not in found[:at]]
 
     def to_dict(self) -> dict[str, Any]:
         """What `palimpsest sweep --json` prints: counts, and each point with its axes and key figures."""

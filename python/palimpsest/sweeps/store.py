@@ -4,6 +4,7 @@
     sweep.json          its points: axes and identities, in order
     points/ID.json      the outcome of a point, with a checksum; ID is its identity
     sweep.parquet       a row for each finished point
+    latency.parquet     the distributions of latency of each, in buckets of less than 1.6 %
     times.parquet       time and memory of the simulator for each: what differs when the same is run again
     report.html         the page
     .lock               held while a sweep writes here
@@ -27,13 +28,14 @@ from ..errors import InputError
 from ..files import open_new, write_whole
 from .task import LASTING, Outcome
 
-__all__ = ["MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
+__all__ = ["LATENCY", "MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
 
 MANIFEST = "sweep.json"
 TABLE = "sweep.parquet"
 TIMES = "times.parquet"
+LATENCY = "latency.parquet"
 _POINTS = "points"
-_OURS = (MANIFEST, TABLE, TIMES, "sweep.toml", "report.html")
+_OURS = (MANIFEST, TABLE, TIMES, LATENCY, "sweep.toml", "report.html")
 _CHECKSUM = "checksum"
 
 

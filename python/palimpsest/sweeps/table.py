@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..result import figures as figures_of
+from ..sketches import KINDS, Sketch
 from .finished import PointResult
 from .values import axis_text, numbers
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["axis_columns", "data_frame", "is_time", "times"]
+__all__ = ["axis_columns", "data_frame", "distributions", "is_time", "times"]
 
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
@@ -56,6 +57,26 @@ def data_frame(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFr
     names = [name for name in found if not is_time(name)]
     for name in names:
         columns.setdefault(name, [_scalar(row.get(name)) for row in rows])
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def distributions(axes: Sequence[str], points: Sequence[PointResult]) -> "pl.DataFrame":
+    """A row for each bucket of the distributions of latency of each point."""
+    import polars as pl
+
+    columns: dict[str, list[Any]] = {name: [] for name in (*axes, "identity", "class", "lower_ns", "count")}
+    for point in points:
+        for kind in KINDS if point.result is not None else ():
+            sketch = None if point.result is None else Sketch.of(point.result.to_dict(), kind)
+            if sketch is None:
+                continue
+            number = len(sketch.count)
+            for axis in axes:
+                columns[axis] += [point.axes.get(axis)] * number
+            columns["identity"] += [point.identity] * number
+            columns["class"] += [kind] * number
+            columns["lower_ns"] += sketch.lower_ns
+            columns["count"] += sketch.count
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
 
 

@@ -4,6 +4,7 @@
 use palimpsest_flash::units::Nanos;
 
 const SUB_BITS: u32 = 10;
+const SKETCH_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 
 /// A histogram of times.
@@ -100,6 +101,22 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// Occupied buckets of a coarser histogram with 64 an octave, for what is kept of many runs: smallest value and count.
+    pub fn sketch(&self) -> (Vec<Nanos>, Vec<u64>) {
+        let (mut lower, mut counts) = (Vec::new(), Vec::new());
+        for (value, count) in self.occupied() {
+            let shift = (64 - value.leading_zeros()).saturating_sub(SKETCH_BITS + 1);
+            let begin = value >> shift << shift;
+            if lower.last() == Some(&begin) {
+                *counts.last_mut().expect("a bucket has a count") += count;
+            } else {
+                lower.push(begin);
+                counts.push(count);
+            }
+        }
+        (lower, counts)
+    }
+
     /// Occupied buckets: smallest value and count.
     pub fn occupied(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let counted = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.0 > 0);
@@ -131,6 +148,19 @@ mod tests {
             assert!(got.abs_diff(exact) * 500 <= exact, "p{per_mille}: {got} against {exact}");
         }
         assert_eq!(histogram.max(), *values.last().unwrap());
+    }
+
+    #[test]
+    fn a_sketch_has_all_times_in_buckets_of_a_64th() {
+        let mut rng = Rng::new(6, 0);
+        let mut histogram = Histogram::new();
+        (0..10_000).for_each(|_| histogram.record(rng.below(1 << rng.clone().below(40).max(1))));
+        let (lower, counts) = histogram.sketch();
+        assert_eq!(counts.iter().sum::<u64>(), 10_000);
+        assert!(lower.is_sorted() && lower.len() < 64 * 40 && lower.len() < histogram.occupied().count());
+        for &begin in lower.iter().filter(|&&begin| begin >= 128) {
+            assert_eq!(begin % (1 << (begin.ilog2() - 6)), 0);
+        }
     }
 
     #[test]

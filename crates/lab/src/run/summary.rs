@@ -364,6 +364,15 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
         let (lower_ns, count) = histogram.occupied().unzip();
         Buckets { lower_ns, count }
     };
+    let sketch = |histogram: &Histogram| {
+        let (lower_ns, count) = histogram.sketch();
+        Buckets { lower_ns, count }
+    };
+    let of = |bucketed: &dyn Fn(&Histogram) -> Buckets| Histograms {
+        all: bucketed(&recorder.all),
+        read: bucketed(&recorder.read),
+        write: bucketed(&recorder.write),
+    };
     let shares = |now: Vec<u64>, before: &[u64]| {
         let busy = now.iter().zip(before).map(|(now, before)| (now - before) as f64);
         busy.map(|busy| (busy / simulated.max(1) as f64).min(1.0)).collect()
@@ -373,11 +382,8 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     let (operations, requests) = session.drive.recording().map(|found| columns(&found)).unzip();
     Detail {
         time: timed.then(|| recorder.series()),
-        latency: timed.then(|| Histograms {
-            all: buckets(&recorder.all),
-            read: buckets(&recorder.read),
-            write: buckets(&recorder.write),
-        }),
+        latency: timed.then(|| of(&buckets)),
+        sketch: timed.then(|| of(&sketch)),
         wear: Wear {
             erases: blocks.clone().map(|block| nand.erases(block)).collect(),
             plane: blocks.map(|block| nand.geometry().plane_of_block(block)).collect(),

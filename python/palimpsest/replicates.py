@@ -1,0 +1,179 @@
+"""Runs repeated with several seeds: figures as means with confidence intervals, and ratios of runs paired by seed."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import engine
+from .intervals import LEVEL, Interval, interval
+from .metrics import METRICS, Metric
+from .options import RunOptions
+from .result import Comparison, Result
+from .sketches import KINDS, Sketch, merged
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import RenderableType
+
+__all__ = ["Replicates", "replicate"]
+
+_PERCENTILES = (50, 90, 99, 99.9)
+_LABEL_WIDTH = 21
+
+
+class Replicates:
+    """Runs, each with several seeds.
+
+    Args:
+        results: those of the first run with all seeds, then those of the second, ...
+        labels: of the runs.
+        seeds: of each run.
+        method: of the intervals: `t` or `bootstrap`.
+    """
+
+    def __init__(self, results: Sequence[Result], labels: Sequence[str], seeds: Sequence[int], method: str) -> None:
+        self.labels, self.seeds, self.method = list(labels), list(seeds), method
+        count = len(self.seeds)
+        self.groups = {label: list(results[at * count : (at + 1) * count]) for at, label in enumerate(self.labels)}
+
+    @property
+    def results(self) -> list[Result]:
+        """All results."""
+        return [result for group in self.groups.values() for result in group]
+
+    def interval(self, metric: Metric, label: str) -> Interval | None:
+        """A figure of a run; None where no seed measured it."""
+        values = [value for value in map(metric.of, self.groups[label]) if value is not None]
+        return interval(values, self.method) if values else None
+
+    def ratio(self, metric: Metric, label: str) -> Interval | None:
+        """A figure of a run over that of the first with the same seed; None where one was not measured, or is zero."""
+        pairs = zip(self.groups[label], self.groups[self.labels[0]], strict=True)
+        values = [(metric.of(mine), metric.of(base)) for mine, base in pairs]
+        ratios = [mine / base for mine, base in values if mine is not None and base]
+        return interval(ratios, self.method) if len(ratios) == len(self.seeds) else None
+
+    def percentiles(self, label: str, kind: str = "all") -> dict[float, int | None]:
+        """Percentiles of the times of all seeds together, in nanoseconds, within 0.8 %."""
+        found = [sketch for result in self.groups[label] if (sketch := Sketch.of(result.to_dict(), kind))]
+        together = merged(found)
+        return {percent: together.percentile(percent) for percent in _PERCENTILES}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--seeds ... --json` prints: seeds, the intervals of each run, and all results."""
+        groups = []
+        for label in self.labels:
+            figures, ratios = {}, {}
+            for metric in METRICS:
+                name = ".".join(metric.path)
+                found, ratio = self.interval(metric, label), self.ratio(metric, label)
+                figures[name] = None if found is None else found._asdict()
+                ratios[name] = None if ratio is None or label == self.labels[0] else ratio._asdict()
+            times = {kind: {f"p{p:g}": value for p, value in self.percentiles(label, kind).items()} for kind in KINDS}
+            groups.append({"label": label, "figures": figures, "ratios": ratios, "merged_latency_ns": times})
+        return {
+            "seeds": self.seeds,
+            "confidence": {"method": self.method, "level": LEVEL},
+            "groups": groups,
+            "runs": [result.to_dict() for result in self.results],
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def to_polars(self) -> "pl.DataFrame":
+        """A row for each run and figure: `label figure mean low high deviation number`."""
+        import polars as pl
+
+        rows = []
+        for label in self.labels:
+            for metric in METRICS:
+                found = self.interval(metric, label)
+                if found is not None:
+                    rows.append({"label": label, "figure": ".".join(metric.path)} | found._asdict())
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the folder of a comparison of all results (`LABEL-seed-N`), and `intervals.csv`; gives its path.
+
+        Raises:
+            OSError: a file could not be written.
+        """
+        path = Comparison(self.results).save(folder)
+        self.to_polars().write_csv(path / "intervals.csv")
+        return path
+
+    def __rich__(self) -> "RenderableType":
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column("", no_wrap=True, width=_LABEL_WIDTH)
+        for at, label in enumerate(self.labels):
+            table.add_column(label, justify="right", header_style="bold", no_wrap=True)
+            if at:
+                table.add_column("ratio", justify="right", header_style="bold", no_wrap=True)
+        for metric in METRICS:
+            cells = []
+            for at, label in enumerate(self.labels):
+                cells.append(_shown(metric, self.interval(metric, label)))
+                if at:
+                    ratio = self.ratio(metric, label)
+                    cells.append("" if ratio is None else _ratio(ratio))
+            if any(cell not in ("-", "") for cell in cells[:1]):
+                table.add_row(metric.label, *cells)
+        seeds = f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds[:8]))}{', ...' * (len(self.seeds) > 8)})"
+        words = {"t": "Student's t", "bootstrap": "bootstrap"}[self.method]
+        last = f"mean of {seeds} and half of its {LEVEL:.0%} interval ({words}); ratios are paired by seed"
+        notes = dict.fromkeys(note for result in self.results for note in result.get("notes", []))
+        return Group(table, Text(), Text(last), *(Text(f"note: {note}", style="yellow") for note in notes))
+
+
+def _shown(metric: Metric, found: Interval | None) -> str:
+    if found is None or not found.mean:
+        return "-"
+    if found.low is None or found.high is None:
+        return metric.show(found.mean)
+    half = (found.high - found.low) / 2
+    return f"{metric.show(found.mean)} ± {100 * half / abs(found.mean):.2g} %"
+
+
+def _ratio(found: Interval) -> str:
+    if found.low is None or found.high is None:
+        return f"{found.mean:.3f}"
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def replicate(
+    runs: Sequence[RunOptions],
+    seeds: Sequence[int],
+    method: str = "t",
+    jobs: int = 1,
+    progress: Callable[[str], engine.Progress | None] = lambda _label: None,
+) -> Replicates:
+    """Runs each of the runs with each seed.
+
+    Args:
+        runs: what to run; each has a label or a layer of its own.
+        seeds: at least one.
+        method: of the intervals: `t` or `bootstrap`.
+        jobs: runs at a time.
+        progress: gives the progress callback of a run, by its label.
+
+    Raises:
+        Error: a run failed, or the user ended it; nothing is returned then.
+    """
+    labels = [run.label or run.ftl or "run" for run in runs]
+    chosen = [
+        replace(run, seed=seed, label=f"{label}-seed-{seed}", sketch=True)
+        for run, label in zip(runs, labels, strict=True)
+        for seed in seeds
+    ]
+    results, failure = engine.run_many(chosen, min(jobs, len(chosen)), progress)
+    if failure is not None:
+        raise failure
+    return Replicates(results, labels, seeds, method)
