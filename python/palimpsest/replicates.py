@@ -111,12 +111,12 @@ class Replicates:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("", no_wrap=True, width=_LABEL_WIDTH)
         for at, label in enumerate(self.labels):
-            table.add_column(label, justify="right", header_style="bold", no_wrap=True)
+            table.add_column(label, justify="right", header_style="bold", overflow="fold")
             if at:
-                table.add_column("ratio", justify="right", header_style="bold", no_wrap=True)
+                table.add_column("ratio", justify="right", header_style="bold", overflow="fold")
         for metric in METRICS:
             cells = []
             for at, label in enumerate(self.labels):
@@ -135,7 +135,7 @@ class Replicates:
 
 def _shown(metric: Metric, found: Interval | None) -> str:
     if found is None or not found.mean:
-        return "-"
+        return metric.show(None if found is None else found.mean)
     if found.low is None or found.high is None:
         return metric.show(found.mean)
     half = (found.high - found.low) / 2
@@ -145,7 +145,7 @@ def _shown(metric: Metric, found: Interval | None) -> str:
 def _ratio(found: Interval) -> str:
     if found.low is None or found.high is None:
         return f"{found.mean:.3f}"
-    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    return f"{found.mean:.3f} ± {(found.high - found.low) / 2:.2g}"
 
 
 def replicate(

@@ -23,7 +23,8 @@ def test_quantiles_of_t_are_those_of_the_tables(degrees: int, value: float) -> N
 
 def test_intervals() -> None:
     found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert (found.mean, found.number, found.deviation) == (3.0, 5, pytest.approx(math.sqrt(2.5)))
+    assert (found.mean, found.number) == (3.0, 5)
+    assert found.deviation == pytest.approx(math.sqrt(2.5))
     assert found.high == pytest.approx(3 + 2.7764 * math.sqrt(0.5), abs=1e-4)
     bootstrap = interval([1.0, 2.0, 3.0, 4.0, 5.0], "bootstrap")
     assert bootstrap.low is not None
