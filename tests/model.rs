@@ -34,6 +34,8 @@ mod reuse;
 mod rules;
 #[path = "model/sequences.rs"]
 mod sequences;
+#[path = "model/steps.rs"]
+mod steps;
 #[path = "model/timeline.rs"]
 mod timeline;
 #[path = "model/womv.rs"]

@@ -117,13 +117,14 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     build_with_spare(ftl, &settings, blocks, spare).ok()
 }
 
-/// `settings`, in some drives with a controller that takes time, a buffer that the power empties, superblocks, and a fast cache.
+/// `settings`, with a pace of collection, and in some drives with a controller that takes time, a buffer that the power empties,
+/// superblocks, and a fast cache.
 fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
     // Its own draws: what else is drawn does not depend on them.
     let text = settings.concat();
     let rng =
         &mut Rng::new(text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into())), 0xc7);
-    let mut changes: Vec<&str> = Vec::new();
+    let mut changes = vec![pick(rng, &["ftl.gc_pace=block", "ftl.gc_pace=paced", "ftl.gc_pace=paced"])];
     if rng.below(3) == 0 {
         changes.extend([
             "host.t_link=700ns",

@@ -388,6 +388,12 @@ impl Io {
         self.plan.group = group;
     }
 
+    /// What is planned from now on is a step of collection that can wait until dies have nothing else to do, or not.
+    #[inline]
+    pub fn set_step(&mut self, step: bool) {
+        self.plan.step = step;
+    }
+
     /// `gate`, if something signals it by now; else none, and the gate is no more.
     pub fn used(&mut self, gate: Gate) -> Gate {
         if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot as usize].remaining > 0 {

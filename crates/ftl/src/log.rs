@@ -3,7 +3,7 @@
 //!
 //! A page is programmed when it is full; until then its units wait in open pages (`open_pages`), in the controller's memory.
 //! A full page is programmed at a frontier (`frontiers`): an open block for each stream in each plane. `collect` frees
-//! blocks, `moves` moves what is valid in them, `recover` rebuilds all of it after a power cut.
+//! blocks, `pace` does so in steps, `moves` moves what is valid in them, `recover` rebuilds all of it after a power cut.
 
 mod append;
 pub mod blocks;
@@ -13,6 +13,7 @@ mod frontiers;
 pub mod map;
 mod moves;
 mod open_pages;
+mod pace;
 mod passes;
 mod recover;
 pub mod rotation;
@@ -175,12 +176,16 @@ impl<M: Map> Log<M> {
         let frontiers = Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved);
         let groups = frontiers.rotation.groups();
         let passes = Passes::new(io.nand(), map.units(), shape.units_per_page);
+        let (pages, streams) =
+            (frontiers.free_pages.iter().sum::<u32>(), frontiers.data_streams() + u32::from(M::IN_LOG));
+        let spare = pages.saturating_sub(map.units().div_ceil(shape.units_per_page)) / geometry.planes();
+        let rest = u32::from(!protected && shape.units_per_page > 1);
         Log {
             map,
             shape,
             frontiers,
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
-            collector: Collector::new(settings, geometry, u32::from(!protected && shape.units_per_page > 1), seed),
+            collector: Collector::new(settings, geometry, rest, streams, spare, seed),
             passes,
             read: settings.read,
             counters: LogCounters::default(),

@@ -31,6 +31,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const NONE: u32 = u32::MAX;
+/// Class of the steps of collection.
+const STEPS: usize = 2;
+/// Turn of what comes behind the reads of such steps.
+const BEHIND: u64 = 1 << 63;
 
 /// An operation that has not ended.
 #[derive(Clone, Copy)]
@@ -82,7 +86,11 @@ impl Bus {
 /// Ready operations of a plane, by scheduling class.
 #[derive(Default)]
 struct Ready {
-    classes: [BinaryHeap<Reverse<(u64, u32)>>; 2],
+    classes: [BinaryHeap<Reverse<(u64, u32)>>; 3],
+    /// Programs and erases of steps of collection that have not started.
+    steps: u32,
+    /// Operations that must follow a step of collection on their block.
+    behind_steps: u32,
 }
 
 /// The engine.
@@ -334,6 +342,9 @@ impl Engine {
                 self.pending.len() as u32 - 1
             }
         };
+        if operation.step && self.class_of(&operation) == STEPS {
+            self.ready[plane as usize].steps += 1;
+        }
         let (on_block, last) = self.join_block(index);
         self.pending[index as usize].waits += on_block;
         let waits = waits + on_block + self.follow(io, index, number);
@@ -390,11 +401,13 @@ impl Engine {
         self.kick_woken();
     }
 
-    /// Class of an operation: class 0 goes first.
+    /// Class of an operation: class 0 goes first, steps of collection last. The reads of these are the first of class 1: they hold little up,
+    /// and the host may wait for what they bring.
     #[inline]
     fn class_of(&self, operation: &Operation) -> usize {
         let first = match self.settings.scheduler {
             Scheduler::Fifo => true,
+            _ if operation.step => return if operation.kind == OperationKind::Read { 1 } else { STEPS },
             Scheduler::ReadFirst => operation.kind == OperationKind::Read,
             Scheduler::HostFirst => matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::Prefetch),
         };
@@ -404,9 +417,11 @@ impl Engine {
     #[inline]
     fn make_ready(&mut self, index: u32) {
         self.pending[index as usize].ready_at = self.now;
-        let Pending { operation, order, plane, .. } = self.pending[index as usize];
+        let Pending { operation, order, plane, die, .. } = self.pending[index as usize];
         let class = self.class_of(&operation);
-        self.ready[plane as usize].classes[class].push(Reverse((order, index)));
+        self.dies[die as usize].steps += u32::from(class == STEPS);
+        let turn = if class == 1 && !operation.step { order | BEHIND } else { order };
+        self.ready[plane as usize].classes[class].push(Reverse((turn, index)));
     }
 
     #[inline]

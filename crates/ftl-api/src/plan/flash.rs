@@ -123,6 +123,7 @@ impl Io {
                 from_host: false,
                 group: self.plan.group,
                 again: false,
+                step: self.plan.step,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
@@ -220,6 +221,7 @@ impl Io {
                 from_host: program.from_host || self.is_from_host(program.cause),
                 group: self.plan.group,
                 again: over != Over::Erased,
+                step: self.plan.step,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
@@ -274,6 +276,7 @@ impl Io {
                 from_host: false,
                 group: self.plan.group,
                 again: false,
+                step: self.plan.step,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };

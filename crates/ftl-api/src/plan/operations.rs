@@ -49,6 +49,8 @@ pub struct Operation {
     pub group: u16,
     /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
     pub again: bool,
+    /// A step of collection that nobody waits for yet.
+    pub step: bool,
     /// The first entry of what it stores in [`Replacing`].
     pub stored: u32,
     /// The entry of its page in [`UnderWay`].
@@ -89,6 +91,8 @@ pub struct Plan {
     pub group: u16,
     /// [`Operation::codec`] of what is planned now.
     pub codec: u32,
+    /// [`Operation::step`] of what is planned now.
+    pub step: bool,
     /// Whether a plan is wanted; without one only cells and counters change.
     pub timed: bool,
 }

@@ -51,6 +51,7 @@ impl Io {
                 from_host: false,
                 group: 0,
                 again: false,
+                step: false,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             });

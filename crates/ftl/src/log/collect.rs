@@ -1,21 +1,23 @@
 //! Collection: which blocks are cleaned, and when; and wear levelling.
 //!
 //! Cleaning a plane writes into the same plane. It needs somewhere to write before it can erase, so the host never gets the
-//! last free block of a plane. With one stream, moved units go to the frontier that the host writes to: the model of the
+//! last free block of a plane. Here whole blocks are cleaned; `pace` does so in steps. With one stream, moved units go to the frontier that the host writes to: the model of the
 //! closed forms (Desnoyers 2014). Where open pages are not protected, a victim is erased when the last of its units has been
 //! programmed elsewhere.
 
 use super::Log;
-use super::settings::{LogSettings, WearLeveling};
+use super::pace::Pace;
+use super::settings::{GcPace, LogSettings, WearLeveling};
 use super::victim::{self, Victim};
 use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
 
 /// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
-const SLACK: u32 = 1;
+pub(super) const SLACK: u32 = 1;
 /// Static wear levelling looks at a plane after this many collections.
 const WEAR_CHECK_EVERY: u32 = 8;
 
@@ -33,24 +35,35 @@ pub(super) struct Collector {
     pub failed: Vec<u32>,
     /// Victims whose last units wait in open pages, and the gates that close when those are programmed.
     pub emptying: Vec<(u32, Gate)>,
+    /// Collection in steps.
+    pub pace: Pace,
 }
 
 impl Collector {
-    /// `rest` pages may be programmed for moved units that fill none.
-    pub fn new(settings: &LogSettings, geometry: &Geometry, rest: u32, seed: u64) -> Self {
+    /// `rest` pages may be programmed for moved units that fill none; `streams` write to a plane at once, of which `spare` pages hold
+    /// nothing when the drive is full.
+    pub fn new(settings: &LogSettings, geometry: &Geometry, rest: u32, streams: u32, spare: u32, seed: u64) -> Self {
         let policy = victim::new(&settings.victim);
+        let block = geometry.pages_per_block;
         // A victim without an invalid unit needs a block, and what cleaning keeps free beside it.
-        let least = if policy.may_choose_full() { geometry.pages_per_block + rest + SLACK } else { 0 };
+        let least = if policy.may_choose_full() { block + rest + SLACK } else { 0 };
+        let pages_of = |blocks: BlockCount| blocks.pages_of(geometry.blocks_per_plane, block).max(least);
+        let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
+        let pace = match settings.gc_pace {
+            GcPace::Block => Pace::default(),
+            GcPace::Paced => Pace::new(geometry.planes(), block, streams, spare, start, stop),
+        };
         Collector {
             policy,
             rng: Rng::new(seed, 0x71c7),
-            start: settings.gc_start.pages_of(geometry.blocks_per_plane, geometry.pages_per_block).max(least),
-            stop: settings.gc_stop.pages_of(geometry.blocks_per_plane, geometry.pages_per_block).max(least),
+            start: if pace.is_used() { pace.start } else { start },
+            stop,
             leveling: settings.wear_leveling,
             wear_threshold: settings.wear_threshold,
             wear_checks: 0,
             failed: Vec::new(),
             emptying: Vec::new(),
+            pace,
         }
     }
 }
@@ -60,13 +73,17 @@ impl<M: Map> Log<M> {
     #[inline]
     pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         if self.frontiers.free_pages[plane as usize] <= self.collector.start {
-            self.collect_until(io, plane)?;
+            if self.collector.pace.is_used() { self.pace(io, plane)? } else { self.collect_until(io, plane)? }
         }
-        if self.frontiers.has_space(plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
+        if self.may_take(io, plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
     }
 
     #[cold]
     fn make_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
+        self.finish(io, plane)?;
+        if self.frontiers.has_space(plane, stream) {
+            return Ok(true);
+        }
         let closed = self.frontiers.blocks.closed(plane).len();
         for attempt in 0..2 * closed + 2 {
             // What the policy prefers may gain little; in the end only space counts.
@@ -98,11 +115,16 @@ impl<M: Map> Log<M> {
     }
 
     /// Cleans one block in the background, in the plane that is shortest of free pages and below the stop threshold by more
-    /// than a block. False where none is.
+    /// than a block; or does one step of that in each such plane. False where none is.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
+        if self.collector.pace.is_used() {
+            let done = self.step_in_background(io)?;
+            self.evacuate_failed(io)?;
+            return Ok(done);
+        }
         let free_pages = &self.frontiers.free_pages;
         let shortest = (0..self.frontiers.planes()).min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
@@ -116,15 +138,20 @@ impl<M: Map> Log<M> {
     fn fold_oldest(&mut self, io: &mut Io) -> Flash<bool> {
         let single = &self.frontiers.single;
         let fullest = (0..self.frontiers.planes()).max_by_key(|&plane| (single.count(plane), u32::MAX - plane));
-        let Some(plane) = fullest.filter(|_| single.is_used()) else { return Ok(false) };
-        let blocks = &self.frontiers.blocks;
-        let cached = blocks.closed(plane).iter().copied().filter(|&block| single.holds(block));
-        let Some(oldest) = cached.min_by_key(|&block| blocks.closed_at(block)) else { return Ok(false) };
-        if !self.fits(io, plane, oldest, SLACK) {
-            return Ok(false);
-        }
+        let Some(plane) = fullest else { return Ok(false) };
+        let Some(oldest) = self.oldest_single(io, plane) else { return Ok(false) };
         self.clean_victim(io, plane, oldest)?;
         Ok(true)
+    }
+
+    /// The block of the fast cache that was closed first in `plane`, if there is room to move its units.
+    pub(super) fn oldest_single(&self, io: &Io, plane: u32) -> Option<u32> {
+        let (single, blocks) = (&self.frontiers.single, &self.frontiers.blocks);
+        if single.count(plane) == 0 {
+            return None;
+        }
+        let cached = blocks.closed(plane).iter().copied().filter(|&block| single.holds(block));
+        cached.min_by_key(|&block| blocks.closed_at(block)).filter(|&oldest| self.fits(io, plane, oldest, SLACK))
     }
 
     /// Cleans one block of `plane`. False where no block is worth it.
@@ -135,7 +162,7 @@ impl<M: Map> Log<M> {
     }
 
     /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
-    fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
+    pub(super) fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
         let Collector { policy, rng, .. } = &mut self.collector;
         let victim = policy.choose(&mut self.frontiers.blocks, plane, rng)?;
         if self.fits(io, plane, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, plane) }
@@ -157,11 +184,23 @@ impl<M: Map> Log<M> {
 
     /// Whether the units of `victim`, and `slack` pages, fit into what is free in `plane`, and into what the next program frees.
     fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
+        self.fits_beside(io, plane, victim, slack, None)
+    }
+
+    /// As [`Self::fits`], when the stream `taker` has taken a page.
+    pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<u32>) -> bool {
         let (frontiers, per_page) = (&self.frontiers, self.shape.units_per_page);
-        let (mut valid, mut free_blocks) = (frontiers.blocks.valid_count(victim), frontiers.blocks.free_count(plane));
+        let opens = taker.is_some_and(|stream| !frontiers.is_open(plane, stream));
+        // The pages that a stream has left without a block that the taker opens, and with that if it is its own.
+        let left_of = |stream: u32| {
+            let (own, block) = (taker == Some(stream), u32::from(opens) * self.shape.pages_per_block);
+            frontiers.pages_left(plane, stream) + if own { block } else { 0 } - u32::from(own)
+        };
+        let mut valid = frontiers.blocks.valid_count(victim);
+        let mut free_blocks = frontiers.blocks.free_count(plane).saturating_sub(u32::from(opens));
         let own = self.own_units(io, victim);
         if own > 0 {
-            let left = frontiers.pages_left(plane, frontiers.own_stream());
+            let left = left_of(frontiers.own_stream());
             let takes = (own + slack).saturating_sub(left).div_ceil(self.shape.pages_per_block);
             if takes > free_blocks || own == valid {
                 return takes <= free_blocks;
@@ -173,7 +212,7 @@ impl<M: Map> Log<M> {
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let needed = (waiting + valid + rest) / per_page + slack;
-        let free = frontiers.pages_left(plane, stream) + free_blocks * self.shape.pages_per_block;
+        let free = left_of(stream) + free_blocks * self.shape.pages_per_block;
         let free = free.saturating_sub(frontiers.lost_in_free(plane));
         let beside =
             |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
@@ -184,10 +223,12 @@ impl<M: Map> Log<M> {
     fn clean_victim(&mut self, io: &mut Io, plane: u32, victim: u32) -> Flash<()> {
         self.counters.collections += 1;
         self.clean(io, victim)?;
-        if self.collector.leveling == WearLeveling::Static {
-            self.level_wear(io, plane)?;
-        }
-        Ok(())
+        self.level_wear_if_due(io, plane)
+    }
+
+    /// A victim of `plane` was cleaned: static wear levelling has its turn.
+    pub(super) fn level_wear_if_due(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        if self.collector.leveling == WearLeveling::Static { self.level_wear(io, plane) } else { Ok(()) }
     }
 
     /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
@@ -202,7 +243,7 @@ impl<M: Map> Log<M> {
     }
 
     /// Erases a victim after the gate `moved`, or frees it for another pass.
-    fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
+    pub(super) fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
         match self.free_unerased(io, victim, moved)? {
             Some((after, signal)) => self.erase_now(io, victim, after, signal),
             None => Ok(()),

@@ -10,15 +10,27 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 impl<M: Map> Log<M> {
     /// Moves every valid unit of `victim`; returns the gate that closes when all copies are safe.
     pub(super) fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
-        let plane = io.geometry().plane_of_block(victim);
-        let per_page = self.shape.units_per_page;
         let moves = self.frontiers.blocks.valid_count(victim) > 0;
         let safe = if moves && !self.open.protected { io.gate() } else { Gate::NONE };
+        self.move_units(io, victim, 0, u32::MAX, safe)?;
+        Ok(safe)
+    }
+
+    /// Moves the pages with valid units of `victim`, from its unit `next` on, until `most` units have moved. The gate `safe` closes
+    /// when the copies are safe. Returns the unit to go on from.
+    pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
+        let plane = io.geometry().plane_of_block(victim);
+        let per_page = self.shape.units_per_page;
+        let mut moved = 0;
         // Units stay valid where they are until their copies are programmed, so pages are passed one by one.
-        let mut next = 0;
-        for word in 0..self.shape.units_per_block.div_ceil(64) {
-            self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
+        for word in next / 64..self.shape.units_per_block.div_ceil(64) {
+            if next <= word * 64 + per_page {
+                self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
+            }
             while next < (word + 1) * 64 {
+                if moved >= most {
+                    return Ok(next);
+                }
                 let passed = u64::MAX << next.saturating_sub(word * 64);
                 let bits = self.frontiers.blocks.valid_word(victim, word) & passed;
                 if bits == 0 {
@@ -29,9 +41,10 @@ impl<M: Map> Log<M> {
                 let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
                 self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
                 next = (page + 1) * per_page;
+                moved = moved.saturating_add(units.count_ones());
             }
         }
-        Ok(safe)
+        Ok(self.shape.units_per_block)
     }
 
     /// Asks for the map entries that moving these units will change: they lie all over the map.

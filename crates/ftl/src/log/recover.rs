@@ -31,6 +31,7 @@ impl<M: Map> Log<M> {
         let survivors = self.open.take_all();
         self.collector.failed.clear();
         self.collector.emptying.clear();
+        self.collector.pace.forget();
         self.image.own.clear();
         self.passes.forget();
         self.map.clear();

@@ -25,6 +25,12 @@ pub const KEYS: &[Key] = &[
         "collection stops when a plane has more free blocks than this",
     ),
     Key::new(
+        "ftl.gc_pace",
+        ValueType::Choice(&["block", "paced"]),
+        "paced",
+        "how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block more free",
+    ),
+    Key::new(
         "ftl.gc_background",
         ValueType::Flag,
         "false",
@@ -102,6 +108,15 @@ pub enum Allocation {
     LeastLoaded,
 }
 
+/// How much collection moves at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GcPace {
+    /// Whole blocks.
+    Block,
+    /// Some pages with each page that the host writes.
+    Paced,
+}
+
 /// How erases are kept even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WearLeveling {
@@ -122,6 +137,8 @@ pub struct LogSettings {
     pub gc_start: BlockCount,
     /// Garbage collection stops when a plane has more free blocks than this.
     pub gc_stop: BlockCount,
+    /// How much collection moves at a time.
+    pub gc_pace: GcPace,
     /// Write streams with blocks of their own: 1 = all together; 2 = host, moved; 3 = hot, cold, moved.
     pub streams: u32,
     /// Whether moved data keeps its class, hot or cold: it goes to the blocks of the host's stream that it came from.
@@ -147,6 +164,7 @@ impl LogSettings {
             victim: settings.text("ftl.victim"),
             gc_start: settings.blocks("ftl.gc_start"),
             gc_stop: settings.blocks("ftl.gc_stop"),
+            gc_pace: settings.choice("ftl.gc_pace", &[("block", GcPace::Block), ("paced", GcPace::Paced)]),
             streams: settings.small("ftl.streams"),
             keep_class: keeps_class(settings),
             allocation: settings.choice(

@@ -3,7 +3,7 @@
 
 use super::super::events::Event;
 use super::super::settings::{MultiPlane, Scheduler, Suspend};
-use super::{Engine, NONE, Pending};
+use super::{Engine, NONE, Pending, STEPS};
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 const MOST_PLANES: usize = 8;
 const DIE_BITS: u32 = 16;
 const GENERATIONS: u32 = 1 << 13;
+/// Steps of collection compete with other programs where more wait in a plane than a block has pages, over this.
+const SHARE_OF_STEPS: u32 = 8;
 
 /// Operations that run together in a die.
 #[derive(Clone, Copy)]
@@ -62,6 +64,9 @@ pub(super) struct Die {
     generation: u32,
     pub(super) busy: Nanos,
     busy_since: Nanos,
+    /// Steps of collection that are ready, and when one started last.
+    pub(super) steps: u32,
+    stepped: Nanos,
 }
 
 impl Die {
@@ -92,9 +97,12 @@ impl Engine {
         if state.closed_until > self.now {
             return false;
         }
-        let only = if state.suspended.is_some() { Some(OperationKind::Read) } else { pipelined };
+        let suspended = state.suspended.is_some();
+        let only = if suspended { Some(OperationKind::Read) } else { pipelined };
         let starving = state.suspended.as_ref().is_some_and(|batch| self.starves(batch, 0));
-        let Some(first) = (if starving { None } else { self.pick(die, only) }) else {
+        let next = if starving { None } else { self.pick(die, only) };
+        // What is suspended does not wait for steps of collection.
+        let Some(first) = next.filter(|&(index, _)| !suspended || !self.pending[index as usize].operation.step) else {
             // What goes next may be a read, which does not go behind a program.
             return if pipelined.is_none() { self.resume(die) } else { self.try_suspend(die) };
         };
@@ -127,18 +135,53 @@ impl Engine {
     #[inline]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
         let first = self.oldest(die, 0);
-        let second = if self.settings.scheduler == Scheduler::Fifo { None } else { self.oldest(die, 1) };
+        let mut second = if self.settings.scheduler == Scheduler::Fifo { None } else { self.oldest(die, 1) };
+        let mut class = 1;
+        if self.dies[die as usize].steps > 0 {
+            (second, class) = self.beside_steps(die, second);
+        }
         let (index, class) = match (first, second) {
             (Some(first), None) => (first, 0),
             (Some(first), Some(second)) => {
-                let waited = self.now - self.pending[second as usize].ready_at;
-                let older = self.pending[second as usize].order < self.pending[first as usize].order;
-                if older && waited >= self.settings.starvation_bound { (second, 1) } else { (first, 0) }
+                let waited = self.is_older(second, first) && self.has_waited(second);
+                if waited && self.may_starve(die, second, class) { (second, class) } else { (first, 0) }
             }
-            (None, second) => (second?, 1),
+            (None, second) => (second?, class),
         };
         let fits = only.is_none_or(|kind| self.pending[index as usize].operation.kind == kind);
         fits.then_some((index, class))
+    }
+
+    #[inline]
+    fn is_older(&self, one: u32, other: u32) -> bool {
+        self.pending[one as usize].order < self.pending[other as usize].order
+    }
+
+    #[inline]
+    fn has_waited(&self, index: u32) -> bool {
+        self.now - self.pending[index as usize].ready_at >= self.settings.starvation_bound
+    }
+
+    /// Whether `index`, which has waited long, may go before class 0: all but steps, which may be many. Of these one in such a time
+    /// does, or all that a write waits for.
+    #[inline]
+    fn may_starve(&self, die: u32, index: u32, class: usize) -> bool {
+        class != STEPS
+            || self.now - self.dies[die as usize].stepped >= self.settings.starvation_bound
+            || self.ready[self.pending[index as usize].plane as usize].behind_steps > 0
+    }
+
+    /// The ready operation of `die` that goes next after those of class 0, and its class, where steps of collection are ready: the oldest
+    /// step goes before `second`, the oldest of class 1, only where it is older and has waited long, or its plane needs the space.
+    fn beside_steps(&self, die: u32, second: Option<u32>) -> (Option<u32>, usize) {
+        let (Some(step), Some(other)) = (self.oldest(die, STEPS), second) else {
+            return if second.is_some() { (second, 1) } else { (self.oldest(die, STEPS), STEPS) };
+        };
+        let plane = &self.ready[self.pending[step as usize].plane as usize];
+        let urgent = plane.behind_steps > 0 || plane.steps > self.geometry.pages_per_block / SHARE_OF_STEPS;
+        let due = self.is_older(step, other) && (urgent || self.has_waited(step));
+        let goes = due && !self.pending[other as usize].operation.step;
+        if goes { (Some(step), STEPS) } else { (second, 1) }
     }
 
     /// The oldest ready operation of `class` in any plane of `die`.
@@ -188,7 +231,7 @@ impl Engine {
     #[inline]
     fn gather(&mut self, die: u32, first: u32, class: usize, batch: &mut Batch) {
         let Pending { operation, plane: home, .. } = self.pending[first as usize];
-        self.ready[home as usize].classes[class].pop();
+        self.take_ready(die, home as usize, class);
         batch.members[0] = first;
         batch.count = 1;
         if match self.settings.multi_plane {
@@ -210,10 +253,20 @@ impl Engine {
                 && (operation.kind == OperationKind::Erase || other.page == operation.page)
                 && usize::from(batch.count) < MOST_PLANES;
             if together {
-                self.ready[plane].classes[class].pop();
+                self.take_ready(die, plane, class);
                 batch.members[usize::from(batch.count)] = index;
                 batch.count += 1;
             }
+        }
+    }
+
+    #[inline]
+    fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
+        self.ready[plane].classes[class].pop();
+        if class == STEPS {
+            self.ready[plane].steps -= 1;
+            let state = &mut self.dies[die as usize];
+            (state.steps, state.stepped) = (state.steps - 1, self.now);
         }
     }
 
@@ -388,7 +441,8 @@ impl Engine {
         if !allowed || !running || self.starves(front, self.t_suspend) || state.suspended.is_some() {
             return false;
         }
-        if self.pick(die, Some(OperationKind::Read)).is_none() {
+        let read = self.pick(die, Some(OperationKind::Read));
+        if read.is_none_or(|(index, _)| self.pending[index as usize].operation.step) {
             return false;
         }
         let now = self.now;

@@ -5,7 +5,7 @@
 //! planned, as pages under way are read from memory, and programs of other pages do not matter to it. With
 //! [`BlockOrder::Planned`] reads have their place in the order, too.
 
-use super::{Engine, NONE};
+use super::{Engine, NONE, Pending};
 use crate::settings::{BlockOrder, Suspend};
 use palimpsest_ftl_api::plan::{Operation, OperationKind};
 
@@ -66,6 +66,9 @@ impl Engine {
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
             waits += 1;
+            if self.pending[tail as usize].operation.step && !operation.step {
+                self.ready[self.pending[index as usize].plane as usize].behind_steps += 1;
+            }
         }
         if self.changes(&operation) {
             if self.behind.len() <= index as usize {
@@ -144,6 +147,10 @@ impl Engine {
                 *tail = NONE;
             }
         } else {
+            let Pending { operation, plane, .. } = self.pending[index as usize];
+            if operation.step && !self.pending[next as usize].operation.step {
+                self.ready[plane as usize].behind_steps -= 1;
+            }
             self.release(next);
         }
     }

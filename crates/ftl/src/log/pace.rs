@@ -1,0 +1,212 @@
+//! Collection in steps (`ftl.gc_pace = paced`): the moves of a victim are dealt out over the host writes that the space won will serve.
+//!
+//! A victim of b pages with v valid ones, of any plane, is chosen when the plane has [`Pace::start`] free pages. Its moves come with the next
+//! b - v pages that the host writes there, as many with each: while r are left and the host may write h pages, r / h. So the victim is
+//! empty when the space is needed, and the plane has between start - b and start free pages at any time. Where a victim gains little, its
+//! moves are dealt out over a sixteenth of a block, and free space goes down by that. In the background each step moves a page in each
+//! plane. Steps are the last class of the scheduler (`Io::set_step`), where moved data has blocks of its own: else the host's programs
+//! would wait behind them.
+//!
+//! Where space is short all the same (a failed block, say), the rest of the victim is moved at once. Static wear levelling moves its
+//! block at once, too.
+
+use super::Log;
+use super::collect::SLACK;
+use crate::log::map::Map;
+use palimpsest_flash::nand::Flash;
+use palimpsest_ftl_api::plan::{Gate, Io};
+
+/// A victim that is being emptied.
+#[derive(Clone, Copy)]
+struct Progress {
+    victim: u32,
+    /// Its units before this one have moved.
+    next: u32,
+    /// Closes when all copies so far are safe.
+    safe: Gate,
+    /// Free pages that the plane keeps when it is empty, less what it needed for the moves.
+    kept: i64,
+}
+
+/// How far collection in steps has come; by default there is none.
+#[derive(Default)]
+pub(super) struct Pace {
+    /// One entry a plane; none where whole blocks are cleaned.
+    planes: Vec<Option<Progress>>,
+    /// Free pages of a plane at which a victim is chosen.
+    pub start: u32,
+    /// Free pages of a plane up to which the background collects.
+    stop: u32,
+}
+
+impl Pace {
+    /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, where `streams` write to blocks of `block` pages
+    /// at once, and `spare` pages of a plane hold nothing when the drive is full.
+    ///
+    /// Beside the block that the victim gives back, each stream but the last may have one that the others cannot use; and with one stream
+    /// there must be one where what a failed program leaves can go. A drive with little spare space has half of it for that.
+    pub fn new(planes: u32, block: u32, streams: u32, spare: u32, start: u32, stop: u32) -> Self {
+        let beside = (streams - 1).max(1) * block;
+        let start = start + beside.min(spare.saturating_sub(start) / 2);
+        Pace { planes: vec![None; planes as usize], start, stop: start.max(stop) }
+    }
+
+    /// Whether collection is in steps.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        !self.planes.is_empty()
+    }
+
+    /// The victim of `plane`.
+    #[inline]
+    pub fn victim(&self, plane: u32) -> Option<u32> {
+        (*self.planes.get(plane as usize)?).map(|progress| progress.victim)
+    }
+
+    /// The power is back: nothing is under way.
+    pub fn forget(&mut self) {
+        self.planes.fill(None);
+    }
+}
+
+impl<M: Map> Log<M> {
+    /// The host writes a page to `plane`: the moves that go with it.
+    #[cold]
+    pub(super) fn pace(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        for _ in 0..2 * self.frontiers.blocks.closed(plane).len() + 2 {
+            if !self.begin(io, plane)? {
+                return Ok(());
+            }
+            let (rest, pages) = (self.rest(plane), self.host_pages(plane));
+            let most = if pages > 0 { rest.div_ceil(u32::try_from(pages).unwrap_or(u32::MAX)) } else { u32::MAX };
+            self.advance(io, plane, most, pages > 0)?;
+            if pages > 0 && !self.is_emptying(plane) {
+                // The next victim, if it is time: what it needs is not the host's.
+                return self.begin(io, plane).map(drop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `stream` may take a page of `plane` and leave the moves of its victim what they need.
+    #[inline]
+    pub(super) fn may_take(&self, io: &Io, plane: u32, stream: u32) -> bool {
+        if self.frontiers.has_space(plane, stream) {
+            return true;
+        }
+        let Some(victim) = self.collector.pace.victim(plane) else { return false };
+        let opens = !self.frontiers.is_open(plane, stream);
+        self.frontiers.blocks.free_count(plane) >= u32::from(opens)
+            && self.fits_beside(io, plane, victim, SLACK, Some(stream))
+    }
+
+    /// Moves all that is left of the victim of `plane`.
+    pub(super) fn finish(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        if self.collector.pace.victim(plane).is_some() { self.advance(io, plane, u32::MAX, false) } else { Ok(()) }
+    }
+
+    /// One step in each plane that has a victim, or has to collect. False where none is.
+    pub(super) fn step_in_background(&mut self, io: &mut Io) -> Flash<bool> {
+        let mut done = false;
+        for plane in 0..self.frontiers.planes() {
+            let short = self.frontiers.free_pages[plane as usize] <= self.collector.pace.stop;
+            if self.collector.pace.victim(plane).is_none() {
+                let victim = match if short { self.choose(io, plane) } else { None } {
+                    None => self.oldest_single(io, plane),
+                    victim => victim,
+                };
+                let Some(victim) = victim else { continue };
+                self.take(plane, victim);
+            }
+            self.advance(io, plane, self.shape.units_per_page, true)?;
+            done = true;
+        }
+        Ok(done)
+    }
+
+    /// Whether `plane` has a victim, which is chosen if it is time.
+    fn begin(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        if self.collector.pace.victim(plane).is_some() {
+            return Ok(true);
+        }
+        if self.frontiers.free_pages[plane as usize] > self.collector.pace.start {
+            return Ok(false);
+        }
+        let Some(victim) = self.choose(io, plane) else { return Ok(false) };
+        self.take(plane, victim);
+        Ok(true)
+    }
+
+    /// The closed block `victim` is the victim of `plane`.
+    fn take(&mut self, plane: u32, victim: u32) {
+        self.counters.collections += 1;
+        self.frontiers.blocks.take_victim(victim);
+        let block = i64::from(self.shape.pages_per_block);
+        let left = i64::from(self.frontiers.free_pages[plane as usize]) - self.moves_of(victim);
+        let least = (block / 16).min(left / 4);
+        let pages = (left - (i64::from(self.collector.pace.start) - block)).max(least);
+        self.collector.pace.planes[plane as usize] =
+            Some(Progress { victim, next: 0, safe: Gate::NONE, kept: left - pages });
+    }
+
+    /// Pages that the valid units of `victim` fill.
+    fn moves_of(&self, victim: u32) -> i64 {
+        i64::from(self.frontiers.blocks.valid_count(victim).div_ceil(self.shape.units_per_page))
+    }
+
+    /// Units that the victim of `plane` has left.
+    fn rest(&self, plane: u32) -> u32 {
+        self.collector.pace.victim(plane).map_or(0, |victim| self.frontiers.blocks.valid_count(victim))
+    }
+
+    /// Pages that the host may write to `plane` until its victim must be empty.
+    fn host_pages(&self, plane: u32) -> i64 {
+        let Some(progress) = self.collector.pace.planes[plane as usize] else { return 0 };
+        i64::from(self.frontiers.free_pages[plane as usize]) - self.moves_of(progress.victim) - progress.kept
+    }
+
+    /// Whether units of a victim of `plane` wait in an open page.
+    fn is_emptying(&self, plane: u32) -> bool {
+        let mut emptying = self.collector.emptying.iter();
+        emptying.any(|&(victim, _)| victim / self.shape.blocks_per_plane == plane)
+    }
+
+    /// Moves `most` units of the victim of `plane`, in whole pages, and erases it if it is empty. `step`: this can wait.
+    fn advance(&mut self, io: &mut Io, plane: u32, most: u32, step: bool) -> Flash<()> {
+        io.set_step(step && self.frontiers.cleaning_stream().is_some());
+        let done = self.move_some(io, plane, most);
+        io.set_step(false);
+        done?;
+        if self.collector.pace.victim(plane).is_none() {
+            self.level_wear_if_due(io, plane)?;
+        }
+        Ok(())
+    }
+
+    fn move_some(&mut self, io: &mut Io, plane: u32, most: u32) -> Flash<()> {
+        let Some(mut progress) = self.collector.pace.planes[plane as usize] else { return Ok(()) };
+        let moves = most > 0 && self.frontiers.blocks.valid_count(progress.victim) > 0;
+        let safe = if moves && !self.open.protected { io.gate() } else { Gate::NONE };
+        let moved = self.move_units(io, progress.victim, progress.next, most, safe);
+        let safe = io.used(safe);
+        if !safe.is_none() {
+            io.link(progress.safe, safe);
+            progress.safe = safe;
+        }
+        progress.next = *moved.as_ref().unwrap_or(&progress.next);
+        self.collector.pace.planes[plane as usize] = Some(progress);
+        moved?;
+        let empty = self.frontiers.blocks.valid_count(progress.victim) == 0;
+        if !empty && progress.next < self.shape.units_per_block {
+            return Ok(());
+        }
+        self.collector.pace.planes[plane as usize] = None;
+        // Its copies may wait in an open page though it is empty: trims empty it, too.
+        let page = self.open.moved_page(plane, self.frontiers.moved_stream(progress.victim));
+        if empty && (self.open.protected || self.open.filled(page) == 0) {
+            return self.erase(io, progress.victim, progress.safe);
+        }
+        self.collector.emptying.push((progress.victim, progress.safe));
+        Ok(())
+    }
+}
