@@ -29,7 +29,8 @@ struct Case {
 }
 
 impl Case {
-    fn draw(entry: &'static Entry, seed: u64) -> Option<Case> {
+    /// What `seed` draws, with `more` settings.
+    fn draw(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Case> {
         let mut rng = Rng::new(seed, 0x7c07);
         let shape = match entry.below {
             Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
@@ -40,7 +41,7 @@ impl Case {
             pick(&mut rng, &["buffer", "program", "volatile"][..2 + usize::from(entry.write_back)])
         );
         let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program-erase"]));
-        let settings = with(&shape.settings, &[&acknowledge, &suspend]);
+        let settings = with(&with(&shape.settings, &[&acknowledge, &suspend]), more);
         let shape = build(entry.name, &settings).ok()?;
         let mut commands = requests(&shape, seed);
         let counted = commands.len() / 3;
@@ -85,7 +86,12 @@ impl Case {
 
 /// Cuts one run at `cuts` of its operations.
 fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
-    let Some(case) = Case::draw(entry, seed) else { return false };
+    cut_with(entry, seed, cuts, &[])
+}
+
+/// As [`cut`], with `more` settings.
+fn cut_with(entry: &'static Entry, seed: u64, cuts: u64, more: &[&str]) -> bool {
+    let Some(case) = Case::draw(entry, seed, more) else { return false };
     note(&case.shape.settings);
     let (start, end) = case.run(None);
     let mut rng = Rng::new(seed, 0x7c08);
@@ -124,6 +130,24 @@ fn cuts_in_timed_runs() {
 #[test]
 fn cuts_in_timed_runs_of_file_systems() {
     for_each_seed_of(ENTRIES, "power_timed::cuts_in_timed_runs_of_file_systems", 6, |entry, seed| cut(entry, seed, 5));
+}
+
+/// Once red: operations that run together end at one moment, and a read of what one of them programs may start then.
+#[test]
+fn reads_start_at_the_moment_when_their_program_ends() {
+    for (name, seed) in [("womv", 14), ("subpage", 259)] {
+        assert!(cut(crate::drives::entry(name), seed, 1), "{name} has no drive of seed {seed}");
+    }
+}
+
+/// Once red: the cut comes while the link brings what a protected buffer takes. Neither recovery, nor what is planned after it, may use
+/// that before it is there.
+#[test]
+fn what_is_on_the_link_at_the_cut_comes_in_its_time() {
+    let slow = ["buffer.ack=buffer", "host.link_rate=1MB/s"];
+    let test = "power_timed::what_is_on_the_link_at_the_cut_comes_in_its_time";
+    // Layers without a buffer of their own program at once what the link has brought.
+    for_each_seed_of(REGISTRY, test, 5, |entry, seed| (seed > 0 && !entry.buffered) || cut_with(entry, seed, 4, &slow));
 }
 
 #[test]

@@ -381,6 +381,9 @@ impl Io {
     /// Erases from now on follow `gate`, too: what was trimmed must be there until then.
     pub fn barrier(&mut self, gate: Gate) {
         self.plan.barrier = gate;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin_barrier();
+        }
     }
 
     /// What is planned from now on was sent together, as command group `group`; 0: each alone.

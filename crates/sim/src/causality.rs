@@ -1,7 +1,7 @@
 //! Time is verified like data: what a checked run holds against the times of the engine.
 //!
 //! The [ledger](palimpsest_ftl_api::plan::ledger) says what each operation of a plan means for data; the engine says when it
-//! starts, brings its data, and ends. Six laws follow, for any layer; the engine alone is to answer for the last two:
+//! starts, brings its data, and ends. Seven laws follow, for any layer; the engine alone is to answer for the last two:
 //!
 //! 1. A program starts when its data is there: what was read has arrived in the controller (for a second write the old cells,
 //!    too), and its transfer does not end before the host link has brought what the host wrote. A read starts when the part of the map
@@ -12,16 +12,19 @@
 //! 4. An erase starts when nothing is lost by it: of each logical subpage that the block holds and the host has not trimmed, a
 //!    newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
 //!
-//! 5. A read starts when what it reads is programmed.
-//! 6. Programs and erases of a block start in the order in which they are planned. What changes what a block holds (an erase, a second
+//! 5. Behind a barrier of a file system, its records, and what changes what a block holds, start when all is programmed that was planned
+//!    before the barrier, or an equal copy is.
+//!
+//! 6. A read starts when what it reads is programmed.
+//! 7. Programs and erases of a block start in the order in which they are planned. What changes what a block holds (an erase, a second
 //!    program) starts after reads of the block that were planned before.
 //!
 //! Ignored: when the layer's own records in memory are up to date.
 
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::ledger::{Call, Fact, Ledger, Noted, Promise, Source};
-use palimpsest_ftl_api::plan::{CAUSE_NAMES, Gate, Gates, Operation, OperationKind};
+use palimpsest_ftl_api::plan::ledger::{Barrier, Call, Fact, Ledger, Noted, Promise, Source};
+use palimpsest_ftl_api::plan::{CAUSE_NAMES, Io, Operation, OperationKind};
 use palimpsest_ftl_api::{Durability, Guarantee};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -77,7 +80,7 @@ pub struct Causality {
     pub flushed: u32,
     pledges: BTreeMap<u32, Pledge>,
     /// What started in the present event, with the barriers that it must follow.
-    barred: Vec<(u64, Gate)>,
+    barred: Vec<(u64, Barrier)>,
     /// What operations, with their numbers, have come to lately, and when.
     recent: VecDeque<(Operation, u64, State, Nanos)>,
     violation: Option<String>,
@@ -186,7 +189,7 @@ impl Causality {
         }
         if let Some(Fact::Program { barrier, .. } | Fact::Erase { barrier, .. }) =
             self.tracked(order).map(|tracked| &tracked.noted.fact)
-            && !barrier.is_none()
+            && (!barrier.gate.is_none() || barrier.until > self.base)
             && !self.guarantee.protected
         {
             self.barred.push((order, *barrier));
@@ -285,14 +288,37 @@ impl Causality {
     }
 
     /// An event is over: what it started must have come after its barriers.
-    pub fn event_ended(&mut self, gates: &Gates, now: Nanos) {
+    pub fn event_ended(&mut self, io: &Io, now: Nanos) {
         while let Some((order, barrier)) = self.barred.pop() {
-            if gates.is_open(barrier) && self.violation.is_none() {
-                let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
-                let why = "before all is programmed that a file system wrote before it";
-                self.accuse(format!("{what} starts at {now} ns, {why}"));
-            }
+            let early = match io.ledger.as_ref().and_then(|ledger| self.unsafe_before(barrier.until, ledger)) {
+                Some(early) => self.progress(early),
+                None if io.plan.gates.is_open(barrier.gate) => "the gate of the barrier is open".into(),
+                None => continue,
+            };
+            let what = self.tracked(order).map(|tracked| name(&tracked.noted)).unwrap_or_default();
+            let why = "before all is programmed that a file system wrote before it";
+            self.accuse(format!("{what} starts at {now} ns, {why}: {early}"));
         }
+    }
+
+    /// The first program before number `until` of the plan that has not ended and stores what is nowhere else.
+    fn unsafe_before(&self, until: u64, ledger: &Ledger) -> Option<u64> {
+        let before = self.operations.iter().take(until.saturating_sub(self.base) as usize);
+        let mut running = (self.base..).zip(before).filter(|(_, tracked)| tracked.state != State::Ended);
+        let early = running.find(|(_, Tracked { noted, .. })| {
+            let Fact::Program { stored, .. } = &noted.fact else { return false };
+            stored.iter().any(|piece| {
+                let copy = Copy { program: noted.number, content: piece.content };
+                piece.lsn < self.flushed && self.would_be_lost(piece.lsn, copy, ledger)
+            })
+        });
+        early.map(|(order, _)| order)
+    }
+
+    /// Whether the power would take `copy` of logical subpage `lsn`, which is not programmed, with all that is equal or newer.
+    fn would_be_lost(&self, lsn: u32, copy: Copy, ledger: &Ledger) -> bool {
+        let ended = self.ended[lsn as usize];
+        ended.program < copy.program && ended.content != copy.content && !ledger.is_forgotten(lsn, copy.content)
     }
 
     /// Request `id` completes at `now`.
@@ -322,12 +348,7 @@ impl Causality {
                 }
             }
             Pledge::Flush(all) => {
-                let missing = all.iter().find(|(lsn, copy)| {
-                    let ended = self.ended[*lsn as usize];
-                    ended.program < copy.program
-                        && ended.content != copy.content
-                        && !ledger.is_forgotten(*lsn, copy.content)
-                });
+                let missing = all.iter().find(|&&(lsn, copy)| self.would_be_lost(lsn, copy, ledger));
                 let why = "before all is programmed that was written before";
                 missing.map(|&(lsn, _)| ("a flush completes", why, self.newest_program(lsn)))
             }

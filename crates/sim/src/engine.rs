@@ -495,7 +495,7 @@ impl Engine {
     #[inline]
     pub fn check_erases(&mut self, io: &Io) {
         if let Some(causality) = &mut self.causality {
-            causality.event_ended(&io.plan.gates, self.now);
+            causality.event_ended(io, self.now);
         }
     }
 
@@ -529,7 +529,9 @@ impl Engine {
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
         let Pending { operation, order, enqueued, die, .. } = self.pending[index as usize];
-        if let Some(causality) = &mut self.causality {
+        if operation.kind == OperationKind::Read
+            && let Some(causality) = &mut self.causality
+        {
             causality.ended(order, self.now);
         }
         if self.power_cut.is_some() {

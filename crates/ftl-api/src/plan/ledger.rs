@@ -60,7 +60,7 @@ pub enum Fact {
         /// What must have started: the change of its block before it, and reads of what it changes.
         behind: Vec<u64>,
         /// The barrier that it must follow, where it stores records of a file system or begins a pass.
-        barrier: Gate,
+        barrier: Barrier,
     },
     /// An erase.
     Erase {
@@ -69,8 +69,17 @@ pub enum Fact {
         /// What must have started: the change of its block before it, and reads of the block.
         behind: Vec<u64>,
         /// The barrier that it must follow.
-        barrier: Gate,
+        barrier: Barrier,
     },
+}
+
+/// What a file system made operations wait for: all that was written before.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Barrier {
+    /// Closes when that is programmed.
+    pub gate: Gate,
+    /// Number in the plan of the first operation behind it.
+    pub until: u64,
 }
 
 /// What a program goes over.
@@ -195,6 +204,8 @@ pub struct Ledger {
     violation: Option<String>,
     /// Operations of the plan before this one have ended.
     ended_before: u64,
+    /// Operations of the plan from this one on are behind the last barrier.
+    barrier: u64,
     held: Vec<(u32, u64)>,
     /// Whether anything is timed yet; before that only what is forgotten counts.
     active: bool,
@@ -227,6 +238,7 @@ impl Ledger {
             kept: BTreeSet::new(),
             violation: None,
             ended_before: 0,
+            barrier: 0,
             held: Vec::new(),
             active: false,
             mutation,
@@ -454,7 +466,7 @@ impl Ledger {
             }
         }
         self.unresolved.push((self.noted.len(), origins));
-        let barrier = if records || over == Over::Pass { plan.barrier } else { Gate::NONE };
+        let barrier = if records || over == Over::Pass { self.barrier_of(plan) } else { Barrier::default() };
         let behind = self.behind(operation.block, over != Over::Erased);
         let held = if over == Over::Pass { std::mem::take(&mut self.held) } else { Vec::new() };
         let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, behind, barrier });
@@ -464,7 +476,8 @@ impl Ledger {
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let (held, behind) = (std::mem::take(&mut self.held), self.behind(operation.block, true));
-        let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier: plan.barrier });
+        let barrier = self.barrier_of(plan);
+        let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier });
         self.mutate_follows(operation, plan);
         planned
     }
@@ -583,6 +596,6 @@ impl Ledger {
         self.places.clear();
         self.content_at.fill(0);
         self.violation = None;
-        (self.next, self.ended_before, self.active) = (next, next, true);
+        (self.next, self.ended_before, self.barrier, self.active) = (next, next, next, true);
     }
 }

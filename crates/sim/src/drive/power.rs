@@ -139,7 +139,13 @@ impl Drive {
         self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
         self.cut_ahead = false;
         self.engine.causality = None;
-        self.arriving.clear();
+        if self.guarantee.protected {
+            // What the host is sending comes nevertheless: recovery may have to wait for it.
+            self.io.present.data_at = self.buffered_at;
+        } else {
+            self.arriving.clear();
+            self.buffered_at = 0;
+        }
         self.forget_writes();
         self.io.host.take_delivered();
         let mut planned: Vec<u32> = (0..self.in_flight.len() as u32)

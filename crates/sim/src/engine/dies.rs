@@ -416,12 +416,21 @@ impl Engine {
             return;
         }
         let Some(batch) = self.dies[die as usize].front else { return };
+        self.note_ends(batch.operations());
         self.next_batch(die);
         for &index in batch.operations() {
             self.end_on_block(index);
             self.end(io, index);
         }
         self.kick(die);
+    }
+
+    /// Programs or erases that ran together end at one moment: the check has all their ends before what one of them lets go starts.
+    #[inline]
+    fn note_ends(&mut self, together: &[u32]) {
+        if let Some(causality) = &mut self.causality {
+            together.iter().for_each(|&index| causality.ended(self.pending[index as usize].order, self.now));
+        }
     }
 
     /// Suspends what `die` does, if a read waits and the settings allow it.

@@ -79,7 +79,9 @@ impl Engine {
         self.live = 0;
         self.blocks.fill(super::order::IDLE);
         self.ready.iter_mut().for_each(|ready| *ready = Ready::default());
-        for bus in self.buses.iter_mut().chain([&mut self.link_in, &mut self.link_out]) {
+        // A protected buffer takes what the host is sending, when the link has brought it.
+        let link_in = (!io.plan.protected).then_some(&mut self.link_in);
+        for bus in self.buses.iter_mut().chain([&mut self.link_out]).chain(link_in) {
             let ahead = bus.free_at.saturating_sub(self.now);
             *bus = Bus { free_at: self.now, commanded_at: self.now, busy: bus.busy.saturating_sub(ahead) };
         }

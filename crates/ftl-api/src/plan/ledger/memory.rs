@@ -1,7 +1,7 @@
-//! What operations of a plan refer to beside the data that they bring: pages that are read from memory, where the place of data was found, and
-//! what was planned before on a block.
+//! What operations of a plan refer to beside the data that they bring: pages that are read from memory, where the place of data was found,
+//! what was planned before on a block, and barriers.
 
-use super::{Ledger, Read, Source, WINDOW, Waits};
+use super::{Barrier, Ledger, Plan, Read, Source, WINDOW, Waits};
 use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
 impl Ledger {
@@ -63,5 +63,14 @@ impl Ledger {
         let mut behind = if all { self.cells.take_reads(block, from) } else { Vec::new() };
         behind.extend(self.cells.change(block, self.next, from));
         behind
+    }
+
+    /// What is planned from now on is behind a barrier.
+    pub(in super::super) fn begin_barrier(&mut self) {
+        self.barrier = self.next;
+    }
+
+    pub(super) fn barrier_of(&self, plan: &Plan) -> Barrier {
+        Barrier { gate: plan.barrier, until: self.barrier }
     }
 }
