@@ -30,6 +30,8 @@ mod power;
 mod power_timed;
 #[path = "model/reuse.rs"]
 mod reuse;
+#[path = "model/room.rs"]
+mod room;
 #[path = "model/rules.rs"]
 mod rules;
 #[path = "model/sequences.rs"]

@@ -329,8 +329,7 @@ impl Ledger {
 
     /// The layer keeps `data` in memory.
     pub(super) fn keep(&mut self, data: Data) {
-        if let Some(origin) = self.origin(data.origin) {
-            let content = origin.content;
+        if let Some(content) = self.origin(data.origin).map(|origin| origin.content) {
             self.kept.insert(content);
         }
     }

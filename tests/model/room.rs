@@ -1,0 +1,68 @@
+//! Whether a drive had to end. A power cut spoils the pages that it tears, and brings back what was trimmed and not yet erased, which
+//! cleaning had counted as space. The smallest drives have a page or two to lose, and may end so: where it shows on flash that nothing
+//! fits anywhere any more. Ignored: over how many frontiers a layer must spread what it writes.
+
+use crate::drives::{Shape, entry};
+use palimpsest_lab::nand::{Nand, TORN};
+use palimpsest_lab::plan::Io;
+
+/// Whether the drive has little more space than its frontiers and the block to clean into take.
+pub fn is_tight(shape: &Shape) -> bool {
+    let geometry = &shape.drive.geometry;
+    let spare =
+        (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
+    let spare = spare - u64::from(shape.drive.part.kept_blocks());
+    spare < u64::from(entry(&shape.drive.ftl.name).frontiers(&shape.drive.ftl)) + 3
+}
+
+/// Whether some plane has a block to clean: one whose newest copies fit into the erased pages of the others, and that has a page of
+/// anything else.
+pub fn has_room(io: &Io) -> bool {
+    let (nand, geometry) = (io.nand(), *io.geometry());
+    let newest = newest(nand);
+    (0..geometry.planes()).any(|plane| {
+        let blocks = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
+        let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block)).collect();
+        let erased = |block: u32| geometry.pages_per_block - nand.next_page(block);
+        let free: u32 = usable.iter().map(|&block| erased(block)).sum();
+        usable.into_iter().any(|block| {
+            let first = block * geometry.pages_per_block * geometry.subpages_per_page;
+            let held = (first..first + geometry.pages_per_block * geometry.subpages_per_page)
+                .filter(|&psn| newest.get(nand.logical(psn) as usize) == Some(&Some(psn)));
+            let pages = (held.count() as u32).div_ceil(geometry.subpages_per_page);
+            pages < nand.next_page(block) && pages <= free - erased(block)
+        })
+    })
+}
+
+/// Of each logical subpage the physical one with its newest copy.
+fn newest(nand: &Nand) -> Vec<Option<u32>> {
+    let subpages = nand.geometry().subpages() as u32;
+    let mut newest: Vec<Option<u32>> = vec![None; subpages as usize];
+    for psn in (0..subpages).filter(|&psn| nand.logical(psn) < TORN) {
+        let copy = &mut newest[nand.logical(psn) as usize];
+        if copy.is_none_or(|other| nand.sequence(psn) > nand.sequence(other)) {
+            *copy = Some(psn);
+        }
+    }
+    newest
+}
+
+/// What flash holds, for messages: for each page of each block `v` newest copies, `o` older ones, `x` nothing, `.` erased.
+pub fn picture(io: &Io) -> String {
+    let (nand, geometry) = (io.nand(), *io.geometry());
+    let (newest, width) = (newest(nand), geometry.subpages_per_page);
+    let erased = |ppn: u32| ppn % geometry.pages_per_block >= nand.next_page(ppn / geometry.pages_per_block);
+    let subpage = |psn: u32| match nand.logical(psn) {
+        _ if erased(psn / width) => '.',
+        logical if logical >= TORN => 'x',
+        logical if newest[logical as usize] == Some(psn) => 'v',
+        _ => 'o',
+    };
+    let page = |ppn: u32| (ppn * width..(ppn + 1) * width).map(subpage).chain([' ']).collect::<String>();
+    let block = |block: u32| {
+        let first = block * geometry.pages_per_block;
+        format!("\nblock {block}: {}", (first..first + geometry.pages_per_block).map(page).collect::<String>())
+    };
+    (0..geometry.blocks()).map(block).collect()
+}
