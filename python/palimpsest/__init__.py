@@ -10,6 +10,16 @@ Times are integers in nanoseconds and amounts of data are integers in bytes, eve
 workload and seed give the same figures on every machine.
 """
 
+try:
+    from . import interrupts as _interrupts
+
+    _interrupts.while_loading()
+except KeyboardInterrupt:
+    from . import interrupts as _interrupts
+
+    _interrupts.end_command()
+    raise
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

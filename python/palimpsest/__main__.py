@@ -1,6 +1,5 @@
 """`python -m palimpsest` is the command `palimpsest`."""
 
-import sys
 from typing import NoReturn
 
 __all__ = ["main"]
@@ -8,11 +7,8 @@ __all__ = ["main"]
 
 def main() -> NoReturn:
     """The command, interrupted without a traceback even while it is being loaded."""
-    try:
-        from .cli import main as command
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    from .cli import main as command
+
     command()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
-from . import _core, completion, engine, errors, native, trace_commands
+from . import _core, completion, engine, errors, interrupts, native, trace_commands
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
@@ -449,23 +449,29 @@ def _fail(error: BaseException) -> NoReturn:
     """Prints what ended the command in one line, and ends it with the status of that."""
     if os.environ.get("PALIMPSEST_DEBUG"):
         raise error
+    status, text = _ending(error)
+    interrupts.at_end(status)
+    if status == errors.EXIT_INTERRUPTED:
+        click.echo(text, err=True)
+    else:
+        _say(text)
+    sys.exit(status)
+
+
+def _ending(error: BaseException) -> tuple[int, str]:
+    """The status of what ended the command, and its line."""
     if isinstance(error, KeyboardInterrupt | errors.Interrupted | click.Abort):
-        click.echo("interrupted", err=True)
-        sys.exit(errors.EXIT_INTERRUPTED)
+        return errors.EXIT_INTERRUPTED, "interrupted"
     if isinstance(error, click.UsageError):
-        _say(_usage_text(error))
-        sys.exit(errors.EXIT_INPUT)
+        return errors.EXIT_INPUT, _usage_text(error)
     if isinstance(error, click.ClickException):
-        _say(error.format_message())
-        sys.exit(errors.EXIT_FAILURE)
+        return errors.EXIT_FAILURE, error.format_message()
     if isinstance(error, errors.Error):
-        _say(str(error))
-        sys.exit(errors.exit_status(error))
+        return errors.exit_status(error), str(error)
     if isinstance(error, OSError):
-        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        sys.exit(errors.EXIT_FAILURE)
-    _say(f"unexpected {type(error).__name__}: {error} (PALIMPSEST_DEBUG=1 shows where; please report it)")
-    sys.exit(errors.EXIT_FAILURE)
+        return errors.EXIT_FAILURE, f"{error.filename or 'standard output'}: {error.strerror or error}"
+    what = f"unexpected {type(error).__name__}: {error} (PALIMPSEST_DEBUG=1 shows where; please report it)"
+    return errors.EXIT_FAILURE, what
 
 
 def _say(text: str) -> None:
@@ -495,11 +501,14 @@ def main() -> NoReturn:
         _say("standard output is closed; expected a terminal, a pipe or a file")
         sys.exit(errors.EXIT_FAILURE)
     try:
+        interrupts.at_work()
         # Not cli.main(): it has messages and statuses of its own for what ends a command.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
             cli.invoke(ctx)
         sys.stdout.flush()
+        interrupts.at_end(0)
     except click.exceptions.Exit as end:
+        interrupts.at_end(end.exit_code)
         sys.exit(end.exit_code)
     except SystemExit:
         raise

@@ -13,6 +13,7 @@ import pytest
 
 import palimpsest as ps
 from conftest import COMMAND
+from palimpsest.interrupts import is_command
 
 pytestmark = pytest.mark.contract
 
@@ -51,6 +52,77 @@ def test_command_ends_at_once(arguments: list[str]) -> None:
     status, said, took_s = interrupted([str(COMMAND), *arguments], 2.0)
     assert (status, said) == (130, "interrupted\n")
     assert took_s < PROMPT_S
+
+
+PRELUDE = """
+import runpy, signal, sys
+sys.orig_argv, sys.argv = [sys.executable, "-m", "palimpsest"], ["palimpsest", *sys.argv[1:]]
+after, seen = int(sys.argv.pop(1)), 0
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        global seen
+        seen += name != "palimpsest"
+        if seen == after:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("palimpsest", run_name="__main__", alter_sys=True)
+"""
+"""The command, with Ctrl-C at the import of one module: `-c PRELUDE NUMBER ARGUMENT...`."""
+
+
+@pytest.mark.parametrize("number", [1, 2, 10, 40, 100, 150])
+def test_an_interrupt_while_modules_load_is_one_line(number: int) -> None:
+    run = ["run", "--workload", "rw=randwrite,bs=4k,n=1e3", "--precondition", "none", "--fidelity", "count"]
+    command = [sys.executable, "-c", PRELUDE, str(number), *run]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_that_python_loses_ends_the_command() -> None:
+    """As in a callback of the import system, where it is not raised."""
+    program = """
+import signal, sys
+sys.orig_argv = [sys.executable, "-m", "palimpsest"]
+from palimpsest import interrupts
+class Callback:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+interrupts.at_work()
+Callback()
+print("it went on")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_at_the_end_leaves_the_status() -> None:
+    program = """
+import signal, sys
+sys.orig_argv = [sys.executable, "-m", "palimpsest"]
+from palimpsest import interrupts
+interrupts.at_work()
+interrupts.at_end(7)
+signal.raise_signal(signal.SIGINT)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stderr) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["-m", "palimpsest", "run"], True),
+        (["-X", "dev", "-P", "-mpalimpsest"], True),
+        (["/somewhere/bin/palimpsest", "run"], True),
+        (["-m", "palimpsest.sweeps.worker"], False),
+        (["-m", "pytest", "palimpsest"], False),
+        (["-c", "import palimpsest"], False),
+        (["program.py", "palimpsest"], False),
+        ([], False),
+    ],
+)
+def test_only_the_command_ends_by_an_interrupt(arguments: list[str], command: bool) -> None:
+    assert is_command(arguments) == command
 
 
 def test_command_ends_at_once_while_it_waits_for_a_pipe(tmp_path: Path) -> None:

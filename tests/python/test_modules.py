@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-native _core errors files units options tables result engine metrics intervals sketches replicates summary comparison
+interrupts native _core errors files units options tables result engine metrics intervals sketches replicates
+summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.__init__
 page report outputs views listing progress parameters completion run_options wear wom traces trace_report trace_commands
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
