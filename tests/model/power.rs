@@ -458,7 +458,7 @@ fn ends_without_room(entry: &'static Entry, shape: &Shape, seed: u64, cut: u64) 
     model.drive.io.set_power_cut_at(Some(cut));
     let ends = |command| matches!(model.count(command), Err(Error::DriveFailed(_)));
     let ended = workload(shape, seed, 150).into_iter().any(ends);
-    assert!(!ended || !has_room(&model.drive.io), "the drive ends with room:{}", picture(&model.drive.io));
+    assert!(!ended || !has_room(&model.drive.io, shape), "the drive ends with room:{}", picture(&model.drive.io));
     ended && is_tight(shape)
 }
 

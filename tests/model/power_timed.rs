@@ -72,7 +72,11 @@ impl Case {
         match model.run_timed(self.commands[self.counted..].iter().copied(), self.depth) {
             Err(Error::DriveFailed(_)) if cut.is_some() && is_tight(&self.shape) => {
                 let io = &model.drive.io;
-                assert!(!has_room(io), "cut in operation {cut:?}: the drive ends with room:{}", picture(io));
+                assert!(
+                    !has_room(io, &self.shape),
+                    "cut in operation {cut:?}: the drive ends with room:{}",
+                    picture(io)
+                );
                 return None;
             }
             result => result.unwrap_or_else(failed),

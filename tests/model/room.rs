@@ -16,11 +16,11 @@ pub fn is_tight(shape: &Shape) -> bool {
 }
 
 /// Whether some plane has a block to clean: one whose newest copies fit into the erased pages of the others, and that has a page of
-/// anything else.
-pub fn has_room(io: &Io) -> bool {
+/// anything else. Where a layer's data cannot go to another plane, each must have one.
+pub fn has_room(io: &Io, shape: &Shape) -> bool {
     let (nand, geometry) = (io.nand(), *io.geometry());
     let newest = newest(nand);
-    (0..geometry.planes()).any(|plane| {
+    let plane_has_room = |plane: u32| {
         let blocks = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
         let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block)).collect();
         let erased = |block: u32| geometry.pages_per_block - nand.next_page(block);
@@ -32,7 +32,12 @@ pub fn has_room(io: &Io) -> bool {
             let pages = (held.count() as u32).div_ceil(geometry.subpages_per_page);
             pages < nand.next_page(block) && pages <= free - erased(block)
         })
-    })
+    };
+    let mut planes = 0..geometry.planes();
+    match entry(&shape.drive.ftl.name).uses("ftl.allocation") {
+        true => planes.any(plane_has_room),
+        false => planes.all(plane_has_room),
+    }
 }
 
 /// Of each logical subpage the physical one with its newest copy.
