@@ -525,6 +525,12 @@ fn whole_runs_with_a_cut() {
     for_each_seed("power::whole_runs_with_a_cut", 60, whole_run);
 }
 
+/// The cut leaves a bank of hotcold without a page to clean into, and data cannot go to the other.
+#[test]
+fn a_whole_run_that_a_cut_ends() {
+    assert!(whole_run(crate::drives::entry("hotcold"), 3750));
+}
+
 #[test]
 fn whole_runs_of_file_systems_with_a_cut() {
     for_each_seed_of(ENTRIES, "power::whole_runs_of_file_systems_with_a_cut", 12, whole_run);

@@ -33,10 +33,11 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
             pages < nand.next_page(block) && pages <= free - erased(block)
         })
     };
+    let layer = entry(&shape.drive.ftl.name);
     let mut planes = 0..geometry.planes();
-    match entry(&shape.drive.ftl.name).uses("ftl.allocation") {
-        true => planes.any(plane_has_room),
-        false => planes.all(plane_has_room),
+    match layer.below.unwrap_or(layer).model.banked {
+        true => planes.all(plane_has_room),
+        false => planes.any(plane_has_room),
     }
 }
 

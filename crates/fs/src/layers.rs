@@ -102,7 +102,7 @@ pub const ENTRIES: &[Entry] = &[
 ];
 
 /// Drives with room for metadata.
-const MODEL: Model = Model { needs: &["ssd.over_provisioning=200%"], varies, subpages_per_page: 1, blocks: 80 };
+const MODEL: Model = Model { needs: &["ssd.over_provisioning=200%"], varies, blocks: 80, ..Model::ANY };
 
 /// The layer below a file system.
 #[derive(Clone, Copy)]

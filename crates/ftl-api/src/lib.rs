@@ -224,11 +224,14 @@ pub struct Model {
     pub subpages_per_page: u32,
     /// Blocks of a plane that it needs beyond those of any layer.
     pub blocks: u32,
+    /// Whether what it stores stays in the plane that the address names, though others have room.
+    pub banked: bool,
 }
 
 impl Model {
     /// Any drive will do.
-    pub const ANY: Model = Model { needs: &[], varies: |_, _| Vec::new(), subpages_per_page: 1, blocks: 0 };
+    pub const ANY: Model =
+        Model { needs: &[], varies: |_, _| Vec::new(), subpages_per_page: 1, blocks: 0, banked: false };
 }
 
 /// One line of the registry: all that other code uses of a layer.

@@ -280,11 +280,12 @@ pub const MODEL: Model = Model {
     needs: &["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B"],
     varies,
     subpages_per_page: 2,
+    banked: true,
     ..Model::ANY
 };
 
 /// Each option of the baseline.
-pub const BASELINE_MODEL: Model = Model { varies: |rng, _| varies_both(rng), ..Model::ANY };
+pub const BASELINE_MODEL: Model = Model { varies: |rng, _| varies_both(rng), banked: true, ..Model::ANY };
 
 fn one_of(rng: &mut Rng, key: &str, choices: &[&str]) -> String {
     format!("{key}={}", choices[rng.below(choices.len() as u64) as usize])
