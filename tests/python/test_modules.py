@@ -23,7 +23,8 @@ sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
 reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
 reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
-reproduce.llh_runs reproduce.llh_figures reproduce.llh_published reproduce.llh
+reproduce.llh_runs reproduce.llh_claims reproduce.llh_figures reproduce.llh_published
+reproduce.llh_implied reproduce.llh
 reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce.spread
 reproduce.womv_runs reproduce.womv
 reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond reproduce.codesign_implied

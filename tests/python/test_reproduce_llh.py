@@ -1,9 +1,12 @@
 """The reproduction of the LLH paper end to end, on the native module: contract, agreement rule, same bytes."""
 
+from functools import partial
+
 import pytest
 
 from palimpsest import InputError, wear
-from palimpsest.reproduce import llh, llh_figures, llh_published, llh_runs
+from palimpsest.reproduce import llh, llh_claims, llh_figures, llh_implied, llh_published, llh_runs
+from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
 from reproduction import Reproduced
 
@@ -23,24 +26,51 @@ class TestLlh(Reproduced):
     })  # fmt: skip
     figures = (
         "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
-        "moved", "life", "sweep", "published", "baseline", "beyond",
+        "moved", "life", "sweep", "published", "baseline", "beyond", "fig7a_implied", "fig7b_implied",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
         few = {name: llh_runs.WORKLOADS[name] for name in ("hm_0", "online", "zipf-0.95", "zipf-1")}
-        for module in (llh, llh_figures):
+        for module in (llh, llh_claims, llh_figures):
             monkeypatch.setattr(module, "WORKLOADS", few)
+        for module in (llh, llh_claims):
             monkeypatch.setattr(module, "TIMED", ("hm_0",))
+        monkeypatch.setattr(llh, "SEEDS", (1,))
         small = llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=30_000)
         monkeypatch.setattr(llh, "QUICK", small)
         monkeypatch.setattr(llh_published, "FULL", small)
         monkeypatch.setattr(llh_published, "SEEDS", (1,))
+        monkeypatch.setattr(llh_implied, "SCALE", small)
+        monkeypatch.setattr(llh_implied, "BY_SEED", llh_implied.BY_SEED[:1])
         monkeypatch.setattr(llh, "UNKNOWNS", llh_runs.UNKNOWNS[:2])
         monkeypatch.setattr(llh, "_BEYOND", ("hm_0",))
 
     def check_trace(self, extra: Figure) -> None:
         assert extra.data.height == 1
+
+
+@pytest.mark.long
+def test_the_implied_setting_gives_every_claim_on_erases() -> None:
+    """LLH paper, Sec. 6: all numbers at once, under one setting (see `llh_implied`)."""
+    options = partial(llh_implied.IMPLIED.options, llh_implied.SCALE)
+    batch = Batch(jobs=2)
+    batch.run(llh_claims.needed(options, llh_claims.CLAIMED))
+    found = llh_claims.effects(llh_claims.normalized_erases(batch, options, llh_claims.CLAIMED))
+    assert [name for name, ours in found.items() if not llh_claims.judged(name, ours).agrees] == []
+
+
+@pytest.mark.long
+def test_neighbours_of_the_implied_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llh_claims, "WORKLOADS", {"hm_0": llh_runs.WORKLOADS["hm_0"]})
+    monkeypatch.setattr(llh_implied, "SCALE", llh_runs.Scale(banks=1, smaller=4, timed_smaller=16, trace_requests=0))
+    kept = [setting for setting in llh_implied.NEIGHBOURS if setting.what in ("implied", "hot data that stays, MSR")]
+    monkeypatch.setattr(llh_implied, "NEIGHBOURS", kept)
+    monkeypatch.setattr(llh_implied, "SEEDS", (1,))
+    data = llh_implied.neighbours(Batch(jobs=2)).data
+    assert data["value"].to_list() == ["as found", "1 %", "5 %"]
+    # The more data stays, the fewer low pages can be reused.
+    assert data["erases_msr"][1] < data["erases_msr"][2]
 
 
 def test_wear_by_the_tables() -> None:

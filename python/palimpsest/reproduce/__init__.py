@@ -45,7 +45,7 @@ class Paper:
 
 PAPERS = {
     "mga": Paper("mga", has_implied=True),
-    "llh": Paper("llh", has_implied=False),
+    "llh": Paper("llh", has_implied=True),
     "spread": Paper("spread", has_implied=True),
     "codesign": Paper("codesign", has_implied=True),
     "womv": Paper("womv", has_implied=False),

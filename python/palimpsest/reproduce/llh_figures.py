@@ -10,7 +10,7 @@ from ..charts import LIGHT
 from . import figures
 from .batch import Batch
 from .figures import Draw, Figure
-from .llh_runs import OVER_PROVISIONING, THRESHOLDS, TIMED, WORKLOADS, Scale, Variant, erases
+from .llh_runs import OVER_PROVISIONING, SEEDS, THRESHOLDS, WORKLOADS, Scale, Variant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CHIPS",
     "SYNTHETIC",
+    "a16_averages",
     "energy_averages",
-    "expected",
     "fig_3_to_5",
     "fig_7",
     "fig_7c",
     "fig_8",
     "life_figure",
-    "normalized_erases",
-    "response_rows",
     "table_2",
     "table_3_and_4",
     "table_5",
@@ -250,75 +248,27 @@ def table_6(batch: Batch, scale: Scale) -> Figure:
     return Figure("table6", "Table 6: the workloads and the paper's", note, data, figures.panels(data, [(title, draw)]))
 
 
-def expected(hot: float) -> float:
-    """Erases over those without reuse, by the paper's formula (Sec. 4)."""
-    return (5 - hot) / 5
-
-
-def normalized_erases(batch: Batch, scale: Scale) -> pl.DataFrame:
-    """Erases of llh over those of hotcold: a row for each workload, page, over-provisioning and threshold.
-
-    Columns beside those: `normalized`; `expected` by the paper's formula from Table 6; `by_reuse` by the same from what
-    the run reused, X of all pages programmed: (1 - X) + X / (1 + y (1 - p) / 4); `moved` and `energy` over the
-    baseline's; `life_percent`, the change of what the host can write in a life.
-    """
-    rows: _Rows = []
-    for page in (8, 32):
-        for percent in OVER_PROVISIONING:
-            for threshold in THRESHOLDS:
-                variant = Variant("llh", page, percent, threshold)
-                for name in WORKLOADS:
-                    rows.append(_erases_row(batch, scale, name, variant))
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _ratio(own: float | None, base: float | None) -> float | None:
-    return own / base if own is not None and base else None
-
-
-def _erases_row(batch: Batch, scale: Scale, name: str, variant: Variant) -> dict[str, Any]:
-    own, base = (batch[scale.options(name, each)] for each in (variant, variant.baseline))
-    stats = own["ftl_stats"]
-    hot, reused, failed = (stats[key] or 0 for key in ("hot_share", "reusable_share", "wom_failure_share"))
-    # The formula is of all pages programmed, of which moved ones are cold.
-    hot /= base["write_amplification"]
-    life = _ratio(own["lifetime"]["projected_host_bytes"], base["lifetime"]["projected_host_bytes"])
-    return {
-        "workload": name,
-        "group": WORKLOADS[name].group,
-        "page_kib": variant.page,
-        "over_provisioning": variant.over_provisioning,
-        "threshold": variant.threshold,
-        "erases": erases(own),
-        "base_erases": erases(base),
-        "normalized": _ratio(erases(own), erases(base)),
-        "expected": expected(WORKLOADS[name].hot),
-        "by_reuse": 1 - hot + hot / (1 + reused * (1 - failed) / 4),
-        "reusable_share": stats["reusable_share"],
-        "base_amplification": base["write_amplification"],
-        "moved": _ratio(own["gc"]["moved_subpages"], base["gc"]["moved_subpages"]),
-        "moved_share": own["gc"]["moved_subpages"] / max(1, own["host"]["subpages_written"]),
-        "energy": _ratio(own["energy_uj"]["total"], base["energy_uj"]["total"]),
-        "life_percent": None if life is None else 100 * (life - 1),
-        "base_energy_uj": base["energy_uj"]["total"],
-        "erase_energy_saved_uj": base["energy_uj"]["erase"] - own["energy_uj"]["erase"],
-        "other_energy_added_uj": own["energy_uj"]["total"] - own["energy_uj"]["erase"]
-        - (base["energy_uj"]["total"] - base["energy_uj"]["erase"]),
-    }  # fmt: skip
-
-
-def fig_7(measured: pl.DataFrame, shrunk: str) -> list[Figure]:
-    """Normalized erases with 8 KiB pages (a) and 32 KiB pages (b), beside the expected ones."""
+def fig_7(measured: pl.DataFrame, shrunk: str, end: str = "") -> list[Figure]:
+    """Normalized erases with 8 KiB pages (a) and 32 KiB pages (b), beside the expected ones; `end`: of their names."""
     made = []
     for letter, page in (("a", 8), ("b", 32)):
         rows = measured.filter(pl.col("page_kib") == page)
-        ours = rows.select(
-            "workload", "over_provisioning", series=pl.lit("threshold ") + pl.col("threshold"), ratio="normalized"
-        )
         first = rows.filter(pl.col("threshold") == THRESHOLDS[0])
-        paper = first.select("workload", "over_provisioning", series=pl.lit("expected (paper)"), ratio="expected")
-        reuse = first.select("workload", "over_provisioning", series=pl.lit("by what was reused"), ratio="by_reuse")
-        data = pl.concat([paper, ours, reuse])
+        data = pl.concat(
+            of.select(
+                "workload",
+                "over_provisioning",
+                series=series,
+                ratio=column,
+                ratio_low=f"{column}_low",
+                ratio_high=f"{column}_high",
+            )
+            for of, series, column in (
+                (first, pl.lit("expected (paper)"), "expected"),
+                (rows, pl.lit("threshold ") + pl.col("threshold"), "normalized"),
+                (first, pl.lit("by what was reused"), "by_reuse"),
+            )
+        )
         draws = [
             (
                 f"Over-provisioning {percent} %",
@@ -330,33 +280,10 @@ def fig_7(measured: pl.DataFrame, shrunk: str) -> list[Figure]:
         note = (
             f"{SYNTHETIC} {shrunk} Expected: (5 - X) / 5 with X of Table 6. By what was reused: the same formula with "
             "X of all pages programmed, moved ones included, the share of low pages that the run found invalid, and "
-            "its failures of encoding."
+            f"its failures of encoding. Means of {len(SEEDS)} seeds; whiskers from the least to the greatest."
         )
-        made.append(Figure(f"fig7{letter}", title, note, data, figures.panels(data, draws, width=11, height=3.8)))
+        made.append(Figure(f"fig7{letter}{end}", title, note, data, figures.panels(data, draws, width=11, height=3.8)))
     return made
-
-
-def response_rows(batch: Batch, scale: Scale) -> pl.DataFrame:
-    """Response times of llh with 32 KiB pages over the baseline's, with the better initial threshold."""
-    rows: _Rows = []
-    for name in TIMED:
-        base = batch[scale.timed(name, Variant("hotcold", 32))]
-        runs = [batch[scale.timed(name, Variant("llh", 32, 28, threshold))] for threshold in THRESHOLDS]
-        own = min(runs, key=erases)
-        for what in ("mean", "p90", "p99"):
-            rows.append(
-                {
-                    "workload": name,
-                    "series": what,
-                    "ours_us": own["latency_ns"]["all"][what] / 1000,
-                    "base_us": base["latency_ns"]["all"][what] / 1000,
-                    "ratio": _ratio(own["latency_ns"]["all"][what], base["latency_ns"]["all"][what]),
-                    "read_ratio": _ratio(own["latency_ns"]["read"][what], base["latency_ns"]["read"][what]),
-                    "erases": erases(own),
-                    "base_erases": erases(base),
-                }
-            )
-    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def fig_7c(rows: pl.DataFrame, shrunk: str) -> Figure:

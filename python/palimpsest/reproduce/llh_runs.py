@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from ..options import RunOptions
 from ..result import Result
 from . import sweeps
-from .batch import Batch
 
 __all__ = [
     "BEYOND",
     "FULL",
     "OVER_PROVISIONING",
     "QUICK",
+    "SEEDS",
     "THRESHOLDS",
     "TIMED",
     "UNKNOWNS",
@@ -28,7 +28,6 @@ __all__ = [
     "Variant",
     "Workload",
     "erases",
-    "normalized",
 ]
 
 
@@ -83,6 +82,8 @@ WORKLOADS = dict(sorted(_TABLE_6.items(), key=lambda item: (_GROUPS.index(item[1
 
 OVER_PROVISIONING = (28, 7)
 THRESHOLDS = ("OP/2", "OP/4")
+SEEDS = (1, 2, 3)
+"""Of the runs of Figure 7 and of the claims on erases."""
 TIMED = ("wdev_0", "hm_0", "stg_0", "src1_2")
 """Representative MSR traces: the paper does not say which it took, but for src1_2."""
 
@@ -135,32 +136,42 @@ class Scale:
     timed_smaller: int
     trace_requests: int
 
-    def options(self, name: str, variant: Variant, changes: str = "", precondition: str = PRECONDITION) -> RunOptions:
-        """The run that counts the operations of a workload, which has been replayed once before."""
+    def options(
+        self,
+        name: str,
+        variant: Variant,
+        changes: str = "",
+        precondition: str = PRECONDITION,
+        *,
+        replays: int = 1,
+        seed: int = SEEDS[0],
+    ) -> RunOptions:
+        """The run that counts the operations of a workload, which has been replayed so often before."""
         share = self.smaller * 16 // self.banks
-        options, count = self._run(name, variant, changes, self.smaller, share, _banks(self.banks))
-        return replace(options, fidelity="count", precondition=precondition, warmup=str(count))
+        options, count = self._run(name, variant, changes, self.smaller, share, _banks(self.banks), 1 + replays)
+        warmup = str(replays * count) if replays else None
+        return replace(options, fidelity="count", precondition=precondition, warmup=warmup, seed=seed)
 
-    def timed(self, name: str, variant: Variant) -> RunOptions:
+    def timed(self, name: str, variant: Variant, changes: str = "", precondition: str = PRECONDITION) -> RunOptions:
         """The run that measures response times: sped up ten times, the last 12 hours of the second replay."""
         week_hours = 168
-        options, count = self._run(name, variant, "", self.timed_smaller, self.timed_smaller, ())
+        options, count = self._run(name, variant, changes, self.timed_smaller, self.timed_smaller, (), 2)
         return replace(
             options,
             overrides=(*options.overrides, "host.speedup=10"),
-            precondition=PRECONDITION,
+            precondition=precondition,
             warmup=str(2 * count - count * 12 // week_hours),
         )
 
     def _run(
-        self, name: str, variant: Variant, changes: str, smaller: int, share: int, banks: tuple[str, ...]
+        self, name: str, variant: Variant, changes: str, smaller: int, share: int, banks: tuple[str, ...], replays: int
     ) -> tuple[RunOptions, int]:
-        """A run of two replays, and the requests of one."""
+        """A run of so many replays, and the requests of one."""
         workload = WORKLOADS[name]
         drive = f"llh{'32' if variant.page == 32 else ''}-{workload.drive}g"
         blocks = workload.drive * 2**30 // 16 // (variant.page * 1024 * 128) // smaller
         count = int(workload.requests * 1e6) // share
-        spec = ",".join(part for part in (name, changes, f"n={2 * count}") if part)
+        spec = ",".join(part for part in (name, changes, f"n={replays * count}") if part)
         floor = {"ftl.threshold_floor": str(max(1, round(_FLOOR / smaller)))} if smaller > 1 else {}
         coin = {"ftl.wom_failure": "0.25%"}  # paper, Sec. 4
         keys = {"ftl.threshold_pu": variant.threshold} | coin | floor if variant.ftl == "llh" else {}
@@ -205,13 +216,6 @@ FULL = Scale(banks=1, smaller=1, timed_smaller=1, trace_requests=1_000_000)
 def erases(result: Result) -> int:
     """Blocks erased in the measured part."""
     return int(result["flash"]["erases"])
-
-
-def normalized(batch: Batch, scale: Scale, name: str, variant: Variant, changes: str = "") -> float | None:
-    """Erases of a layer over those of its baseline; None where the baseline erased nothing."""
-    own = batch[scale.options(name, variant, changes)]
-    base = batch[scale.options(name, variant.baseline, changes)]
-    return erases(own) / erases(base) if erases(base) else None
 
 
 @dataclass(frozen=True, slots=True)
