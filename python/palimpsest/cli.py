@@ -21,6 +21,7 @@ from . import _core, completion, engine, errors, interrupts, native, trace_comma
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
+from .paper import command as figure_command
 from .parameters import (
     Choice,
     Folder,
@@ -294,6 +295,37 @@ def report(folder: Path) -> None:
     from . import outputs
 
     click.echo(outputs.rewrite_report(folder))
+
+
+figure_command.add_to(cli)
+
+
+@cli.command(short_help="Repeat the runs of a folder, and compare.")
+@click.argument("folder", metavar="DIR", type=Folder(exists=True))
+def rerun(folder: Path) -> None:
+    """Repeat the run or comparison in DIR as its results say, and say whether the bytes agree (status 1 if not).
+
+    \b
+    Example:
+      palimpsest run --out results/a && palimpsest rerun results/a
+    """
+    from . import reruns
+
+    with ProgressBoard() as board:
+        outcomes, _ = reruns.rerun(folder, board.callback)
+    for outcome in outcomes:
+        for line in outcome.lines():
+            click.echo(line)
+    if any(outcome.differences for outcome in outcomes):
+        sys.exit(errors.EXIT_FAILURE)
+
+
+@cli.command(short_help="Print how to cite this version.")
+def cite() -> None:
+    """Print the BibTeX entry of this version; a result has the same version and digest (`provenance`)."""
+    from . import citation
+
+    click.echo(citation.bibtex(), nl=False)
 
 
 @cli.command("list")

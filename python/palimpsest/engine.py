@@ -4,19 +4,24 @@ The native module releases the interpreter's lock, so that threads run in parall
 alone, never on how many others run beside it; only the figures under `sim` (wall time, memory) do.
 """
 
+import contextlib
+import dataclasses
 import json
 import sys
 import threading
 import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
 
 from . import _core, native
 from .errors import InputError, Interrupted
+from .files import digest
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "run_many", "run_one", "warnings"]
+__all__ = ["Progress", "check", "provenance", "run_many", "run_one", "warnings"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -65,6 +70,27 @@ def _layer(options: RunOptions) -> str:
     return str(tomllib.loads(shown)["ftl"]["name"])
 
 
+def provenance(options: RunOptions) -> dict[str, Any]:
+    """What a result came from: version and digest of the simulator's sources, all options, and digests of their files.
+
+    A file that cannot be read twice, such as a pipe, has none.
+    """
+    found = {}
+    for name in ("workload", "ssd"):
+        path = Path(getattr(options, name))
+        is_drive = name == "ssd" and not ("/" in options.ssd or options.ssd.endswith(".toml"))
+        with contextlib.suppress(OSError):
+            is_preset = name == "workload" and _core.workload_spec(options.workload.partition(",")[0]) is not None
+            if not is_drive and not is_preset and path.is_file():
+                found[name] = digest(path)
+    return {
+        "version": _core.version(),
+        "sources": _core.build(),
+        "files_blake2b": found,
+        "options": json.loads(json.dumps(dataclasses.asdict(options))),
+    }
+
+
 def run_one(options: RunOptions, progress: Progress | None = None, *, keep_interrupted: bool = False) -> Result:
     """Runs one simulation.
 
@@ -91,6 +117,7 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
         raise KeyboardInterrupt
     if options.label is not None:
         data["label"] = options.label
+    data["provenance"] = provenance(options)
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series), configuration)
 

@@ -1,13 +1,34 @@
 """Files that are written whole or not at all, and never through a link."""
 
+import hashlib
 import os
+import threading
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["open_new", "read_text", "write_whole"]
+__all__ = ["digest", "open_new", "read_text", "write_whole"]
 
 LARGEST_TEXT = 16 << 20
 """Bytes of the longest file of settings that is read."""
+
+
+_digests: dict[tuple[str, int, int], str] = {}
+_digests_lock = threading.Lock()
+
+
+def digest(path: Path) -> str:
+    """The digest of a file's content, blake2b of 128 bits; of one that did not change since, from memory.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    status = path.stat()
+    key = (str(path), status.st_size, status.st_mtime_ns)
+    with _digests_lock:
+        if key not in _digests:
+            with path.open("rb") as file:
+                _digests[key] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+        return _digests[key]
 
 
 def open_new(path: Path, flags: int) -> TextIO:

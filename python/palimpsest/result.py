@@ -51,7 +51,8 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
     latency = data.get("latency_ns") or {}
     measured = [tuple(times) for times in latency.values() if times]
     times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
-    return flatten({key: times if key == "latency_ns" else value for key, value in data.items()})
+    about = ("provenance", "latency_sketch")
+    return flatten({key: times if key == "latency_ns" else value for key, value in data.items() if key not in about})
 
 
 class Table:
@@ -186,8 +187,8 @@ class Result(Shown):
     `result["latency_ns"]["write"]["p99"]`. Times are integer nanoseconds, amounts of data integer bytes, energies
     microjoules. Latencies are None at count fidelity, and those of reads in a run without reads.
 
-    Results are equal when all their figures are, those about the simulator itself (`sim`) apart. They can be copied and
-    pickled; `save` writes one to a folder, `palimpsest.load` reads it again.
+    Results are equal when all their figures are, those about the simulator itself (`sim`, `provenance`) apart. They can
+    be copied and pickled; `save` writes one to a folder, `palimpsest.load` reads it again.
 
     Args:
         data: the object that `palimpsest run --json` prints.
@@ -235,7 +236,7 @@ class Result(Shown):
     __hash__ = None  # type: ignore[assignment] # a dictionary inside
 
     def _figures(self) -> dict[str, Any]:
-        return {key: value for key, value in self._data.items() if key != "sim"}
+        return {key: value for key, value in self._data.items() if key not in ("sim", "provenance")}
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._data]

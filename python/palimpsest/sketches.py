@@ -21,9 +21,11 @@ class Sketch:
     Args:
         lower_ns: the smallest time of each bucket, ascending.
         count: how many times it has.
+        bits: of the numbers that begin buckets: 7, or 11 of the histograms of a run.
     """
 
-    def __init__(self, lower_ns: Sequence[int] = (), count: Sequence[int] = ()) -> None:
+    def __init__(self, lower_ns: Sequence[int] = (), count: Sequence[int] = (), bits: int = _BITS) -> None:
+        self._bits = bits
         self.lower_ns = list(lower_ns)
         self.count = list(count)
 
@@ -44,7 +46,7 @@ class Sketch:
         for lower, count in zip(self.lower_ns, self.count, strict=True):
             seen += count
             if seen >= rank - 1e-9:
-                return lower + _width(lower) // 2
+                return lower + self._width(lower) // 2
         return None
 
     def cdf(self) -> tuple[list[int], list[float]]:
@@ -54,13 +56,12 @@ class Sketch:
             times, shares = [self.lower_ns[0]], [0.0]
         for lower, count in zip(self.lower_ns, self.count, strict=True):
             seen += count
-            times.append(lower + _width(lower))
+            times.append(lower + self._width(lower))
             shares.append(seen / self.total)
         return times, shares
 
-
-def _width(lower: int) -> int:
-    return 1 << max(0, lower.bit_length() - _BITS)
+    def _width(self, lower: int) -> int:
+        return 1 << max(0, lower.bit_length() - self._bits)
 
 
 def merged(sketches: Iterable[Sketch]) -> Sketch:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.contract
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
+    "figure", "rerun", "cite",
     "run", "compare", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth",
 )  # fmt: skip

@@ -16,11 +16,13 @@ ORDER = """
 interrupts native _core errors files units options tables result engine metrics intervals sketches replicates
 summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.__init__
-page report outputs views listing progress parameters completion run_options wear wom traces trace_report trace_commands
+page report outputs reruns citation views listing progress parameters completion run_options wear wom
+traces trace_report trace_commands
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
+paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
 reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
 reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
 reproduce.llh_runs reproduce.llh_claims reproduce.llh_figures reproduce.llh_published

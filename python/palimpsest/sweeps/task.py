@@ -5,12 +5,10 @@ file of the workload is there, with the same content. All else that a point depe
 outcome includes the user's mistakes; only what is wrong with the worker itself raises.
 """
 
-import hashlib
 import json
 import os
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from typing import Any
 
 from .. import _core, engine
 from ..errors import Error, WorkloadIoError, one_line
+from ..files import digest
 from ..options import RunOptions
 
 __all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
@@ -33,9 +32,6 @@ LASTING = ("DeviceError", "RuleError", "InputError")
 
 OTHER_SIMULATOR = "OtherSimulator"
 """Kind of the error of a worker that has another simulator: no point can be run on it."""
-
-_digests: dict[tuple[str, int, int], str] = {}
-_digests_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,7 @@ class WorkloadFile:
             OSError: it cannot be read.
         """
         status = Path(path).stat()
-        key = (path, status.st_size, status.st_mtime_ns)
-        with _digests_lock:
-            if key not in _digests:
-                with Path(path).open("rb") as file:
-                    _digests[key] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
-            return cls(path, status.st_size, status.st_mtime_ns, _digests[key])
+        return cls(path, status.st_size, status.st_mtime_ns, digest(Path(path)))
 
 
 def simulator() -> str:
@@ -129,6 +120,8 @@ def _run(task: Task, progress: engine.Progress | None) -> dict[str, Any]:
         drive.write_text(task["drive"], encoding="utf-8")
         result = engine.run_one(replace(options, ssd=str(drive), ftl=None, overrides=()), progress).to_dict()
     result["config"]["name"] = result["ssd"] = task["name"]
+    # The folder of the drive is gone when the worker is.
+    result["provenance"]["options"] |= {name: fields[name] for name in ("ssd", "ftl", "overrides")}
     return result
 
 

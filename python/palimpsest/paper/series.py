@@ -1,0 +1,208 @@
+"""The data of a figure: one table of series, from the folders of runs, comparisons and sweeps.
+
+Columns are `series`, `x`, `y`, `low` and `high`: 95 % confidence intervals by Student's t where points are repeated
+(seeds and other axes that are not shown), else null. `x` is a text where bars have names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .. import outputs
+from ..errors import InputError
+from ..intervals import interval
+from ..result import Result
+from ..result import figures as figures_of
+from ..sketches import Sketch
+from ..sweeps.results import Sweep
+from ..sweeps.results import load as load_sweep
+from ..sweeps.store import is_sweep
+from ..sweeps.values import axis_text, numbers
+
+__all__ = ["KINDS", "Choice", "Source", "load", "table"]
+
+KINDS = ("cdf", "tail", "bars", "lines", "heat", "time")
+_SCHEMA = {"series": pl.String(), "x": pl.Float64(), "y": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
+_Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a figure shows.
+
+    Attributes:
+        kind: one of KINDS.
+        figure: name of a figure, such as `latency_ns.write.p99`, or of a column of the time series.
+        requests: `all`, `read` or `write`, for distributions.
+        x: axis of a sweep.
+        by: axis of a sweep that gives the series.
+    """
+
+    kind: str
+    figure: str | None = None
+    requests: str = "all"
+    x: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """What folders hold: results by label, or one sweep."""
+
+    results: dict[str, Result]
+    sweep: Sweep | None
+
+
+def load(folders: Sequence[Path]) -> Source:
+    """The results in the folders.
+
+    Raises:
+        InputError: a folder has none, or there is a sweep beside other folders.
+    """
+    if any(is_sweep(folder) for folder in folders):
+        if len(folders) > 1:
+            raise InputError(f"{folders[1]}: a figure of a sweep is of that alone; expected one folder")
+        return Source({}, load_sweep(folders[0]))
+    found: dict[str, Result] = {}
+    for folder in folders:
+        loaded = outputs.load(folder)
+        results = [loaded] if isinstance(loaded, Result) else list(loaded)
+        for result in results:
+            label = result.label if result.label not in found else f"{folder.name} {result.label}"
+            if label in found:
+                raise InputError(f"{folder}: a second result {label!r}; expected labels that differ")
+            found[label] = result
+    return Source(found, None)
+
+
+def table(source: Source, choice: Choice) -> pl.DataFrame:
+    """The series of a figure.
+
+    Raises:
+        InputError: the results have no such data, or no such axis.
+    """
+    makers: dict[str, Callable[[Source, Choice], _Rows]] = {
+        "cdf": _distribution, "tail": _distribution, "bars": _bars, "lines": _points, "heat": _points, "time": _time,
+    }  # fmt: skip
+    rows = makers[choice.kind](source, choice)
+    if not rows:
+        raise InputError(f"figure {choice.kind}: the results have no data for it; expected timed runs, and --out")
+    named = any(isinstance(row["x"], str) for row in rows)
+    schema = _SCHEMA | ({"x": pl.String()} if named else {})
+    shown = [row | {"x": axis_text(row["x"]) if named else float(row["x"])} for row in rows]
+    return pl.DataFrame([{key: row.get(key) for key in schema} for row in shown], schema=schema)
+
+
+def _axis(sweep: Sweep, name: str | None, option: str) -> str:
+    """The axis of that name; the first of the sweep where none is named.
+
+    Raises:
+        InputError: there is none.
+    """
+    axes = [axis for axis in sweep.axes if axis != "seed"] or sweep.axes
+    if name is None and axes:
+        return axes[0]
+    if name not in sweep.axes:
+        raise InputError(
+            f"{option} {name}: no such axis; expected one of {', '.join(sweep.axes) or 'a sweep with axes'}"
+        )
+    return name
+
+
+def _distribution(source: Source, choice: Choice) -> _Rows:
+    if source.sweep is None:
+        found = {label: _sketch(result, choice.requests) for label, result in source.results.items()}
+    else:
+        by = _axis(source.sweep, choice.by, "--by")
+        values = source.sweep.values(by)
+        found = {axis_text(value): source.sweep.sketch(choice.requests, **{by: value}) for value in values}
+    rows: _Rows = []
+    for label, sketch in found.items():
+        if sketch is None or not sketch.count:
+            continue
+        times, shares = sketch.cdf()
+        for time, share in zip(times, shares, strict=True):
+            y = share if choice.kind == "cdf" else 1 - share
+            if choice.kind == "cdf" or y > 0:
+                rows.append({"series": label, "x": time / 1000, "y": y})
+    return rows
+
+
+def _sketch(result: Result, requests: str) -> Sketch | None:
+    """The distribution of a result: its histogram where it was kept, else its sketch."""
+    histogram = ((result.series or {}).get("latency") or {}).get(requests)
+    if histogram and histogram["count"]:
+        return Sketch(histogram["lower_ns"], histogram["count"], bits=11)
+    return Sketch.of(result.to_dict(), requests)
+
+
+def _value(result: Result, figure: str) -> float | None:
+    value = figures_of(result.to_dict()).get(figure)
+    return value if isinstance(value, int | float) else None
+
+
+def _expect(results: Sequence[Result], figure: str) -> None:
+    """Refuses a name that no result has.
+
+    Raises:
+        InputError: with near names.
+    """
+    known = {name for result in results for name in figures_of(result.to_dict())}
+    if figure not in known:
+        import difflib
+
+        near = difflib.get_close_matches(figure, sorted(known), n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"--figure {figure}: no result has this figure{meant}; expected one as in docs/results.md")
+
+
+def _bars(source: Source, choice: Choice) -> _Rows:
+    if source.sweep is not None:
+        return _points(source, choice)
+    figure = choice.figure or "write_amplification"
+    _expect(list(source.results.values()), figure)
+    values = {label: _value(result, figure) for label, result in source.results.items()}
+    return [{"series": figure, "x": label, "y": value} for label, value in values.items() if value is not None]
+
+
+def _points(source: Source, choice: Choice) -> _Rows:
+    """A figure of a sweep over an axis, a series for each value of another; repeated points as mean and interval."""
+    sweep, figure = source.sweep, choice.figure or "write_amplification"
+    if sweep is None:
+        raise InputError(f"figure {choice.kind}: expected the folder of a sweep; bars, cdf, tail and time take runs")
+    _expect([point.result for point in sweep if point.result is not None], figure)
+    x = _axis(sweep, choice.x, "--x")
+    others = [axis for axis in sweep.axes if axis not in (x, "seed")]
+    by = _axis(sweep, choice.by, "--by") if choice.by else next(iter(others), None)
+    groups: dict[tuple[str, Any], list[float]] = {}
+    scale = numbers(x, [point.axes.get(x) for point in sweep])
+    for at, point in enumerate(sweep):
+        value = None if point.result is None else _value(point.result, figure)
+        place = point.axes.get(x) if scale is None else scale[0][at]
+        if value is not None and place is not None:
+            groups.setdefault(("" if by is None else axis_text(point.axes.get(by)), place), []).append(value)
+    rows: _Rows = []
+    for (series, place), values in groups.items():
+        found = interval(values)
+        rows.append({"series": series or figure, "x": place, "y": found.mean, "low": found.low, "high": found.high})
+    if choice.kind == "bars" or isinstance(rows[0]["x"], str) or len({type(row["x"]) for row in rows}) > 1:
+        rows = [row | {"x": axis_text(row["x"])} for row in rows]
+    return rows
+
+
+def _time(source: Source, choice: Choice) -> _Rows:
+    column = choice.figure or "write_mean_ns"
+    rows: _Rows = []
+    for label, result in source.results.items():
+        series = (result.series or {}).get("time") or {}
+        if series and column not in series:
+            raise InputError(
+                f"--figure {column}: the time series have no such column; expected one of {', '.join(series)}"
+            )
+        for start, value in zip(series.get("start_ns", []), series.get(column, []), strict=True):
+            if value is not None:
+                rows.append({"series": label, "x": start / 1e9, "y": value / 1000 if column.endswith("_ns") else value})
+    return rows

@@ -1,0 +1,122 @@
+"""`palimpsest rerun DIR`: repeats the runs of a folder as its results say they were made, and compares the bytes.
+
+Figures, notes and tables are compared, all but `sim`: the same sources of the simulator give the same bytes. A drive
+that was a file is taken from the folder (`config.toml`), where it is complete. Traces must be where they were, with the
+same content.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import _core, engine, outputs, tables
+from .errors import InputError
+from .files import digest
+from .options import RunOptions
+from .result import Result, flatten
+
+__all__ = ["Outcome", "rerun"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run.
+
+    Attributes:
+        label: of the run.
+        notes: what is not as it was: the version, the sources.
+        differences: figures and tables that differ, with both values; none where the bytes agree.
+    """
+
+    label: str
+    notes: list[str]
+    differences: list[str]
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        count = len(self.differences)
+        yield f"{self.label}: {'every byte agrees' if not count else f'{count} figures or tables differ'}"
+        yield from (f"  {line}" for line in (*self.notes, *self.differences[:_SHOWN]))
+        if count > _SHOWN:
+            yield f"  and {count - _SHOWN} more"
+
+
+def rerun(
+    folder: Path, progress: Callable[[str], engine.Progress | None] = lambda _label: None
+) -> tuple[list[Outcome], list[Result]]:
+    """Repeats the run or comparison in a folder.
+
+    Raises:
+        InputError: there is none, it says not how it was made, or a file that it was made from is not there or changed.
+        Error: a run failed.
+    """
+    loaded = outputs.load(folder)
+    together = not isinstance(loaded, Result)
+    before = [loaded] if isinstance(loaded, Result) else list(loaded)
+    plans = [_options(result, folder / result.label if together else folder) for result in before]
+    outcomes, made = [], []
+    for old, options in zip(before, plans, strict=True):
+        new = engine.run_one(options, progress(old.label))
+        data = new.to_dict() | {"ssd": old["ssd"]}
+        data["config"]["name"] = old["config"].get("name", data["config"].get("name"))
+        outcomes.append(Outcome(old.label, _notes(old), _differences(old, Result(data, new.series))))
+        made.append(new)
+    return outcomes, made
+
+
+def _options(result: Result, folder: Path) -> RunOptions:
+    came = result.get("provenance")
+    place = folder / "summary.json"
+    known = {field.name for field in dataclasses.fields(RunOptions)}
+    if not isinstance(came, dict) or not isinstance(came.get("options"), dict) or came["options"].keys() - known:
+        raise InputError(
+            f"{place}: the result does not say how it was made; expected one of this version or a later one"
+        )
+    fields: dict[str, Any] = came["options"] | {"overrides": tuple(came["options"]["overrides"])}
+    if "ssd" in came.get("files_blake2b", {}):
+        # `config.toml` has all keys, those of the options included.
+        fields |= {"ssd": str(folder / "config.toml"), "ftl": None, "overrides": ()}
+    wanted = came.get("files_blake2b", {}).get("workload")
+    if wanted is not None:
+        path = Path(fields["workload"])
+        try:
+            found = digest(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; expected the trace that {place} was made from") from error
+        if found != wanted:
+            raise InputError(f"{path}: the file is not the one that {place} was made from; expected that one")
+    return RunOptions(**fields)
+
+
+def _notes(old: Result) -> list[str]:
+    came = old["provenance"]
+    was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
+    return [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
+
+
+def _differences(old: Result, new: Result) -> list[str]:
+    apart = ("sim", "provenance")
+    one, two = (
+        {k: v for k, v in flatten(each.to_dict()).items() if k.split(".")[0] not in apart} for each in (old, new)
+    )
+    keys = sorted(one.keys() | two.keys())
+    found = [
+        f"{key}: {_text(one.get(key))} before, {_text(two.get(key))} now"
+        for key in keys
+        if json.dumps(one.get(key)) != json.dumps(two.get(key))
+    ]
+    before, after = tables.of_series(old.series), tables.of_series(new.series)
+    for name in sorted(before.keys() & after.keys()):
+        if not before[name].equals(after[name]):
+            found.append(f"table {name} ({tables.TABLES[name][0]})")
+    return found
+
+
+def _text(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
