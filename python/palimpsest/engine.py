@@ -70,8 +70,12 @@ def _layer(options: RunOptions) -> str:
     return str(tomllib.loads(shown)["ftl"]["name"])
 
 
+_KEPT = ("series", "sketch", "operations", "label")
+"""Options of what is kept of a run and what it is called: no figure depends on them."""
+
+
 def provenance(options: RunOptions) -> dict[str, Any]:
-    """What a result came from: version and digest of the simulator's sources, all options, and digests of their files.
+    """What figures came from: version and digest of the simulator's sources, options, and digests of their files.
 
     A file that cannot be read twice, such as a pipe, has none.
     """
@@ -83,11 +87,12 @@ def provenance(options: RunOptions) -> dict[str, Any]:
             is_preset = name == "workload" and _core.workload_spec(options.workload.partition(",")[0]) is not None
             if not is_drive and not is_preset and path.is_file():
                 found[name] = digest(path)
+    given = json.loads(json.dumps(dataclasses.asdict(options)))
     return {
         "version": _core.version(),
         "sources": _core.build(),
         "files_blake2b": found,
-        "options": json.loads(json.dumps(dataclasses.asdict(options))),
+        "options": {name: value for name, value in given.items() if name not in _KEPT},
     }
 
 

@@ -90,7 +90,8 @@ def _options(result: Result, folder: Path) -> RunOptions:
             raise InputError(f"{path}: {error.strerror}; expected the trace that {place} was made from") from error
         if found != wanted:
             raise InputError(f"{path}: the file is not the one that {place} was made from; expected that one")
-    return RunOptions(**fields)
+    kept = {"series": bool(result.series), "sketch": "latency_sketch" in result, "label": result.get("label")}
+    return RunOptions(**fields, **kept)
 
 
 def _notes(old: Result) -> list[str]:
