@@ -2,14 +2,15 @@
 
 How it was found. The paper's reductions with 28 % of over-provisioning are "very close" to its formula, which has all
 low pages of reused blocks invalid and no data moved; so few places are written again, by the Zipf workloads too. On
-the assumed drive these write all of it, the baseline then programs 2.5 pages for each page of the host, and no layer
-comes near the formula. Eight logical pages of 4 KiB are invalid at once nearly as often as two (1 point), so that what
-looks hot and then stays is a few percent of hot writes at most; it is not much less either, as data copied by
-collection grows by half at most, and not many times over. That OP/2 saves more than OP/4 needs hot data that lives as
-long as OP/4 lets a block wait, and the 6 points with 7 % of over-provisioning bound it from above. A trace that writes
-7 GB on a drive of 32 GB and has it collect (wdev_0) needs a drive that was full before; two replays then bring each
-threshold to rest, so that blocks that wait are not counted as saved. All of it was searched jointly, one group of
-workloads after the other; the paper states none of it, and nothing here is more than consistent with its numbers.
+the assumed drive these write all of it, the baseline then programs 2.5 pages for each page of the host, and reuse
+saves half of what the formula says. Eight logical pages of 4 KiB are invalid at once nearly as often as two (1 point),
+so that what looks hot and then stays is a few percent of hot writes at most; it is not much less either, as data
+copied by collection grows by half at most, and not many times over. That OP/2 saves more than OP/4 needs hot data that
+lives as long as OP/4 lets a block wait, and the 6 points with 7 % of over-provisioning bound it from above. A trace
+that writes 7 GB on a drive of 32 GB and has it collect (wdev_0) needs a drive that was full before; two replays then
+bring each threshold to rest, so that blocks that wait are not counted as saved. All of it was searched jointly, one
+group of workloads after the other; the paper states none of it, and nothing here is more than consistent with its
+numbers.
 """
 
 from collections.abc import Iterator
