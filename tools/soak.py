@@ -22,6 +22,7 @@ TESTS = (
     "power_timed::long_cuts_in_timed_runs",
     "faults::long_counted_with_faults",
     "faults::long_timed_with_faults",
+    "faults::long_reads_that_fail_for_good",
     "background::long_collection_while_the_host_is_idle",
     "filesystem::long_sequences",
 )

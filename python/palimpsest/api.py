@@ -38,6 +38,7 @@ class Settings(TypedDict, total=False):
             the numbers of those that are played, such as `"3,7"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
         repeat: plays the workload again: a number of times, or `"2dw"` until the drive was written twice.
+        until: `"worn-out"` plays it again until the drive can write no more (`faults.wear_out`).
         series: keep time series and histograms, for plots and Parquet (the default).
         operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
             such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
@@ -56,6 +57,7 @@ class Settings(TypedDict, total=False):
     volumes: str | int | Sequence[int] | None
     arrivals: str
     repeat: int | str | None
+    until: str | None
     series: bool
     operations: bool | str
 
@@ -171,6 +173,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         volumes=_volumes(settings.get("volumes")),
         arrivals=settings.get("arrivals", _DEFAULT.arrivals),
         repeat=_optional_text(settings.get("repeat")),
+        until=settings.get("until"),
         series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
     )

@@ -46,6 +46,7 @@ class RunOptions:
             played; apart where None, if the format has volumes.
         arrivals: `recorded`, or `spread` for requests of one time over the tick of the trace's clock.
         repeat: how often the workload is played: times such as `3`, or `2dw` until the drive was written twice.
+        until: `worn-out`: the workload is played again until the drive can write no more (`faults.wear_out`).
         series: whether time series and histograms are kept.
         sketch: whether the result has its distributions of latency in a small form that can be merged: see `sketches`.
         label: what a comparison calls it; its layer where None.
@@ -69,6 +70,7 @@ class RunOptions:
     volumes: str | None = None
     arrivals: str = "recorded"
     repeat: str | None = None
+    until: str | None = None
     series: bool = False
     sketch: bool = False
     operations: str | None = None

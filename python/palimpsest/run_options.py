@@ -91,6 +91,11 @@ _RUN_OPTIONS = (
         help="spread: requests of one time over the tick of the trace's clock.",
     ),
     click.option("--repeat", metavar="N|2dw", help="Play the workload again: N times, or until 2 drive writes."),
+    click.option(
+        "--until",
+        type=Choice(("worn-out",)),
+        help="Play the workload again until the drive can write no more (faults.wear_out).",
+    ),
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     json_option("the result"),
     click.option(

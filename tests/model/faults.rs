@@ -1,12 +1,13 @@
 //! Failing programs and erases, reads that need a retry, bad blocks: what was acknowledged stays readable.
 
-use crate::drives::{Limits, build, draw};
+use crate::drives::{Limits, build, draw, with};
 use crate::harness::{Model, for_each_seed, note};
 use crate::workload::Mix;
 use palimpsest_lab::error::Error;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate::drives::Shape> {
     let mut rng = Rng::new(seed, 0xfa01);
@@ -19,8 +20,71 @@ fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate
     build(entry.name, &shape.settings).ok()
 }
 
+/// `settings` with reads whose bits are wrong for the reads of their blocks: some need retries, some fail for good.
+fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
+    let refresh = format!("ecc.refresh_retries={}", rng.below(3));
+    let disturb = format!("ecc.disturb_reads={}", [5, 20, 80][rng.below(3) as usize]);
+    with(
+        settings,
+        &[
+            "part.ber_fresh=0.05%",
+            "part.word_size=512B",
+            "ecc.strength=9",
+            &disturb,
+            &refresh,
+            "ecc.t_retries=[\"50us\", \"90us\"]",
+            "ecc.retry_rates=[\"80%\", \"60%\"]",
+        ],
+    )
+}
+
+/// Reads deliver what the host wrote, or say that it is lost.
+fn read_errors(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0xecc0);
+    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }) else { return false };
+    let Ok(shape) = build(entry.name, &with_read_errors(&shape.settings, &mut rng)) else { return false };
+    note(&shape.settings);
+    let payload = if seed.is_multiple_of(3) { Payload::Bytes } else { Payload::Tag };
+    let mut model = Model::new(&shape, entry, payload, seed);
+    let mut mix = Mix::new(&shape.drive, seed);
+    if seed.is_multiple_of(2) {
+        model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
+        let commands: Vec<_> = (0..1200).map(|_| mix.next()).collect();
+        model.run_timed(commands.into_iter(), 8).unwrap_or_else(|error| panic!("{error}"));
+    } else {
+        for index in 0..1500 {
+            let command = mix.next();
+            model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
+        }
+    }
+    model.check();
+    let lost: u64 = model.drive.io.counters.lost.iter().sum();
+    assert!(lost > 0 || model.shadow.unreadable == 0, "only what a read lost is unreadable");
+    READ_ERRORS.fetch_add(lost, Ordering::Relaxed);
+    RETRIES.fetch_add(model.drive.io.nand().counters().retries, Ordering::Relaxed);
+    true
+}
+
+static READ_ERRORS: AtomicU64 = AtomicU64::new(0);
+static RETRIES: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn reads_that_fail_for_good() {
+    for_each_seed("faults::reads_that_fail_for_good", 6, read_errors);
+    let happened = [&READ_ERRORS, &RETRIES].map(|count| count.load(Ordering::Relaxed));
+    assert!(happened.iter().all(|&count| count > 0) || std::env::var("MODEL_SEED").is_ok(), "{happened:?}");
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_reads_that_fail_for_good() {
+    for_each_seed("--ignored faults::long_reads_that_fail_for_good", 500, |entry, seed| {
+        read_errors(entry, seed + 1000)
+    });
+}
+
 fn ended(error: &Error) -> bool {
-    matches!(error, Error::DriveFailed(what) if what.contains("end of its life"))
+    matches!(error, Error::WornOut(_))
 }
 
 fn counted(entry: &'static Entry, seed: u64) -> bool {
@@ -32,7 +96,12 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
         let command = mix.next();
         match model.count(command) {
             Ok(()) => {}
-            Err(error) if ended(&error) => return true,
+            Err(error) if ended(&error) => {
+                // It can still be read.
+                model.interrupted(command);
+                model.read_back().unwrap_or_else(|error| panic!("at the end of its life, {command:?}: {error}"));
+                return true;
+            }
             Err(error) => panic!("request {index}, {command:?}: {error}"),
         }
         if index % 7 == 0 {

@@ -65,7 +65,7 @@ fn counted(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
         match model.count(command) {
             Ok(()) => {}
             // Failed blocks are lost, and a small drive has few.
-            Err(Error::DriveFailed(_)) if faulty => return true,
+            Err(Error::WornOut(_)) if faulty => return true,
             Err(error) => panic!("request {index}, {command:?}: {error}"),
         }
         if index % 17 == 0 {

@@ -12,7 +12,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::nand::faults::Faults;
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::plan::Io;
-use palimpsest_lab::sim::drive::{Command, Drive};
+use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
 use palimpsest_lab::sim::engine::Engine;
 use palimpsest_lab::units::Nanos;
 use std::cell::RefCell;
@@ -40,7 +40,11 @@ impl Observer for Completions {
 /// A new drive as a run makes it.
 pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
     let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), seed));
-    let io = Io::new(Nand::new(config.geometry, config.part.clone(), payload, faults), false);
+    let mut nand = Nand::new(config.geometry, config.part.clone(), payload, faults);
+    if config.errors.strength > 0 {
+        nand.set_read_errors(config.errors.clone(), seed);
+    }
+    let io = Io::new(nand, false);
     let blueprint = Blueprint {
         settings: config.ftl.clone(),
         logical_pages: config.logical_pages() as u32,
@@ -107,6 +111,12 @@ impl Model {
         assert_eq!(counters.programs.iter().sum::<u64>(), nand.counters().programs, "programs by cause and of flash");
         assert_eq!(counters.reads.iter().sum::<u64>(), nand.counters().reads, "reads by cause and of flash");
         assert_eq!(nand.sum_of_erases(), nand.counters().erases, "erases of blocks and of flash");
+    }
+
+    /// The drive came to the end of its life in `command`.
+    pub fn interrupted(&mut self, command: Command) {
+        self.drive.end_life();
+        self.shadow.power_failed(&mut self.drive.io, command);
     }
 
     /// Reads the whole drive back.

@@ -486,7 +486,9 @@ fn run_whole(
         operations: None,
     };
     let mut watcher = |_| ControlFlow::Continue(());
-    Ok(run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary)
+    let summary = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary;
+    assert!(!summary.lifetime.worn_out, "the drive ends with invalid space");
+    Ok(summary)
 }
 
 /// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.

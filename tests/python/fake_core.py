@@ -190,10 +190,13 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         },
         "lifetime": {
             "mean_erases": 3.21,
+            "min_erases": 1,
             "max_erases": 9,
             "reused_erases": 0,
             "projected_host_bytes": 52_776_558_133_248,
             "retired_blocks": 1,
+            "host_bytes": 13_743_895_347,
+            "worn_out": False,
         },
         "endurance": endurance(factor),
         "precondition": precondition(options),

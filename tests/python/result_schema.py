@@ -3,6 +3,7 @@
 from typing import Any
 
 INT, NUMBER, TEXT, TABLE, LIST = "integer", "number", "text", "table", "list"
+BOOL = "true or false"
 INT_OR_NULL, NUMBER_OR_NULL, TEXT_OR_NULL = "integer or null", "number or null", "text or null"
 
 NULL = "null"
@@ -44,8 +45,8 @@ RESULT: dict[str, Any] = {
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
     "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
     "lifetime": {
-        "mean_erases": NUMBER, "max_erases": INT, "reused_erases": INT, "projected_host_bytes": INT_OR_NULL,
-        "retired_blocks": INT,
+        "mean_erases": NUMBER, "min_erases": INT, "max_erases": INT, "reused_erases": INT, "projected_host_bytes": INT_OR_NULL,
+        "retired_blocks": INT, "host_bytes": INT, "worn_out": BOOL,
     },
     "endurance": dict.fromkeys(
         ("waf", "tbw", "dwpd", "dwpd_5_years", "years", "host_bytes_per_day"), NUMBER_OR_NULL
@@ -64,6 +65,8 @@ def _fits(kind: str, value: Any) -> bool:
         return True
     kind = kind.removesuffix(" or null")
     if isinstance(value, bool):
+        return kind == BOOL
+    if kind == BOOL:
         return False
     types: dict[str, type | tuple[type, ...]] = {INT: int, NUMBER: (int, float), TEXT: str, TABLE: dict, LIST: list}
     return isinstance(value, types[kind])

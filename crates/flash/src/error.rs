@@ -18,6 +18,9 @@ pub enum Error {
     },
     /// The simulated drive failed: it serves no more requests (no good blocks left, say). Exit status 1.
     DriveFailed(String),
+    /// The simulated drive is at the end of its life: it has no block left to write to, and can only be read. Exit status 1, unless the run
+    /// was measuring: then that ends it.
+    WornOut(String),
     /// A translation layer broke a rule of flash: a bug of that layer, with the history of the block. Exit status 1.
     Rule(String),
     /// Reading the workload failed in the operating system. Exit status 1.
@@ -43,7 +46,7 @@ impl fmt::Display for Error {
         match self {
             Error::Input { place, what } | Error::Io { place, what } if place.is_empty() => write!(f, "{what}"),
             Error::Input { place, what } | Error::Io { place, what } => write!(f, "{place}: {what}"),
-            Error::DriveFailed(what) | Error::Rule(what) => write!(f, "{what}"),
+            Error::DriveFailed(what) | Error::WornOut(what) | Error::Rule(what) => write!(f, "{what}"),
             Error::Interrupted => write!(f, "interrupted"),
         }
     }

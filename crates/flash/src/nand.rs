@@ -2,12 +2,13 @@
 //!
 //! Models which pages of which blocks hold what, how often each block was erased, what each operation costs in energy, and
 //! which operations the part allows. `probe_*` checks whether an operation is legal; `read`, `program` and `erase` do it or
-//! refuse with the rule that it breaks. There is no time here. Ignored: analogue effects (retention, read disturb,
-//! voltage distributions); faults are injected by probability instead ([`faults`]).
+//! refuse with the rule that it breaks. There is no time here. Ignored: voltage distributions; faults are injected by
+//! probability instead ([`faults`]), and bit errors of reads follow from wear, age and reads ([`errors`]).
 
 pub mod cells;
 mod counters;
 pub mod data;
+pub mod errors;
 pub mod faults;
 mod generations;
 pub mod history;
@@ -104,6 +105,10 @@ pub struct Nand {
     own: OwnStore,
     generations: Generations,
     faults: Option<Faults>,
+    /// Errors of reads; `None` where there are none.
+    errors: Option<Box<errors::ReadErrors>>,
+    /// Erases that each block endures; empty where blocks do not wear out.
+    endurances: Vec<u32>,
     history: History,
     counters: NandCounters,
     operations: u64,
@@ -118,11 +123,13 @@ impl Nand {
     pub fn new(geometry: Geometry, part: Part, payload: Payload, mut faults: Option<Faults>) -> Self {
         let mut blocks = vec![Block::default(); geometry.blocks() as usize];
         let mut power_cut_at = u64::MAX;
+        let mut endurances = Vec::new();
         if let Some(faults) = &mut faults {
             for block in &mut blocks {
                 block.bad = faults.bad_from_factory();
             }
             power_cut_at = faults.power_cut_at().unwrap_or(u64::MAX);
+            endurances = faults.endurances(geometry.blocks(), part.endurance, part.endurance_deviation);
         }
         Nand {
             blocks,
@@ -132,6 +139,8 @@ impl Nand {
             own: OwnStore::default(),
             generations: Generations::new(part.code, payload, &geometry),
             faults,
+            errors: None,
+            endurances,
             history: History::new(),
             counters: NandCounters::default(),
             operations: 0,
@@ -542,8 +551,12 @@ impl Nand {
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
         self.own.erase(pages.clone(), self.geometry.subpages_per_page);
-        self.pairs.erase(pages);
-        let failed = self.faults.as_mut().is_some_and(Faults::erase_fails);
+        self.pairs.erase(pages.clone());
+        if let Some(errors) = &mut self.errors {
+            errors.erased(block, pages);
+        }
+        let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
+        let failed = self.faults.as_mut().is_some_and(Faults::erase_fails) || worn;
         if failed {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;

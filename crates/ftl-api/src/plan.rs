@@ -99,6 +99,8 @@ pub struct Io {
     pub ledger: Option<Box<Ledger>>,
     /// What a power cut takes back; `None` where none is to come in a timed run.
     pub undo: Option<Box<undo::PlanUndo>>,
+    /// Added to the time by which the age of data counts.
+    pub data_age: Nanos,
     /// Copies of pages, where a program can corrupt others.
     guard: Option<Box<pairs::PairGuard>>,
 }
@@ -126,6 +128,7 @@ impl Io {
             file_groups: Vec::new(),
             ledger: None,
             undo: None,
+            data_age: 0,
             guard,
         }
     }
@@ -288,6 +291,11 @@ impl Io {
         }
     }
 
+    /// A block that is to be refreshed: reads of it needed many retries. None from then on.
+    pub fn take_due(&mut self) -> Option<u32> {
+        self.nand.take_due()
+    }
+
     /// Keeps `data` in memory beyond the present request.
     #[inline]
     pub fn pin(&mut self, data: Data) {
@@ -311,7 +319,8 @@ impl Io {
     /// As [`Self::keep`], of bytes that were made of `from`: they are there when all of it is, and are another form of the
     /// content of the first.
     pub fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data {
-        let data = self.nand.buffers().keep(bytes);
+        let lost = from.contains(&Data::LOST);
+        let data = if lost { Data::LOST } else { self.nand.buffers().keep(bytes) };
         match &mut self.ledger {
             Some(ledger) => ledger.derived(data, from),
             None => data,

@@ -16,6 +16,7 @@ mod open_pages;
 mod pace;
 mod passes;
 mod recover;
+mod refresh;
 pub mod rotation;
 pub mod settings;
 mod single;
@@ -67,6 +68,8 @@ pub struct LogCounters {
     pub rewritten: u64,
     /// Blocks erased before their last pass.
     pub erased_early: u64,
+    /// Blocks moved because reads of them needed retries.
+    pub refreshed: u64,
 }
 
 /// A unit that is appended to the log.
@@ -217,6 +220,9 @@ impl<M: Map> Log<M> {
             ],
             ..LayerFigures::default()
         };
+        if counters.refreshed > 0 {
+            figures.own.push(("refreshed_blocks", Figure::Count(counters.refreshed)));
+        }
         if self.passes.most > 1 {
             figures.own.push(("rewritten_blocks", Figure::Count(counters.rewritten)));
             figures.own.push(("blocks_erased_early", Figure::Count(counters.erased_early)));

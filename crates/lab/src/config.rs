@@ -26,6 +26,7 @@ use notation::read_bare;
 use overlay::{Describes, Overlay, Setting};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
@@ -61,6 +62,8 @@ pub struct DriveConfig {
     pub controller: ControllerTimes,
     /// Injected faults.
     pub faults: FaultSettings,
+    /// Errors of reads.
+    pub errors: ErrorSettings,
     /// Power cuts after preconditioning.
     pub power_cuts: PowerCuts,
 }

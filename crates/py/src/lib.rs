@@ -50,7 +50,7 @@ fn raise(error: CoreError) -> PyErr {
     let text = error.to_string();
     match error {
         CoreError::Input { .. } => InputError::new_err(text),
-        CoreError::DriveFailed(_) => DeviceError::new_err(text),
+        CoreError::DriveFailed(_) | CoreError::WornOut(_) => DeviceError::new_err(text),
         CoreError::Rule(_) => RuleError::new_err(text),
         CoreError::Io { .. } => WorkloadIoError::new_err(text),
         CoreError::Interrupted => Interrupted::new_err(text),
@@ -87,6 +87,8 @@ struct RunOptions {
     arrivals: Option<String>,
     #[serde(default)]
     repeat: Option<String>,
+    #[serde(default)]
+    until: Option<String>,
     #[serde(default)]
     series: bool,
     #[serde(default)]
@@ -159,9 +161,27 @@ fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
         volumes,
         piece_bytes: resolved.drive.host.piece_bytes,
         spread: named("--arrivals", arrivals, &[("recorded", false), ("spread", true)])?,
-        repeat: options.repeat.as_deref().map_or(Ok(Repeat::Once), Repeat::parse).map_err(raise)?,
+        repeat: repeat(options, resolved)?,
         drive_bytes: resolved.drive.logical_bytes(),
     })
+}
+
+/// How often the workload is played; without an end until the drive is worn out.
+fn repeat(options: &RunOptions, resolved: &Resolved) -> PyResult<Repeat> {
+    let Some(until) = &options.until else {
+        return options.repeat.as_deref().map_or(Ok(Repeat::Once), Repeat::parse).map_err(raise);
+    };
+    named("--until", until, &[("worn-out", ())])?;
+    if options.repeat.is_some() {
+        return Err(InputError::new_err(
+            "--repeat: --until worn-out plays the workload again until then; expected one of them",
+        ));
+    }
+    if !resolved.drive.faults.wear_out {
+        let expected = "blocks do not wear out; expected --set faults.wear_out=true";
+        return Err(InputError::new_err(format!("--until worn-out: {expected}")));
+    }
+    Ok(Repeat::Forever)
 }
 
 /// Reports progress to Python, and checks for signals.

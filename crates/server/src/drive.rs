@@ -71,7 +71,7 @@ pub fn request(jobs: &SyncSender<Job>, since: u64, request: Request) -> std::res
 }
 
 /// Runs the drive until [`Job::Stop`]. After the drive's first error every request is refused, as its flash may hold part of a
-/// write; `witness` hears of it, and of power cuts, immediately.
+/// write; at the end of its life all but reads are. `witness` hears of it, and of power cuts, immediately.
 ///
 /// # Errors
 /// That first error.
@@ -81,7 +81,7 @@ pub fn work(
     power_cuts: &PowerCuts,
     witness: &dyn Witness,
 ) -> Result<()> {
-    let mut state = Ok(());
+    let (mut state, mut worn_out) = (Ok(()), false);
     for job in jobs {
         let Job::Serve { request, since, answer } = job else { break };
         let outcome = match &state {
@@ -92,6 +92,14 @@ pub fn work(
                     power_cuts.0.fetch_add(1, Ordering::SeqCst);
                     witness.power_lost();
                     Refusal::PowerLost
+                }
+                Failure::Unreadable => Refusal::Failed,
+                Failure::WornOut(why) => {
+                    if !worn_out {
+                        witness.failed(&Error::WornOut(why));
+                    }
+                    worn_out = true;
+                    Refusal::Failed
                 }
                 Failure::Drive(error) => {
                     witness.failed(&error);

@@ -266,9 +266,11 @@ fn a_drive_that_dies_answers_with_an_error() {
     });
     assert_eq!(failed, Some(wire::EIO));
     assert!(server.message().contains("end of its life"));
-    assert_eq!(client.request(wire::CMD_READ, 0, 512, &[]), Err(wire::EIO));
+    assert!(client.request(wire::CMD_READ, 0, 512, &[]).is_ok(), "it can still be read");
+    assert_eq!(client.request(wire::CMD_WRITE, 0, 512, &[1; 512]), Err(wire::EIO));
     let output = server.terminate();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert_eq!((output.status.code(), &result["lifetime"]["worn_out"]), (Some(0), &true.into()));
 }
 
 /// A client, as soon as there is a place for one.

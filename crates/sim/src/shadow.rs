@@ -35,6 +35,8 @@ pub struct Shadow {
     /// After a power cut: what each subpage may hold instead, the newest first, and the acknowledged write that is lost then.
     doubt: BTreeMap<u32, Vec<(Content, Option<u64>)>>,
     lost: Lost,
+    /// Subpages that reads could not correct, each time they were delivered.
+    pub unreadable: u64,
 }
 
 /// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
@@ -128,6 +130,7 @@ impl Shadow {
             earlier: BTreeMap::new(),
             doubt: BTreeMap::new(),
             lost: Lost::default(),
+            unreadable: 0,
         }
     }
 
@@ -350,6 +353,11 @@ impl Shadow {
             return Err(Error::Rule(format!("a read of logical subpages {wanted:?} delivered {got:?}")));
         }
         for (lsn, data) in delivered {
+            if data == Data::LOST {
+                // The host gets an error, and has to write it again.
+                self.unreadable += 1;
+                continue;
+            }
             if let Some(contents) = self.doubt.remove(&lsn) {
                 self.settle(lsn, &contents, data, buffers);
             }

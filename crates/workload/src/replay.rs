@@ -39,6 +39,8 @@ pub enum Repeat {
     Times(u64),
     /// Until this many bytes have been written, in units of the drive's capacity.
     DriveWrites(f64),
+    /// Until the drive takes no more.
+    Forever,
 }
 
 impl Repeat {
@@ -172,9 +174,9 @@ impl Replay {
         let more = match self.repeat {
             Repeat::Once => false,
             Repeat::Times(times) => self.played < times,
-            Repeat::DriveWrites(_) => {
+            Repeat::DriveWrites(_) | Repeat::Forever => {
                 if self.written == 0 {
-                    let what = "the workload writes nothing, so it never writes a drive; expected a number of times";
+                    let what = "the workload writes nothing, so it never writes a drive, nor wears one out; expected one that writes";
                     return Err(Error::input("--repeat", what));
                 }
                 true
@@ -242,7 +244,7 @@ impl Source for Replay {
             _ if self.layout.drops_volumes() => None,
             Repeat::Once => self.inner.expected_requests(),
             Repeat::Times(times) => self.inner.expected_requests()?.checked_mul(times),
-            Repeat::DriveWrites(_) => None,
+            Repeat::DriveWrites(_) | Repeat::Forever => None,
         }
     }
 
@@ -281,6 +283,7 @@ impl Source for Replay {
                         self.played + 1
                     )
                 }
+                Repeat::Forever => format!("the workload was played {} times (--until)", self.played + 1),
                 _ => format!("the workload was played {} times (--repeat)", self.played),
             });
         }

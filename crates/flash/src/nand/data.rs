@@ -32,6 +32,9 @@ impl Data {
     /// A subpage that the host never wrote, or trimmed.
     pub const ZERO: Data = Data::new(0);
 
+    /// A subpage that a read could not correct: its content is lost.
+    pub const LOST: Data = Data::new(u64::MAX);
+
     /// Content that nothing brought.
     #[inline]
     pub const fn new(value: u64) -> Self {
@@ -89,9 +92,22 @@ impl PayloadStore {
             Payload::None => Data::ZERO,
             Payload::Tag => Data::new(self.tags[psn as usize]),
             Payload::Bytes => match &self.cells[psn as usize] {
+                Some(cells) if cells.is_empty() => Data::LOST,
                 Some(cells) => self.buffers.keep(cells),
                 None => Data::ZERO,
             },
+        }
+    }
+
+    /// The subpages `wanted` of the page that begins at `first` are lost.
+    #[cold]
+    pub(super) fn lose(&mut self, first: usize, wanted: SubpageMask) {
+        for index in (0..64).filter(|index| wanted >> index & 1 == 1) {
+            match self.kind {
+                Payload::None => {}
+                Payload::Tag => self.tags[first + index] = Data::LOST.value,
+                Payload::Bytes => self.cells[first + index] = Some(Box::default()),
+            }
         }
     }
 
@@ -226,18 +242,26 @@ impl Buffers {
 
     /// The bytes of `data`; `None` for zeros.
     pub fn get(&self, data: Data) -> Option<&[u8]> {
-        let index = (data.value as usize).checked_sub(1)?;
+        let index = self.index_of(data)?;
         Some(&self.slots[index].as_ref().expect("a live buffer").bytes)
     }
 
     #[inline]
     fn index(&self, data: Data) -> Option<usize> {
-        if self.real { (data.value as usize).checked_sub(1) } else { None }
+        if self.real { self.index_of(data) } else { None }
+    }
+
+    #[inline]
+    fn index_of(&self, data: Data) -> Option<usize> {
+        if data == Data::LOST { None } else { (data.value as usize).checked_sub(1) }
     }
 
     /// A copy of the bytes of `data`.
     fn bytes_of(&self, data: Data) -> Box<[u8]> {
-        self.get(data).map_or_else(|| vec![0; self.subpage_bytes].into(), Box::from)
+        match data {
+            Data::LOST => Box::default(),
+            _ => self.get(data).map_or_else(|| vec![0; self.subpage_bytes].into(), Box::from),
+        }
     }
 
     /// Keeps `data` alive beyond its request.

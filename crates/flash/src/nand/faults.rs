@@ -1,7 +1,7 @@
 //! Injected faults: what goes wrong, how often, and when the power fails.
 //!
 //! Faults are drawn from a seeded source of their own, so that they do not disturb the workload. Probabilities hold for
-//! each operation alone; dependence on wear is ignored.
+//! each operation alone, whatever the wear; apart from them, a block whose erases have come to its own endurance fails its next erase.
 
 use crate::rng::Rng;
 
@@ -16,6 +16,8 @@ pub struct FaultSettings {
     pub read_fail: f64,
     /// Share of blocks that are bad when the drive leaves the factory.
     pub initial_bad: f64,
+    /// Whether a block fails when its erases have come to its endurance.
+    pub wear_out: bool,
     /// The power fails during this flash operation (1 = the first), which is left undone or half done.
     pub power_cut_at: Option<u64>,
 }
@@ -31,13 +33,14 @@ impl FaultSettings {
 #[derive(Debug, Clone)]
 pub struct Faults {
     settings: FaultSettings,
+    seed: u64,
     rng: Rng,
 }
 
 impl Faults {
     /// Faults of `settings`, drawn from `seed`.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {
-        Faults { settings, rng: Rng::new(seed, 0xfa17) }
+        Faults { settings, seed, rng: Rng::new(seed, 0xfa17) }
     }
 
     /// Whether the next program fails.
@@ -53,6 +56,18 @@ impl Faults {
     /// Whether the first attempt of the next read fails.
     pub fn read_fails(&mut self) -> bool {
         self.rng.chance(self.settings.read_fail)
+    }
+
+    /// The erases that each of `blocks` blocks endures: normal around `mean`, with the standard deviation `deviation` as a share of that. None
+    /// where blocks do not wear out.
+    pub fn endurances(&self, blocks: u32, mean: u32, deviation: f64) -> Vec<u32> {
+        let draw = |block: u32| {
+            let mut rng = Rng::new(self.seed ^ u64::from(block) << 32, 0x3ea6);
+            // The sum of twelve uniform numbers has a deviation of one.
+            let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+            (f64::from(mean) * (1.0 + deviation * normal)).round().clamp(1.0, f64::from(u32::MAX)) as u32
+        };
+        if self.settings.wear_out { (0..blocks).map(draw).collect() } else { Vec::new() }
     }
 
     /// Whether a block is bad from the start.

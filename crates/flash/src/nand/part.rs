@@ -1,7 +1,7 @@
 //! A NAND part: its geometry below the block, its rules, its timings and its energies, as plain data.
 //!
 //! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here and are
-//! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored: retention, read disturb,
+//! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored:
 //! temperature, variation between chips and between pages of a block other than low and high.
 
 use super::WordMask;
@@ -138,6 +138,8 @@ pub struct Part {
     pub spread_reach: SpreadReach,
     /// Erases that a block is rated for.
     pub endurance: u32,
+    /// Standard deviation of what single blocks endure, as a share of that.
+    pub endurance_deviation: f64,
     /// How its bit error rate grows until then, and what programming low pages again costs of it.
     pub wear: WearTable,
     /// Whether a program that fails or is cut off corrupts the other pages of its word line.
@@ -354,6 +356,7 @@ pub mod samples {
             t_dma_words: Vec::new(),
             spread_reach: SpreadReach::Any,
             endurance: 100_000,
+            endurance_deviation: 0.0,
             wear: WearTable::default(),
             pair_corruption: false,
             e_read: 2_000_000,

@@ -47,6 +47,8 @@ pub struct IoCounters {
     pub padding_bytes: u64,
     /// Subpages that were read from the controller's memory, as their programs had not ended, by cause.
     pub memory_reads: [u64; CAUSES],
+    /// Subpages that reads lost for good, by the cause of the read.
+    pub lost: [u64; CAUSES],
     /// Subpages that the host read without ever having written them.
     pub unwritten_subpages: u64,
 }

@@ -6,9 +6,10 @@ use super::replacing;
 use super::select;
 use super::under_way;
 use super::{Cause, Erase, Io, Operation, OperationKind, Program, Read};
+use palimpsest_flash::nand::errors::Attempt;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
 use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask};
-use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 
 /// Bytes of one read command.
 pub(super) struct Sensed {
@@ -92,6 +93,7 @@ impl Io {
         }
         let retry = self.nand.read(from, subpages, command)?;
         let cause = self.counted_as(read.cause);
+        let steps = if self.nand.has_read_errors() { self.attempt_read(&read, from, cause) } else { 0 };
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes.moved);
@@ -107,6 +109,7 @@ impl Io {
             if retry {
                 array += part.retry_time(command.mode, array);
             }
+            array += steps;
             let link_bytes = self.crossing(cause, bytes.subpages);
             let operation = Operation {
                 kind: OperationKind::Read,
@@ -134,6 +137,16 @@ impl Io {
             self.push(operation, planned);
         }
         Ok(())
+    }
+
+    /// A read of page `from` where page `read.ppn` is wanted, and bits may be wrong: the time of its retries.
+    #[cold]
+    fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> Nanos {
+        let now = self.present.now + self.data_age;
+        let keeps = matches!(cause, Cause::Metadata | Cause::Prefetch);
+        let Attempt { steps, lost } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
+        self.counters.lost[cause as usize] += u64::from(lost);
+        self.nand.retry_steps(steps)
     }
 
     /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
@@ -186,6 +199,9 @@ impl Io {
     #[inline]
     pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
+        if self.nand.has_read_errors() {
+            self.nand.note_program(program.ppn, self.present.now + self.data_age);
+        }
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
         let bytes = program.written.count_ones() * part.subpage_bytes;

@@ -125,6 +125,8 @@ impl HostPort {
         let (first, subpages) = &self.subpages;
         match self.payload {
             Payload::None => Data::ZERO,
+            // Of a subpage that is lost, what is not written now stays so, and with it the subpage.
+            _ if old == Data::LOST && piece.sectors < self.sectors_per_subpage() && subpages.is_empty() => Data::LOST,
             _ if !subpages.is_empty() => subpages[(piece.lsn - first) as usize],
             Payload::Tag => Data::new(self.tag(piece, old)),
             Payload::Bytes => self.bytes(buffers, piece, old),

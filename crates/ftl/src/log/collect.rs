@@ -129,7 +129,7 @@ impl<M: Map> Log<M> {
         let shortest = (0..self.frontiers.planes()).min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
         let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
-        let done = done || self.fold_oldest(io)?;
+        let done = done || self.fold_oldest(io)? || (io.nand().has_due() && self.refresh(io)?);
         self.evacuate_failed(io)?;
         Ok(done)
     }
@@ -183,7 +183,7 @@ impl<M: Map> Log<M> {
     }
 
     /// Whether the units of `victim`, and `slack` pages, fit into what is free in `plane`, and into what the next program frees.
-    fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
+    pub(super) fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
         self.fits_beside(io, plane, victim, slack, None)
     }
 
@@ -232,7 +232,7 @@ impl<M: Map> Log<M> {
     }
 
     /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
-    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
+    pub(super) fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.frontiers.blocks.take_victim(victim);
         let moved = self.move_valid(io, victim)?;
         if self.frontiers.blocks.valid_count(victim) > 0 {

@@ -4,6 +4,7 @@ use super::schema;
 use super::{DriveConfig, ResolvedKey};
 use crate::layers::find_layer;
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
@@ -73,6 +74,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         host: host(values),
         controller: controller(values),
         faults: faults(values),
+        errors: errors(values),
         power_cuts: PowerCuts::parse(&values.settings.text("faults.power_cuts")).expect("the key read it"),
     }
 }
@@ -114,6 +116,7 @@ fn part(name: &str, values: &Values) -> Part {
         t_dma_words: values.times("part.t_dma_words"),
         spread_reach: values.choice("part.spread_reach", &[SpreadReach::Any, SpreadReach::Run]),
         endurance: values.small("part.endurance"),
+        endurance_deviation: values.ratio("part.endurance_deviation"),
         wear: WearTable {
             fresh_rate: values.ratio("part.ber_fresh"),
             limit_rate: values.ratio("part.ber_limit"),
@@ -175,6 +178,18 @@ fn controller(values: &Values) -> ControllerTimes {
     }
 }
 
+fn errors(values: &Values) -> ErrorSettings {
+    ErrorSettings {
+        strength: values.small("ecc.strength"),
+        retries: values.times("ecc.t_retries"),
+        retry_rates: values.ratios("ecc.retry_rates"),
+        retention: values.time("ecc.t_retention"),
+        data_age: values.time("ecc.data_age"),
+        disturb: values.small("ecc.disturb_reads"),
+        refresh_retries: values.small("ecc.refresh_retries"),
+    }
+}
+
 fn faults(values: &Values) -> FaultSettings {
     let cut = values.count("faults.power_cut_at");
     FaultSettings {
@@ -182,6 +197,7 @@ fn faults(values: &Values) -> FaultSettings {
         erase_fail: values.ratio("faults.erase_fail"),
         read_fail: values.ratio("faults.read_fail"),
         initial_bad: values.ratio("faults.initial_bad"),
+        wear_out: values.flag("faults.wear_out"),
         power_cut_at: (cut > 0).then_some(cut),
     }
 }

@@ -51,7 +51,29 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     spare_blocks(drive, values)?;
     thresholds(drive, values)?;
     layer(drive, values)?;
+    read_errors(drive, values)?;
     buffer(drive, values)
+}
+
+/// A ladder has a time and a rate for each step, and ends below what flash operations may take.
+fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
+    let errors = &drive.errors;
+    if errors.retries.len() != errors.retry_rates.len() {
+        let what = "expected a time and a rate for each step";
+        return refuse(values, &["ecc.t_retries", "ecc.retry_rates"], what);
+    }
+    if errors.retries.iter().sum::<Nanos>() > LONGEST_OPERATION / 2 {
+        let what = format!("all steps together take at most {}", format_time(LONGEST_OPERATION / 2));
+        return refuse(values, &["ecc.t_retries"], &what);
+    }
+    if errors.retry_rates.iter().zip(errors.retry_rates.iter().skip(1)).any(|(one, next)| one < next) {
+        return refuse(values, &["ecc.retry_rates"], "expected rates of which none is above the one before");
+    }
+    if errors.strength > 0 && entry_of(drive).is_file_system() {
+        let what = "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none";
+        return refuse(values, &["ecc.strength", "ftl.name"], what);
+    }
+    Ok(())
 }
 
 /// The checks of the layer, of the layer below a file system, and of the classifier.

@@ -36,6 +36,7 @@ pub struct Summary {
     pub lifetime: Lifetime,
     pub endurance: Endurance,
     pub power: Option<Power>,
+    pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
     /// Of the volumes of a trace; empty where it has one, or its format none.
@@ -190,15 +191,19 @@ pub struct Energy {
 
 /// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused; and the
 /// bytes that the host can write before the mean block of a new drive reaches its limit of bit errors (null where the run
-/// erased no block): see [`super::lifetime`].
+/// erased no block): see [`super::lifetime`]. `host_bytes` is what the host has written since the drive was new, and `worn_out` whether
+/// that was all that it could.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Lifetime {
     pub mean_erases: f64,
+    pub min_erases: u32,
     pub max_erases: u32,
     pub reused_erases: u64,
     pub projected_host_bytes: Option<u64>,
     pub retired_blocks: u64,
+    pub host_bytes: u64,
+    pub worn_out: bool,
 }
 
 /// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those that end the
@@ -260,6 +265,15 @@ pub struct VolumeLatency {
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
+}
+
+/// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that were lost, by the
+/// cause of the read that found it, and reads of the host that got an error (null where contents are not stored).
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Reliability {
+    pub lost_subpages: BTreeMap<&'static str, u64>,
+    pub failed_reads: Option<u64>,
 }
 
 /// The preconditioning.

@@ -15,7 +15,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::drive::Command;
+use palimpsest_sim::drive::{Command, Verifier};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
 /// The empty workload of a served drive.
@@ -40,6 +40,10 @@ impl Source for NoFiles {
 pub enum Failure {
     /// The power failed in the middle of it. The drive has recovered, and goes on.
     PowerLost,
+    /// Bits of what it wants are wrong, more than can be corrected: it is lost until it is written again.
+    Unreadable,
+    /// The drive is at the end of its life, for this reason: it can only be read.
+    WornOut(String),
     /// The drive failed.
     Drive(Error),
 }
@@ -109,8 +113,12 @@ impl<'a> Served<'a> {
     /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] where the bytes differ from those written.
     pub fn read(&mut self, extent: Extent) -> Reply<Vec<u8>> {
         self.session.verifier.returned = Some(Vec::new());
+        let failed = self.session.verifier.failed;
         let served = self.serve(RequestKind::Read, extent);
         let returned = self.session.verifier.returned.take();
+        if served.is_ok() && self.session.verifier.failed > failed {
+            return Err(Failure::Unreadable);
+        }
         served.map(|()| returned.expect("a read that was served returned bytes"))
     }
 
@@ -135,7 +143,26 @@ impl<'a> Served<'a> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
         let (command, cuts) = (Command { kind, extent }, session.drive.power_cuts);
-        if self.options.fidelity == Fidelity::Count {
+        match &session.worn_out {
+            Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
+            _ => {}
+        }
+        match self.submit(command) {
+            Err(Error::WornOut(why)) => return Err(self.end_life(command, why)),
+            done => done?,
+        }
+        let session = &mut self.session;
+        if session.drive.power_cuts > cuts {
+            return Err(Failure::PowerLost);
+        }
+        session.tally(kind, extent);
+        Ok(session.watch()?)
+    }
+
+    /// Serves `command`, and waits for its end.
+    fn submit(&mut self, command: Command) -> Result<()> {
+        let session = &mut self.session;
+        if self.options.fidelity == Fidelity::Count || session.worn_out.is_some() {
             session.drive.count(command, &mut session.verifier)?;
         } else {
             let now = session.drive.engine.now();
@@ -145,11 +172,16 @@ impl<'a> Served<'a> {
                 session.advance()?;
             }
         }
-        if session.drive.power_cuts > cuts {
-            return Err(Failure::PowerLost);
-        }
-        session.tally(kind, extent);
-        Ok(session.watch()?)
+        Ok(())
+    }
+
+    /// The drive has no block left for `command`, which may be done in part: from now on it is read without time.
+    fn end_life(&mut self, command: Command, why: String) -> Failure {
+        let session = &mut self.session;
+        session.drive.end_life();
+        session.verifier.power_failed(&mut session.drive.io, command);
+        session.worn_out = Some(why.clone());
+        Failure::WornOut(why)
     }
 
     /// Waits for all running operations, checks every conservation law, and returns the result.
@@ -157,8 +189,10 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Error::Rule`] with the law that does not hold; errors of flash.
     pub fn finish(mut self) -> Result<Outcome> {
-        self.session.drain()?;
-        self.session.check()?;
+        if self.session.worn_out.is_none() {
+            self.session.drain()?;
+            self.session.check()?;
+        }
         Ok(summary::outcome(
             self.resolved,
             &self.session,

@@ -3,6 +3,7 @@
 mod address;
 mod jobs;
 mod laws;
+mod life;
 mod power;
 mod watch;
 
@@ -81,6 +82,8 @@ pub struct Session<'a> {
     pub(super) snapshots: Option<Snapshots>,
     pub(super) curve: Option<Curve>,
     pub(super) interrupted: bool,
+    /// Why the drive is at the end of its life.
+    pub(super) worn_out: Option<String>,
     ahead: VecDeque<Upcoming>,
     /// Requests read from the workload.
     taken: u64,
@@ -104,7 +107,10 @@ impl<'a> Session<'a> {
         check_options(config, options)?;
         let entry = registered(config);
         let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), options.seed));
-        let nand = Nand::new(config.geometry, config.part.clone(), options.payload, faults);
+        let mut nand = Nand::new(config.geometry, config.part.clone(), options.payload, faults);
+        if config.errors.strength > 0 {
+            nand.set_read_errors(config.errors.clone(), options.seed);
+        }
         let io = Io::new(nand, false);
         let blueprint = Blueprint {
             settings: config.ftl.clone(),
@@ -141,7 +147,7 @@ impl<'a> Session<'a> {
             options,
             watcher,
             drive,
-            verifier: ShadowVerifier { shadow, returned: None },
+            verifier: ShadowVerifier { shadow, returned: None, failed: 0 },
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
             requests: Requests::default(),
@@ -157,6 +163,7 @@ impl<'a> Session<'a> {
             snapshots: None,
             curve: None,
             interrupted: false,
+            worn_out: None,
             ahead: VecDeque::with_capacity(AHEAD),
             taken: 0,
             submitted: 0,
@@ -298,6 +305,8 @@ impl<'a> Session<'a> {
 
     /// Starts the measurement: resets the counters.
     pub(super) fn start_measuring(&mut self) {
+        self.drive.io.data_age = self.config.errors.data_age;
+        self.verifier.failed = 0;
         let drive = &self.drive;
         self.baseline = Baseline {
             nand: drive.io.nand.counters().clone(),
@@ -351,7 +360,8 @@ impl<'a> Session<'a> {
         let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.submitted));
         let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
         self.expect(Phase::Run, expected)?;
-        self.drive_some(source, rest)?;
+        let driven = self.drive_some(source, rest);
+        self.or_worn_out(driven)?;
         if self.drive.io.plan.timed {
             let (now, totals) = (self.drive.engine.now(), self.totals());
             self.recorder.sample(now, now, totals);
@@ -381,7 +391,10 @@ impl<'a> Session<'a> {
         for _ in 0..most {
             let Some(Upcoming { command, stream, .. }) = self.next(source)? else { return Ok(()) };
             self.drive.set_stream(stream);
-            self.drive.count(command, &mut self.verifier)?;
+            if let Err(error) = self.drive.count(command, &mut self.verifier) {
+                self.tally_back(command);
+                return Err(error);
+            }
             self.watch()?;
         }
         Ok(())

@@ -10,9 +10,10 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
-    ReadAmplification, SCHEMA_VERSION, Sim, Summary, Throughput,
+    ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_flash::units::{Nanos, Picojoules};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
@@ -121,6 +122,7 @@ pub(super) fn outcome(
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
         power: session.loses_power().then(|| power(session)),
+        reliability: session.drive.io.nand.has_read_errors().then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
@@ -205,10 +207,13 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
     let blocks = nand.geometry().blocks();
     Lifetime {
         mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
+        min_erases: (0..blocks).map(|block| nand.erases(block)).min().unwrap_or(0),
         max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
         reused_erases: measured.reused_erases,
         projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
         retired_blocks: figures.retired_blocks,
+        host_bytes: session.host_bytes_written() + session.host.bytes_written,
+        worn_out: session.worn_out.is_some(),
     }
 }
 
@@ -255,6 +260,15 @@ fn power(session: &Session<'_>) -> Power {
         write_amplification: (written > 0).then(|| bytes_programmed as f64 / written as f64),
         unflushed_writes_lost: lost.writes.len() as u64,
         unflushed_subpages_lost: lost.subpages,
+    }
+}
+
+fn reliability(session: &Session<'_>) -> Reliability {
+    let (lost, before) = (&session.drive.io.counters.lost, &session.baseline.io.lost);
+    let lost_subpages = CAUSE_NAMES.iter().enumerate().map(|(cause, &name)| (name, lost[cause] - before[cause]));
+    Reliability {
+        lost_subpages: lost_subpages.filter(|(_, lost)| *lost > 0).collect(),
+        failed_reads: session.verified().then_some(session.verifier.failed),
     }
 }
 
@@ -308,6 +322,11 @@ fn notes(
     if session.interrupted {
         notes.push("interrupted: these are the figures up to then".into());
     }
+    if let Some(why) = &session.worn_out {
+        let bytes = session.host_bytes_written() + session.host.bytes_written;
+        notes
+            .push(format!("{why}; the host had written {}, and these are the figures up to then", format_bytes(bytes)));
+    }
     if session.folded > 0 {
         notes.push(format!(
             "{} requests were beyond the drive and were folded into it (host.fold = true)",
@@ -346,7 +365,10 @@ fn notes(
     }
     notes.extend(session.loses_power().then(|| power_note(session)));
     if session.verified() {
-        if session.host.subpages_read > 0 {
+        if session.verifier.failed > 0 {
+            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; every other read was verified";
+            notes.push(format!("{} {what}", session.verifier.failed));
+        } else if session.host.subpages_read > 0 {
             notes.push("every read was verified against what the host had written".into());
         }
         if session.drive.io.plan.timed {

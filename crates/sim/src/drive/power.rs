@@ -84,6 +84,19 @@ impl Drive {
         Ok(())
     }
 
+    /// Requests that have not completed.
+    pub fn unanswered(&self) -> impl Iterator<Item = Command> {
+        let entries = (0..).zip(&self.in_flight).filter(|(id, entry)| entry.held == 0 && !self.free.contains(id));
+        entries.map(|(_, entry)| entry.command)
+    }
+
+    /// The drive is at the end of its life: nothing is timed any more, and it can only be read.
+    pub fn end_life(&mut self) {
+        self.io.plan.timed = false;
+        self.io.host.take_delivered();
+        self.io.buffers().end_request();
+    }
+
     /// Lets time pass until at most `most` operations have not ended.
     fn run_engine(&mut self, most: u32) {
         while self.engine.outstanding() > most && self.engine.next_time().is_some() {
@@ -203,12 +216,12 @@ impl Drive {
 pub fn explain(halt: Halt) -> Error {
     match halt {
         Halt::PowerCut => Error::DriveFailed("the power failed".into()),
-        Halt::NoSpace => Error::DriveFailed(
+        Halt::NoSpace => Error::WornOut(
             "the drive is at the end of its life: no plane has a block left to write to (bad blocks, or pages that \
              power cuts spoiled, took its over-provisioning)"
                 .into(),
         ),
-        Halt::Ended(why) => Error::DriveFailed(why.into()),
+        Halt::Ended(why) => Error::WornOut(why.into()),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

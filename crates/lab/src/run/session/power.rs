@@ -12,15 +12,21 @@ pub(in crate::run) struct ShadowVerifier {
     pub(in crate::run) shadow: Shadow,
     /// Bytes of the last read, where the caller wants them.
     pub(in crate::run) returned: Option<Vec<u8>>,
+    /// Reads that the host got an error for.
+    pub(in crate::run) failed: u64,
 }
 
 impl Verifier for ShadowVerifier {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
+        let unreadable = self.shadow.unreadable;
         if command.kind != RequestKind::Read || self.returned.is_none() {
-            return self.shadow.served(io, command);
+            let served = self.shadow.served(io, command);
+            self.failed += u64::from(self.shadow.unreadable > unreadable);
+            return served;
         }
         let delivered = io.host.take_delivered();
         self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
+        self.failed += u64::from(self.shadow.unreadable > unreadable);
         self.returned = Some(self.shadow.assemble(command.extent, &delivered, io.buffers()));
         Ok(())
     }

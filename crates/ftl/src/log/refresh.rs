@@ -1,0 +1,29 @@
+//! Refresh: a block of which a read needed many steps of a retry is moved and erased before reads of it fail for good (read reclaim too: its
+//! bits may be wrong for their age, or for the reads of the block). Done before the next write, or while the host is idle.
+//!
+//! Ignored: blocks that nobody reads.
+
+use super::Log;
+use super::collect::SLACK;
+use crate::log::blocks::BlockState;
+use crate::log::map::Map;
+use palimpsest_flash::nand::Flash;
+use palimpsest_ftl_api::plan::Io;
+
+impl<M: Map> Log<M> {
+    /// Moves the blocks that are due, where there is room. False where none was moved.
+    #[cold]
+    pub(super) fn refresh(&mut self, io: &mut Io) -> Flash<bool> {
+        let mut refreshed = false;
+        while let Some(block) = io.take_due() {
+            let plane = io.geometry().plane_of_block(block);
+            let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
+            if closed && self.fits(io, plane, block, SLACK) {
+                self.counters.refreshed += 1;
+                self.clean(io, block)?;
+                refreshed = true;
+            }
+        }
+        Ok(refreshed)
+    }
+}

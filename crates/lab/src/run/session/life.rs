@@ -1,0 +1,47 @@
+//! The end of a drive's life in the measured part of a run: its writes are refused, and the figures up to then are the result.
+//!
+//! Ignored: that a drive says so before. Requests without an answer are not counted.
+
+use super::super::Fidelity;
+use super::Session;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_sim::drive::Command;
+
+impl Session<'_> {
+    /// What `driven` says, unless that is that the drive is worn out: then the run ends here.
+    pub(super) fn or_worn_out(&mut self, driven: Result<()>) -> Result<()> {
+        let Err(Error::WornOut(why)) = driven else { return driven };
+        self.end_life(why);
+        Ok(())
+    }
+
+    /// The drive can only be read from now on.
+    pub(in crate::run) fn end_life(&mut self, why: String) {
+        if self.options.fidelity == Fidelity::Timed {
+            let unanswered: Vec<Command> = self.drive.unanswered().collect();
+            unanswered.into_iter().for_each(|command| self.tally_back(command));
+        }
+        self.drive.end_life();
+        self.worn_out = Some(why);
+    }
+
+    /// `command` was counted when it was submitted, and will have no answer.
+    pub(super) fn tally_back(&mut self, command: Command) {
+        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+        let (requests, host) = (&mut self.requests, &mut self.host);
+        match command.kind {
+            RequestKind::Read => {
+                requests.read -= 1;
+                host.bytes_read -= bytes;
+            }
+            RequestKind::Write => {
+                requests.write -= 1;
+                host.bytes_written -= bytes;
+            }
+            RequestKind::Trim => requests.trim -= 1,
+            RequestKind::Flush => requests.flush -= 1,
+        }
+    }
+}
