@@ -259,7 +259,7 @@ impl Buffers {
     /// A copy of the bytes of `data`.
     fn bytes_of(&self, data: Data) -> Box<[u8]> {
         match data {
-            Data::LOST => Box::default(),
+            lost if lost == Data::LOST => Box::default(),
             _ => self.get(data).map_or_else(|| vec![0; self.subpage_bytes].into(), Box::from),
         }
     }
