@@ -28,6 +28,8 @@ mod placement;
 mod power;
 #[path = "model/power_timed.rs"]
 mod power_timed;
+#[path = "model/prove.rs"]
+mod prove;
 #[path = "model/reuse.rs"]
 mod reuse;
 #[path = "model/room.rs"]

@@ -49,10 +49,10 @@ fn read_errors(entry: &'static Entry, seed: u64) -> bool {
     let mut mix = Mix::new(&shape.drive, seed);
     if seed.is_multiple_of(2) {
         model.drive.start_timing().unwrap_or_else(|error| panic!("start of timing: {error}"));
-        let commands: Vec<_> = (0..1200).map(|_| mix.next()).collect();
+        let commands: Vec<_> = (0..400).map(|_| mix.next()).collect();
         model.run_timed(commands.into_iter(), 8).unwrap_or_else(|error| panic!("{error}"));
     } else {
-        for index in 0..1500 {
+        for index in 0..500 {
             let command = mix.next();
             model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
         }
@@ -70,7 +70,7 @@ static RETRIES: AtomicU64 = AtomicU64::new(0);
 
 #[test]
 fn reads_that_fail_for_good() {
-    for_each_seed("faults::reads_that_fail_for_good", 6, read_errors);
+    for_each_seed("faults::reads_that_fail_for_good", 2, read_errors);
     let happened = [&READ_ERRORS, &RETRIES].map(|count| count.load(Ordering::Relaxed));
     assert!(happened.iter().all(|&count| count > 0) || std::env::var("MODEL_SEED").is_ok(), "{happened:?}");
 }
@@ -97,9 +97,13 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
         match model.count(command) {
             Ok(()) => {}
             Err(error) if ended(&error) => {
-                // It can still be read.
+                // It can still be read, unless a read has to write (`ftl.merge_on_read`).
                 model.interrupted(command);
-                model.read_back().unwrap_or_else(|error| panic!("at the end of its life, {command:?}: {error}"));
+                match model.read_back() {
+                    Ok(()) => {}
+                    Err(error) if ended(&error) => {}
+                    Err(error) => panic!("at the end of its life, {command:?}: {error}"),
+                }
                 return true;
             }
             Err(error) => panic!("request {index}, {command:?}: {error}"),

@@ -25,8 +25,8 @@ use palimpsest_lab::sim::drive::{Command, Drive};
 use std::ops::ControlFlow;
 
 /// The host's record of one subpage.
-#[derive(Clone, Default)]
-struct Known {
+#[derive(Clone, Default, Hash)]
+pub struct Known {
     current: u64,
     /// What it may also hold after a power cut.
     also: Vec<u64>,
@@ -52,8 +52,9 @@ impl Known {
     }
 }
 
-struct Powered {
-    drive: Drive,
+/// A drive that loses its power, and what the host knows of it.
+pub struct Powered {
+    pub drive: Drive,
     known: Vec<Known>,
     scratch: Buffers,
     per_subpage: u32,
@@ -71,7 +72,7 @@ pub struct Cuts {
 }
 
 impl Powered {
-    fn new(shape: &Shape, entry: &Entry, seed: u64) -> Self {
+    pub fn new(shape: &Shape, entry: &Entry, seed: u64) -> Self {
         let config = &shape.drive;
         Powered {
             drive: drive(config, entry, Payload::Tag, seed),
@@ -86,11 +87,26 @@ impl Powered {
         }
     }
 
-    fn operations(&self) -> u64 {
+    /// Sectors of a unit of the layer.
+    pub fn unit_sectors(&self) -> u64 {
+        u64::from(self.drive.ftl.unit_subpages() * self.per_subpage)
+    }
+
+    /// Whether its buffer survives a power cut.
+    pub fn keeps_memory(&self) -> bool {
+        self.drive.io.plan.protected
+    }
+
+    /// What the host knows.
+    pub fn knows(&self) -> &[Known] {
+        &self.known
+    }
+
+    pub fn operations(&self) -> u64 {
         self.drive.io.nand().operations()
     }
 
-    fn serve(&mut self, command: Command) -> Flash<()> {
+    pub fn serve(&mut self, command: Command) -> Flash<()> {
         let Drive { io, ftl, .. } = &mut self.drive;
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
@@ -104,7 +120,7 @@ impl Powered {
     }
 
     /// The host's side of a command that was served.
-    fn served(&mut self, command: Command) {
+    pub fn served(&mut self, command: Command) {
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
@@ -168,7 +184,7 @@ impl Powered {
     }
 
     /// The cut came during `command`: it may be done, or not, each subpage for itself.
-    fn interrupted(&mut self, command: Command) {
+    pub fn interrupted(&mut self, command: Command) {
         let _ = self.drive.io.host_mut().take_delivered();
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
@@ -186,14 +202,14 @@ impl Powered {
         }
     }
 
-    fn check(&mut self) {
+    pub fn check(&mut self) {
         if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
     }
 
     /// Power is back; it fails again after each of `again` operations of recovery.
-    fn recover(&mut self, again: &[u64]) -> Flash<()> {
+    pub fn recover(&mut self, again: &[u64]) -> Flash<()> {
         count_cuts(1 + again.len() as u64);
         for &after in again {
             let cut = self.operations() + after;
@@ -212,7 +228,7 @@ impl Powered {
         self.drive.ftl.recover(&mut self.drive.io)
     }
 
-    fn read_all(&mut self, config: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
+    pub fn read_all(&mut self, config: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
         for command in sweep(config, RequestKind::Read, u64::from(self.per_subpage) * 8) {
             self.serve(command)?;
             self.verify(command.extent, after_cut);
@@ -444,7 +460,7 @@ fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
     shape.settings.push(format!("faults.power_cut_at={cut}"));
     match run_whole(entry, &shape, seed, Fidelity::Count, "none") {
-        Err(Error::DriveFailed(_)) if ends_without_room(entry, &shape, seed, cut) => {}
+        Err(Error::WornOut(_)) if ends_without_room(entry, &shape, seed, cut) => {}
         Err(error) => panic!("cut at {cut}: {error}"),
         Ok(_) => {}
     }
@@ -456,7 +472,7 @@ fn ends_without_room(entry: &'static Entry, shape: &Shape, seed: u64, cut: u64) 
     let mut model = Model::new(shape, entry, Payload::Tag, seed);
     model.shadow.expect_power_cut(true);
     model.drive.io.set_power_cut_at(Some(cut));
-    let ends = |command| matches!(model.count(command), Err(Error::DriveFailed(_)));
+    let ends = |command| matches!(model.count(command), Err(Error::WornOut(_)));
     let ended = workload(shape, seed, 150).into_iter().any(ends);
     assert!(!ended || !has_room(&model.drive.io, shape), "the drive ends with room:{}", picture(&model.drive.io));
     ended && is_tight(shape)
@@ -487,8 +503,7 @@ fn run_whole(
     };
     let mut watcher = |_| ControlFlow::Continue(());
     let summary = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary;
-    assert!(!summary.lifetime.worn_out, "the drive ends with invalid space");
-    Ok(summary)
+    if summary.lifetime.worn_out { Err(Error::WornOut("the drive ends".into())) } else { Ok(summary) }
 }
 
 /// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.

@@ -20,14 +20,14 @@ use std::collections::BTreeSet;
 const SMALL: Limits = Limits { subpages: 512, planes: 4 };
 
 /// Requests on a drive, of which the first `counted` are not timed.
-struct Case {
-    shape: Shape,
-    entry: &'static Entry,
-    seed: u64,
-    payload: Payload,
-    commands: Vec<Command>,
-    counted: usize,
-    depth: u32,
+pub struct Case {
+    pub shape: Shape,
+    pub entry: &'static Entry,
+    pub seed: u64,
+    pub payload: Payload,
+    pub commands: Vec<Command>,
+    pub counted: usize,
+    pub depth: u32,
 }
 
 impl Case {
@@ -70,7 +70,7 @@ impl Case {
         model.drive.start_timing().unwrap_or_else(failed);
         let start = model.drive.io.nand().operations();
         match model.run_timed(self.commands[self.counted..].iter().copied(), self.depth) {
-            Err(Error::DriveFailed(_)) if cut.is_some() && is_tight(&self.shape) => {
+            Err(Error::WornOut(_)) if cut.is_some() && is_tight(&self.shape) => {
                 let io = &model.drive.io;
                 assert!(
                     !has_room(io, &self.shape),
@@ -87,7 +87,7 @@ impl Case {
     }
 
     /// Runs it, and reads everything back; returns the flash operations at its start and end, unless that comes by the cut.
-    fn run(&self, cut: Option<u64>) -> Option<(u64, u64)> {
+    pub fn run(&self, cut: Option<u64>) -> Option<(u64, u64)> {
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
         let (mut model, start) = self.play(cut)?;
         let end = model.drive.io.nand().operations();

@@ -1,0 +1,299 @@
+//! Every power cut of every sequence of requests on a tiny drive, and every cut of the recoveries from them: not drawn, but all.
+//!
+//! A drive has two planes of four blocks of four pages, and what its layer reserves. From each of several states of use, all sequences of a
+//! length of writes and trims of some units, and flushes, are run, and the power fails in each of their flash operations in turn; then
+//! in each operation of that recovery. After the recovery the layer's tables agree, what was acknowledged reads back, and the request is
+//! served again. A state that was seen before (what is on flash and what the host knows, with no memory that survives) has been
+//! survived already: that, and that all cuts of a sequence but those in its last request are those of a shorter one, is what makes
+//! it possible. Timed, all requests are in flight at once, and a cut tears what every die works on. Ignored: more than two cuts, requests
+//! that are no whole units, file systems (their smallest drive is too large).
+//!
+//! `make prove LENGTH=4` prints how many states each layer survived; the default suite has a small scope of it.
+
+use crate::drives::{Shape, build_with_spare, needed, plain, with};
+use crate::harness::{count_cuts, for_each_seed_of, note};
+use crate::power::Powered;
+use crate::power_timed::Case;
+use crate::workload::fill;
+use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::nand::{Flash, Halt};
+use palimpsest_lab::sim::drive::Command;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What is enumerated.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// Requests of the longest sequence.
+    length: u32,
+    units: u64,
+    /// Requests before the sequence, beyond filling the drive; each a state of use.
+    overwrites: &'static [usize],
+    /// Whether recoveries are cut, too.
+    nested: bool,
+}
+
+/// What a layer survived.
+#[derive(Debug, Default)]
+struct Survived {
+    sequences: u64,
+    lives: u64,
+    states: u64,
+    /// Drives that a second cut left without a block.
+    ended: u64,
+}
+
+struct Prover<'a> {
+    entry: &'static Entry,
+    shape: &'a Shape,
+    scope: Scope,
+    requests: Vec<Command>,
+    seen: BTreeSet<u64>,
+    survived: Survived,
+}
+
+/// The smallest drive of the layer; writes are acknowledged in the buffer or by programs.
+fn tiny(entry: &Entry, acknowledge: &str, more: &[&str]) -> Shape {
+    let spare = if entry.hot_and_cold { 3 } else { 2 };
+    let settings = with(&plain(2, 4, 4, entry.least_subpages()), &["ftl.streams=1", acknowledge]);
+    let settings = with(&needed(entry, &settings), more);
+    let most = 4 + 8;
+    let shapes = (4..most).map(|blocks| build_with_spare(entry.name, &settings, blocks, spare));
+    shapes.into_iter().find_map(Result::ok).unwrap_or_else(|| panic!("no tiny drive of {}", entry.name))
+}
+
+/// Writes and trims of the first units, and a flush.
+fn alphabet(shape: &Shape, entry: &'static Entry, units: u64) -> Vec<Command> {
+    let sectors = Powered::new(shape, entry, 1).unit_sectors();
+    let request =
+        |kind, unit: u64| Command { kind, extent: Extent { sector: unit * sectors, sectors: sectors as u32 } };
+    let changes = (0..units).flat_map(|unit| [RequestKind::Write, RequestKind::Trim].map(|kind| request(kind, unit)));
+    changes.chain([Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } }]).collect()
+}
+
+/// What is before the sequences: a full drive, and `overwrites` of its first units.
+fn used(shape: &Shape, requests: &[Command], overwrites: usize) -> Vec<Command> {
+    let writes = requests.iter().copied().filter(|request| request.kind == RequestKind::Write).cycle();
+    fill(&shape.drive, u64::from(shape.drive.geometry.page_bytes()) / 512).chain(writes.take(overwrites)).collect()
+}
+
+impl Prover<'_> {
+    /// Runs `commands`; returns the flash operations that they take.
+    fn operations(&mut self, commands: &[Command]) -> u64 {
+        let mut life = Powered::new(self.shape, self.entry, 1);
+        for &command in commands {
+            life.serve(command).unwrap_or_else(|halt| panic!("{commands:?}: {halt:?}"));
+            life.served(command);
+        }
+        life.check();
+        life.operations()
+    }
+
+    /// All sequences that begin with `sequence` after `before`, whose operations end with number `done`.
+    fn explore(&mut self, commands: &mut Vec<Command>, left: u32, done: u64) {
+        if left == 0 {
+            return;
+        }
+        for request in self.requests.clone() {
+            commands.push(request);
+            self.survived.sequences += 1;
+            let end = self.operations(commands);
+            for cut in done + 1..=end {
+                self.cut(commands, cut);
+            }
+            self.explore(commands, left - 1, end);
+            commands.pop();
+        }
+    }
+
+    /// The power fails in operation `cut`, then, from the start again, in each operation of the recovery too.
+    fn cut(&mut self, commands: &[Command], cut: u64) {
+        let Some(operations) = self.life(commands, cut, &[]) else { return };
+        self.survived.states += 1;
+        if self.scope.nested {
+            for nested in 1..=operations {
+                self.life(commands, cut, &[nested]);
+            }
+        }
+    }
+
+    /// One life with a cut in operation `cut` and in these operations of its recovery, which takes the number of operations that is
+    /// returned; none for a state that was survived before.
+    fn life(&mut self, commands: &[Command], cut: u64, nested: &[u64]) -> Option<u64> {
+        let mut life = Powered::new(self.shape, self.entry, 1);
+        life.drive.io.set_power_cut_at(Some(cut));
+        for &command in commands {
+            match life.serve(command) {
+                Ok(()) => life.served(command),
+                Err(Halt::PowerCut) => {
+                    life.interrupted(command);
+                    let known = nested.is_empty() && !life.keeps_memory() && !self.seen.insert(image(&life, command));
+                    if known {
+                        return None;
+                    }
+                    self.survived.lives += 1;
+                    count_cuts(1 + nested.len() as u64);
+                    let before = life.operations();
+                    let settled = self.settle(&mut life, command, nested).map(|recovered| recovered - before);
+                    return match settled {
+                        Ok(operations) => Some(operations),
+                        Err(Halt::NoSpace | Halt::Ended(_)) if !nested.is_empty() => {
+                            self.survived.ended += 1;
+                            Some(0)
+                        }
+                        Err(halt) => panic!("{commands:?}, cut in {cut} and {nested:?}: {halt:?}"),
+                    };
+                }
+                Err(halt) => panic!("{commands:?}, before the cut in {cut}: {halt:?}"),
+            }
+        }
+        panic!("{commands:?}: the power did not fail in {cut}")
+    }
+
+    /// The power is back: everything acknowledged is there, and `command` is served again. Returns the operations up to the recovery.
+    fn settle(&self, life: &mut Powered, command: Command, nested: &[u64]) -> Flash<u64> {
+        life.recover(nested)?;
+        let recovered = life.operations();
+        life.check();
+        life.read_all(&self.shape.drive, true)?;
+        life.serve(command)?;
+        life.served(command);
+        life.check();
+        life.read_all(&self.shape.drive, false)?;
+        Ok(recovered)
+    }
+}
+
+/// What is on flash, and what the host knows of it.
+fn image(life: &Powered, command: Command) -> u64 {
+    let mut hash = DefaultHasher::new();
+    let nand = life.drive.io.nand();
+    let subpages = 0..nand.geometry().subpages() as u32;
+    let mut sequence: Vec<u64> = subpages.clone().map(|psn| nand.sequence(psn)).collect();
+    sequence.sort_unstable();
+    for psn in subpages {
+        let (programs, logical) = (nand.programs(psn / nand.geometry().subpages_per_page), nand.logical(psn));
+        let rank = if programs > 0 { sequence.binary_search(&nand.sequence(psn)).unwrap_or(0) } else { 0 };
+        (programs, logical, rank, nand.own(psn)).hash(&mut hash);
+    }
+    for ppn in 0..nand.geometry().pages() as u32 {
+        nand.spare(ppn).hash(&mut hash);
+    }
+    for block in 0..nand.geometry().blocks() {
+        (nand.is_bad(block), nand.is_torn(block), nand.next_page(block), nand.erases(block)).hash(&mut hash);
+    }
+    life.knows().hash(&mut hash);
+    (command.kind as u8, command.extent.sector).hash(&mut hash);
+    hash.finish()
+}
+
+/// Survives all of `scope`, or panics.
+fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
+    let mut all = Survived::default();
+    let acknowledges: &[&str] =
+        if entry.buffered { &["buffer.ack=buffer", "buffer.ack=program"] } else { &["buffer.ack=buffer"] };
+    for acknowledge in acknowledges {
+        let shape = tiny(entry, acknowledge, more);
+        note(&shape.settings);
+        let requests = alphabet(&shape, entry, scope.units);
+        for &overwrites in scope.overwrites {
+            let mut commands = used(&shape, &requests, overwrites);
+            let mut prover = Prover {
+                entry,
+                shape: &shape,
+                scope,
+                requests: requests.clone(),
+                seen: BTreeSet::new(),
+                survived: Survived::default(),
+            };
+            let done = prover.operations(&commands);
+            prover.explore(&mut commands, scope.length, done);
+            let Survived { sequences, lives, states, ended } = prover.survived;
+            all.sequences += sequences;
+            all.lives += lives;
+            all.states += states;
+            all.ended += ended;
+        }
+    }
+    assert!(all.states > 0, "some cut came");
+    all
+}
+
+/// As [`prove`], timed: all sequences of the length, whose requests are in flight at once, and one cut. Returns the lives.
+fn prove_timed(entry: &'static Entry, scope: Scope) -> u64 {
+    let shape = tiny(entry, "buffer.ack=program", &[]);
+    note(&shape.settings);
+    let requests = alphabet(&shape, entry, scope.units);
+    let (mut lives, count) = (0, requests.len() as u64);
+    for &overwrites in scope.overwrites {
+        for number in 0..count.pow(scope.length) {
+            let mut commands = used(&shape, &requests, overwrites);
+            let counted = commands.len();
+            commands.extend((0..scope.length).map(|at| requests[(number / count.pow(at) % count) as usize]));
+            let case = Case {
+                shape: shape.clone(),
+                entry,
+                seed: 1,
+                payload: Payload::Tag,
+                commands,
+                counted,
+                depth: scope.length,
+            };
+            let (start, end) = case.run(None).expect("no cut, no end");
+            for cut in start + 1..=end {
+                lives += u64::from(case.run(Some(cut)).is_some());
+            }
+        }
+    }
+    lives
+}
+
+/// Where programs corrupt the other pages of their word line, too.
+const CORRUPTS: &[&str] = &["part.cell=mlc", "part.pair_corruption=true"];
+
+fn can_corrupt(entry: &Entry) -> bool {
+    // Its part has cells of its own.
+    !entry.needs().iter().any(|need| need.starts_with("part.cell"))
+}
+
+#[test]
+fn every_cut_of_every_short_sequence() {
+    let scope = Scope { length: 2, units: 1, overwrites: &[5], nested: true };
+    for_each_seed_of(REGISTRY, "prove::every_cut_of_every_short_sequence", 1, |entry, _| {
+        prove(entry, scope, &[]);
+        if can_corrupt(entry) {
+            prove(entry, Scope { length: 1, ..scope }, CORRUPTS);
+        }
+        true
+    });
+}
+
+#[test]
+fn every_cut_of_every_short_sequence_in_flight() {
+    let scope = Scope { length: 2, units: 1, overwrites: &[5], nested: false };
+    for_each_seed_of(REGISTRY, "prove::every_cut_of_every_short_sequence_in_flight", 1, |entry, _| {
+        prove_timed(entry, scope) > 0
+    });
+}
+
+/// All sequences of `PROVE_LENGTH` requests (4, if it is not set) over three units.
+#[test]
+#[ignore = "minutes to hours"]
+fn long_every_cut_of_every_sequence() {
+    let length = std::env::var("PROVE_LENGTH").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
+    let scope = Scope { length, units: 3, overwrites: &[0, 5, 11], nested: true };
+    for_each_seed_of(REGISTRY, "--ignored prove::long_every_cut_of_every_sequence", 1, |entry, _| {
+        let Survived { sequences, lives, states, ended } = prove(entry, scope, &[]);
+        let timed = prove_timed(entry, Scope { length: length.min(3), ..scope });
+        let pairs =
+            if can_corrupt(entry) { prove(entry, Scope { length: length - 1, ..scope }, CORRUPTS).states } else { 0 };
+        println!(
+            "{}: {states} states survived, and {pairs} where programs corrupt others ({sequences} sequences, {lives} lives of which a \
+             second cut ended {ended}); {timed} lives in flight",
+            entry.name
+        );
+        true
+    });
+}
