@@ -19,7 +19,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long soak audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
+.PHONY: help setup dev demo test test-long soak prove audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,10 @@ test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, 
 
 soak: ## new seeds of the long tests for MINUTES=60: lives, power cuts, and how to repeat what was red; FROM=N is the first seed
 	@$(PYTHON) tools/soak.py $(or $(MINUTES),60) $(FROM)
+
+prove: ## every power cut of every sequence of LENGTH=4 requests on a tiny drive of each layer: how many states each survived
+	PROVE_LENGTH=$(or $(LENGTH),4) cargo test --locked --release --quiet -p palimpsest-lab --test model -- \
+		--exact --ignored --nocapture prove::long_every_cut_of_every_sequence
 
 audit: ## what is locked against a database of known weaknesses, where that can be reached
 	@$(PYTHON) tools/audit.py

@@ -93,6 +93,45 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
+/// The inputs that are kept for the fuzz target `target`, by name.
+fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let files = files.map(|file| file.expect("a file").path());
+    let mut kept: Vec<_> =
+        files.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect();
+    kept.sort();
+    assert!(kept.len() >= 5, "{folder} keeps inputs");
+    kept
+}
+
+#[test]
+fn kept_configurations_do_not_panic() {
+    for (name, bytes) in kept("config") {
+        println!("{name}");
+        fuzz_config(&bytes);
+    }
+}
+
+/// `MODEL_FROM` names the seed: a part of `make soak`.
+#[test]
+#[ignore = "a minute a seed"]
+fn long_mutations_of_configurations() {
+    let seed = std::env::var("MODEL_FROM").ok().and_then(|text| text.parse().ok()).unwrap_or(0u64);
+    let mut seeds = seeds();
+    seeds.extend(kept("config").into_iter().map(|(_, bytes)| bytes));
+    for round in 0..20_000 {
+        let mut rng = Rng::new(seed << 20 | round, 0xc0f2);
+        let mut bytes = seeds[rng.below(seeds.len() as u64) as usize].clone();
+        for _ in 0..=rng.below(6) {
+            mutate(&mut bytes, &mut rng);
+        }
+        let input = bytes.clone();
+        let fuzzed = std::panic::catch_unwind(|| fuzz_config(&input));
+        assert!(fuzzed.is_ok(), "seed {seed}, round {round} panics: {bytes:?}");
+    }
+}
+
 #[test]
 fn mutated_configurations_do_not_panic() {
     let seeds = seeds();

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_spec, fuzz_trace};
+use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_parquet, fuzz_spec, fuzz_trace};
 use palimpsest_lab::rng::Rng;
 
 /// Bytes with a meaning to some reader.
@@ -37,6 +37,52 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
         }
         1 => zstd::stream::encode_all(bytes, 1).expect("memory takes all"),
         _ => bytes.to_vec(),
+    }
+}
+
+/// The inputs that are kept for the fuzz target `target`, by name.
+fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let files = files.map(|file| file.expect("a file").path());
+    let mut kept: Vec<_> =
+        files.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect();
+    kept.sort();
+    assert!(kept.len() >= 5, "{folder} keeps inputs");
+    kept
+}
+
+/// The fuzz targets of the host side.
+const TARGETS: [(&str, fn(&[u8])); 4] =
+    [("trace", fuzz_trace), ("parquet", fuzz_parquet), ("spec", fuzz_spec), ("jobs", fuzz_job_file)];
+
+#[test]
+fn kept_inputs_do_not_panic() {
+    for (target, fuzz) in TARGETS {
+        for (name, bytes) in kept(target) {
+            println!("{name}");
+            fuzz(&bytes);
+        }
+    }
+}
+
+/// `MODEL_FROM` names the seed: a part of `make soak`.
+#[test]
+#[ignore = "a minute a seed"]
+fn long_mutations_of_kept_inputs() {
+    let seed = std::env::var("MODEL_FROM").ok().and_then(|text| text.parse().ok()).unwrap_or(0u64);
+    for (at, (target, fuzz)) in (0..).zip(TARGETS) {
+        let kept = kept(target);
+        for round in 0..3_000 {
+            let mut rng = Rng::new(seed << 20 | round, 3000 + at);
+            let (name, mut bytes) = kept[rng.below(kept.len() as u64) as usize].clone();
+            for _ in 0..=rng.below(8) {
+                mutate(&mut bytes, &mut rng);
+            }
+            let input = bytes.clone();
+            let fuzzed = std::panic::catch_unwind(|| fuzz(&input));
+            assert!(fuzzed.is_ok(), "{target}: {name} mutated by seed {seed}, round {round}, panics: {bytes:?}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-"""Runs the long tests of the model suite on, with seeds that nobody has run: `make soak MINUTES=60`.
+"""Runs the long tests of the model suite and of the fuzz targets with new seeds, on and on: `make soak MINUTES=60`.
 
 Each test gets one seed at a time, in turn, until the time is over. Prints how many lives and power cuts that were and
 which seeds, and for each red one the command that repeats it. Exit status 1 if one was red. `FROM=N` names the first
@@ -15,44 +15,39 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = (
-    "power::long_whole_runs_with_a_cut",
-    "power::long_whole_runs_with_many_cuts",
-    "power::long_cuts",
-    "power::long_cuts_on_drives_of_every_shape",
-    "power_timed::long_cuts_in_timed_runs",
-    "faults::long_counted_with_faults",
-    "faults::long_timed_with_faults",
-    "faults::long_reads_that_fail_for_good",
-    "background::long_collection_while_the_host_is_idle",
-    "filesystem::long_sequences",
+    ("model", "power::long_whole_runs_with_a_cut"),
+    ("model", "power::long_whole_runs_with_many_cuts"),
+    ("model", "power::long_cuts"),
+    ("model", "power::long_cuts_on_drives_of_every_shape"),
+    ("model", "power_timed::long_cuts_in_timed_runs"),
+    ("model", "faults::long_counted_with_faults"),
+    ("model", "faults::long_timed_with_faults"),
+    ("model", "faults::long_reads_that_fail_for_good"),
+    ("model", "background::long_collection_while_the_host_is_idle"),
+    ("model", "filesystem::long_sequences"),
+    ("fuzz_host", "long_mutations_of_kept_inputs"),
+    ("fuzz_config", "long_mutations_of_configurations"),
 )
+"""Binaries and their tests."""
 LONGEST_S = 900
 """A seed that takes longer is red, too: something does not end."""
 
 
-def binary() -> str:
-    """The model suite, built if it is not."""
-    command = [
-        "cargo",
-        "test",
-        "--locked",
-        "-p",
-        "palimpsest-lab",
-        "--test",
-        "model",
-        "--no-run",
-        "--message-format=json",
-    ]
+def binaries() -> dict[str, str]:
+    """The test binaries by name, built if they are not."""
+    names = sorted({name for name, _ in TESTS})
+    tests = [word for name in names for word in ("--test", name)]
+    command = ["cargo", "test", "--locked", "-p", "palimpsest-lab", *tests, "--no-run", "--message-format=json"]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in built.stdout.splitlines()]
-    found = [each["executable"] for each in messages if each.get("executable") and each["target"]["name"] == "model"]
-    return str(found[0])
+    found = [each for each in messages if each.get("executable") and each["target"]["name"] in names]
+    return {each["target"]["name"]: str(each["executable"]) for each in found}
 
 
-def run(suite: str, test: str, seed: int) -> tuple[int, int, str]:
+def run(suite: str, name: str, test: str, seed: int) -> tuple[int, int, str]:
     """Lives and cuts of one seed, and how to repeat it where it is red."""
     environment = os.environ | {"MODEL_FROM": str(seed), "MODEL_CASES": "1", "RUST_BACKTRACE": "0"}
-    again = f"MODEL_FROM={seed} MODEL_CASES=1 cargo test -p palimpsest-lab --test model -- --exact --ignored {test}"
+    again = f"MODEL_FROM={seed} MODEL_CASES=1 cargo test -p palimpsest-lab --test {name} -- --exact --ignored {test}"
     command = [suite, "--exact", "--ignored", "--nocapture", test]
     try:
         done = subprocess.run(
@@ -73,14 +68,15 @@ def main() -> int:
     """Runs until the minutes are over."""
     minutes = float(sys.argv[1])
     first = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time()) // 60
-    suite, end = binary(), time.monotonic() + 60 * minutes
+    suites = binaries()
+    end = time.monotonic() + 60 * minutes
     lives = cuts = seed = 0
     red: list[str] = []
     while time.monotonic() < end:
-        for test in TESTS:
+        for name, test in TESTS:
             if time.monotonic() >= end:
                 break
-            more_lives, more_cuts, repeat = run(suite, test, first + seed)
+            more_lives, more_cuts, repeat = run(suites[name], name, test, first + seed)
             lives, cuts = lives + more_lives, cuts + more_cuts
             if repeat:
                 red.append(repeat)

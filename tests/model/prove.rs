@@ -20,6 +20,7 @@ use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::sim::drive::Command;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -29,8 +30,8 @@ struct Scope {
     /// Requests of the longest sequence.
     length: u32,
     units: u64,
-    /// Requests before the sequence, beyond filling the drive; each a state of use.
-    overwrites: &'static [usize],
+    /// Whether it begins on a drive that is only full, and on one that is used longer, besides one that erases a block next.
+    more_states: bool,
     /// Whether recoveries are cut, too.
     nested: bool,
 }
@@ -41,6 +42,8 @@ struct Survived {
     sequences: u64,
     lives: u64,
     states: u64,
+    /// States with an erase that was cut off.
+    torn: u64,
     /// Drives that a second cut left without a block.
     ended: u64,
 }
@@ -77,6 +80,19 @@ fn alphabet(shape: &Shape, entry: &'static Entry, units: u64) -> Vec<Command> {
 fn used(shape: &Shape, requests: &[Command], overwrites: usize) -> Vec<Command> {
     let writes = requests.iter().copied().filter(|request| request.kind == RequestKind::Write).cycle();
     fill(&shape.drive, u64::from(shape.drive.geometry.page_bytes()) / 512).chain(writes.take(overwrites)).collect()
+}
+
+/// How many overwrites to begin with: the next one erases a block, and where more states are wanted none, and some more.
+fn overwrites(entry: &'static Entry, shape: &Shape, requests: &[Command], more: bool) -> Vec<usize> {
+    let mut life = Powered::new(shape, entry, 1);
+    let erased = (0..).zip(used(shape, requests, 300)).find(|&(_, command)| {
+        life.serve(command).expect("a drive that is not worn");
+        life.served(command);
+        life.drive.io.nand().counters().erases > 0
+    });
+    let full = used(shape, requests, 0).len();
+    let brink = erased.map_or(0, |(number, _)| usize::saturating_sub(number, full));
+    if more { vec![0, brink, brink + 7] } else { vec![brink] }
 }
 
 impl Prover<'_> {
@@ -133,6 +149,8 @@ impl Prover<'_> {
                     if known {
                         return None;
                     }
+                    let nand = life.drive.io.nand();
+                    self.survived.torn += u64::from((0..nand.geometry().blocks()).any(|block| nand.is_torn(block)));
                     self.survived.lives += 1;
                     count_cuts(1 + nested.len() as u64);
                     let before = life.operations();
@@ -198,7 +216,7 @@ fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
         let shape = tiny(entry, acknowledge, more);
         note(&shape.settings);
         let requests = alphabet(&shape, entry, scope.units);
-        for &overwrites in scope.overwrites {
+        for overwrites in overwrites(entry, &shape, &requests, scope.more_states) {
             let mut commands = used(&shape, &requests, overwrites);
             let mut prover = Prover {
                 entry,
@@ -210,14 +228,15 @@ fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
             };
             let done = prover.operations(&commands);
             prover.explore(&mut commands, scope.length, done);
-            let Survived { sequences, lives, states, ended } = prover.survived;
+            let Survived { sequences, lives, states, torn, ended } = prover.survived;
             all.sequences += sequences;
             all.lives += lives;
             all.states += states;
+            all.torn += torn;
             all.ended += ended;
         }
     }
-    assert!(all.states > 0, "some cut came");
+    assert!(all.states > 0, "some cut came: {all:?}");
     all
 }
 
@@ -227,7 +246,7 @@ fn prove_timed(entry: &'static Entry, scope: Scope) -> u64 {
     note(&shape.settings);
     let requests = alphabet(&shape, entry, scope.units);
     let (mut lives, count) = (0, requests.len() as u64);
-    for &overwrites in scope.overwrites {
+    for overwrites in overwrites(entry, &shape, &requests, scope.more_states) {
         for number in 0..count.pow(scope.length) {
             let mut commands = used(&shape, &requests, overwrites);
             let counted = commands.len();
@@ -250,29 +269,34 @@ fn prove_timed(entry: &'static Entry, scope: Scope) -> u64 {
     lives
 }
 
-/// Where programs corrupt the other pages of their word line, too.
-const CORRUPTS: &[&str] = &["part.cell=mlc", "part.pair_corruption=true"];
-
-fn can_corrupt(entry: &Entry) -> bool {
-    // Its part has cells of its own.
-    !entry.needs().iter().any(|need| need.starts_with("part.cell"))
+/// What makes programs corrupt the other pages of their word line, on parts that can.
+fn corrupting(entry: &Entry) -> Option<&'static [&'static str]> {
+    let needs = entry.needs();
+    match needs.iter().find(|need| need.starts_with("part.cell=")) {
+        None => Some(&["part.cell=mlc", "part.pair_corruption=true"]),
+        Some(&"part.cell=mlc") => Some(&["part.pair_corruption=true"]),
+        // Word lines of a code of cells are programmed as a whole.
+        Some(_) => None,
+    }
 }
 
 #[test]
 fn every_cut_of_every_short_sequence() {
-    let scope = Scope { length: 2, units: 1, overwrites: &[5], nested: true };
+    let scope = Scope { length: 2, units: 1, more_states: false, nested: true };
+    let torn = Cell::new(0);
     for_each_seed_of(REGISTRY, "prove::every_cut_of_every_short_sequence", 1, |entry, _| {
-        prove(entry, scope, &[]);
-        if can_corrupt(entry) {
-            prove(entry, Scope { length: 1, ..scope }, CORRUPTS);
+        torn.set(torn.get() + prove(entry, scope, &[]).torn);
+        if let Some(more) = corrupting(entry) {
+            prove(entry, Scope { length: 1, ..scope }, more);
         }
         true
     });
+    assert!(torn.get() > 0, "cuts came in erases, too");
 }
 
 #[test]
 fn every_cut_of_every_short_sequence_in_flight() {
-    let scope = Scope { length: 2, units: 1, overwrites: &[5], nested: false };
+    let scope = Scope { length: 2, units: 1, more_states: false, nested: false };
     for_each_seed_of(REGISTRY, "prove::every_cut_of_every_short_sequence_in_flight", 1, |entry, _| {
         prove_timed(entry, scope) > 0
     });
@@ -283,15 +307,16 @@ fn every_cut_of_every_short_sequence_in_flight() {
 #[ignore = "minutes to hours"]
 fn long_every_cut_of_every_sequence() {
     let length = std::env::var("PROVE_LENGTH").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
-    let scope = Scope { length, units: 3, overwrites: &[0, 5, 11], nested: true };
+    let scope = Scope { length, units: 3, more_states: true, nested: true };
     for_each_seed_of(REGISTRY, "--ignored prove::long_every_cut_of_every_sequence", 1, |entry, _| {
-        let Survived { sequences, lives, states, ended } = prove(entry, scope, &[]);
+        let Survived { sequences, lives, states, torn, ended } = prove(entry, scope, &[]);
         let timed = prove_timed(entry, Scope { length: length.min(3), ..scope });
-        let pairs =
-            if can_corrupt(entry) { prove(entry, Scope { length: length - 1, ..scope }, CORRUPTS).states } else { 0 };
+        assert!(torn > 0, "cuts came in erases, too");
+        let pairs = |more| prove(entry, Scope { length: length - 1, ..scope }, more).states;
+        let pairs = corrupting(entry).map_or(0, pairs);
         println!(
-            "{}: {states} states survived, and {pairs} where programs corrupt others ({sequences} sequences, {lives} lives of which a \
-             second cut ended {ended}); {timed} lives in flight",
+            "{}: {states} states survived, and {pairs} where programs corrupt others ({sequences} sequences, {lives} lives, {torn} \
+             with an erase cut off, {ended} ended by a second cut); {timed} lives in flight",
             entry.name
         );
         true

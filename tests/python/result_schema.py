@@ -45,8 +45,8 @@ RESULT: dict[str, Any] = {
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
     "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
     "lifetime": {
-        "mean_erases": NUMBER, "min_erases": INT, "max_erases": INT, "reused_erases": INT, "projected_host_bytes": INT_OR_NULL,
-        "retired_blocks": INT, "host_bytes": INT, "worn_out": BOOL,
+        "mean_erases": NUMBER, "min_erases": INT, "max_erases": INT, "reused_erases": INT,
+        "projected_host_bytes": INT_OR_NULL, "retired_blocks": INT, "host_bytes": INT, "worn_out": BOOL,
     },
     "endurance": dict.fromkeys(
         ("waf", "tbw", "dwpd", "dwpd_5_years", "years", "host_bytes_per_day"), NUMBER_OR_NULL

@@ -234,6 +234,19 @@ fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|all| all.concat())
 }
 
+#[test]
+fn kept_sessions_do_not_panic() {
+    let folder = format!("{}/../../fuzz/corpus/session", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut kept: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    kept.sort();
+    assert!(kept.len() >= 5, "{folder} keeps inputs");
+    for path in kept {
+        println!("{}", path.display());
+        fuzz_session(&std::fs::read(&path).expect("a file"));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
