@@ -52,8 +52,11 @@ fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
     kept
 }
 
+/// A fuzz target with its name.
+type Target = (&'static str, fn(&[u8]));
+
 /// The fuzz targets of the host side.
-const TARGETS: [(&str, fn(&[u8])); 4] =
+const TARGETS: [Target; 4] =
     [("trace", fuzz_trace), ("parquet", fuzz_parquet), ("spec", fuzz_spec), ("jobs", fuzz_job_file)];
 
 #[test]
