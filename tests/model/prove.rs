@@ -287,7 +287,7 @@ fn every_cut_of_every_short_sequence() {
     for_each_seed_of(REGISTRY, "prove::every_cut_of_every_short_sequence", 1, |entry, _| {
         torn.set(torn.get() + prove(entry, scope, &[]).torn);
         if let Some(more) = corrupting(entry) {
-            prove(entry, Scope { length: 1, ..scope }, more);
+            prove(entry, scope, more);
         }
         true
     });
