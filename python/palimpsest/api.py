@@ -1,11 +1,12 @@
 """What a Python program calls: a drive, a workload, a run, a comparison."""
 
+import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from . import _core, engine
+from . import _core, engine, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -25,7 +26,7 @@ class Settings(TypedDict, total=False):
     Attributes:
         overrides: configuration keys and their values.
         precondition: `none`, `fill:90%`, `fill:90%,random:2x` or `steady`.
-        requests: requests to run; all that the workload has where None.
+        requests: requests to run, such as `1e6` or `"100k"`; all that the workload has where None.
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
         payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
@@ -46,7 +47,7 @@ class Settings(TypedDict, total=False):
 
     overrides: Mapping[str, object]
     precondition: str
-    requests: float | None
+    requests: float | str | None
     warmup: int | str | None
     fidelity: str
     payload: str
@@ -127,15 +128,31 @@ class Ssd:
         return run(workload, ssd=self, progress=progress, **settings)
 
 
-def _whole(name: str, value: float, least: int) -> int:
-    """A number that the native module can take.
+def _whole(name: str, value: object, least: int) -> int:
+    """A number that the native module can take; a count as the command line has it, such as `"100k"`.
 
     Raises:
         InputError: it is none.
     """
-    if value != value // 1 or not least <= value < 2**64:
+    if isinstance(value, str) and name == "requests":
+        try:
+            return units.parse_count(value)
+        except ValueError as error:
+            raise InputError(f"{name}: {error}") from error
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
-    return int(value)
+    number = float(value)
+    if not number.is_integer() or not least <= number < 2**64:
+        raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
+    # An integer keeps all its digits.
+    return value if isinstance(value, int) else int(number)
+
+
+def _mapping(overrides: object) -> Mapping[str, object]:
+    if not isinstance(overrides, Mapping):
+        what = 'expected a mapping of configuration keys, such as {"ftl.victim": "fifo"}'
+        raise InputError(f"overrides: {what}, found {overrides!r}")
+    return overrides
 
 
 def _optional_text(value: object) -> str | None:
@@ -148,11 +165,28 @@ def _volumes(value: str | int | Sequence[int] | None) -> str | None:
     return ",".join(str(number) for number in value)
 
 
+def _expect_names(workload: object, ssd: object, ftl: object) -> None:
+    """Refuses what is no name of a workload, a drive or a layer.
+
+    Raises:
+        InputError: with what was expected.
+    """
+    if not isinstance(workload, str | Path):
+        found = type(workload).__name__
+        more = "; a data frame is one when written as Parquet with the columns time_ns, op, offset_bytes and size_bytes"
+        raise InputError(f"workload: expected a preset, the path of a trace, or a specification, found a {found}{more}")
+    if not isinstance(ssd, str | Path | Ssd):
+        raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
+    if ftl is not None and not isinstance(ftl, str):
+        raise InputError(f"ftl: expected the name of one layer (`compare` takes several), found {ftl!r}")
+
+
 def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
     unknown = sorted(settings.keys() - Settings.__annotations__.keys())
     if unknown:
         expected = ", ".join(Settings.__annotations__)
         raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
+    _expect_names(workload, ssd, ftl)
     drive = ssd if isinstance(ssd, Ssd) else None
     requests, warmup = settings.get("requests"), settings.get("warmup")
     operations = settings.get("operations", False)
@@ -160,7 +194,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         ssd=drive.ssd if drive else str(ssd),
         ftl=ftl or (drive.ftl if drive else None),
         workload=str(workload),
-        overrides=(drive.overrides if drive else ()) + _assignments(settings.get("overrides", {})),
+        overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {}))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
         warmup=None if warmup is None else str(warmup),

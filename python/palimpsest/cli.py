@@ -11,6 +11,8 @@ import os
 import shutil
 import signal
 import sys
+import traceback
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -115,7 +117,15 @@ def cli(ctx: click.Context) -> None:
     shell_complete=completion.layers,
 )
 @run_options
-def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def run(
+    ftl: str | None,
+    *,
+    out: Path | None,
+    force: bool,
+    operations: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
     """Run a workload on a drive, and print its figures.
 
     \b
@@ -132,8 +142,7 @@ def run(ftl: str | None, out: Path | None, operations: Path | None, as_json: boo
     seeds, method = _seeds(options, operations)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
     _check([chosen])
-    if out is not None:
-        make_folder(out)
+    _expect_own_folder(out, [chosen], force=force)
     if seeds:
         _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
         return
@@ -164,6 +173,7 @@ def compare(
     *,
     jobs: int | None,
     out: Path | None,
+    force: bool,
     operations: Path | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401
@@ -188,8 +198,7 @@ def compare(
     chosen = [base.labelled(text) for text in names]
     _expect_different([each.label or each.ftl or "" for each in chosen])
     _check(chosen)
-    if out is not None:
-        make_folder(out)
+    _expect_own_folder(out, chosen, force=force)
     if seeds:
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
         return
@@ -294,7 +303,12 @@ def report(folder: Path) -> None:
         return
     from . import outputs
 
-    click.echo(outputs.rewrite_report(folder))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        path = outputs.rewrite_report(folder)
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)
+    click.echo(path)
 
 
 figure_command.add_to(cli)
@@ -429,6 +443,20 @@ def _replicate(
     _print_result(made.to_json() if as_json else made)
 
 
+def _expect_own_folder(out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None:
+    """Makes the folder of `--out`, unless it has results of other runs, which are not overwritten without `--force`."""
+    if out is None:
+        return
+    summary = out / "summary.json"
+    if not force and summary.is_file():
+        found = engine.made_from(summary)
+        if found != [engine.provenance(each)["options"] for each in chosen]:
+            raise errors.InputError(
+                f"--out {out}: there are results of another run; expected another folder, or --force to replace them"
+            )
+    make_folder(out)
+
+
 def _write_operations(results: Result | Comparison, file: Path | None) -> None:
     if file is not None:
         from . import outputs
@@ -480,7 +508,7 @@ trace_commands.add_to(cli, _print_result)
 def _fail(error: BaseException) -> NoReturn:
     """Prints what ended the command in one line, and ends it with the status of that."""
     if os.environ.get("PALIMPSEST_DEBUG"):
-        raise error
+        traceback.print_exception(error)
     status, text = _ending(error)
     interrupts.at_end(status)
     if status == errors.EXIT_INTERRUPTED:

@@ -21,7 +21,7 @@ from .files import digest
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "provenance", "run_many", "run_one", "warnings"]
+__all__ = ["Progress", "check", "made_from", "provenance", "run_many", "run_one", "warnings"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -94,6 +94,15 @@ def provenance(options: RunOptions) -> dict[str, Any]:
         "files_blake2b": found,
         "options": {name: value for name, value in given.items() if name not in _KEPT},
     }
+
+
+def made_from(summary: Path) -> list[dict[str, Any]] | None:
+    """The options of the results in a `summary.json`; None where it does not say them."""
+    try:
+        data = json.loads(summary.read_bytes())
+        return [run["provenance"]["options"] for run in data.get("runs", [data])]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def run_one(options: RunOptions, progress: Progress | None = None, *, keep_interrupted: bool = False) -> Result:

@@ -14,6 +14,7 @@ from types import FrameType
 __all__ = ["STATUS", "at_end", "at_work", "end_command", "while_loading"]
 
 STATUS = 130
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
 _LINE = b"interrupted\n"
 
 
@@ -43,7 +44,13 @@ def is_command(arguments: list[str]) -> bool:
 
 
 def at_work() -> None:
-    """From now on an interrupt is a KeyboardInterrupt."""
+    """From now on an interrupt is a KeyboardInterrupt, and so are the signals by which systems end programs.
+
+    What nohup ignores stays ignored.
+    """
+    for number in _ENDS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = _lost
@@ -51,6 +58,9 @@ def at_work() -> None:
 
 def at_end(status: int) -> None:
     """The command is over, with `status`: from now on an interrupt ends the process with it, and says nothing."""
+    for number in _ENDS:
+        if signal.getsignal(number) is signal.default_int_handler:
+            signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(status))
 

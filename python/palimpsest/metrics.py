@@ -3,13 +3,25 @@
 Tables, pages and charts show these; nothing here draws.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import units
 from .result import Result
 
-__all__ = ["LATENCIES", "METRICS", "SECTIONS", "Metric", "best", "change", "factor", "relative", "verdicts"]
+__all__ = [
+    "LATENCIES",
+    "METRICS",
+    "SECTIONS",
+    "Metric",
+    "best",
+    "change",
+    "factor",
+    "is_figure",
+    "relative",
+    "verdicts",
+]
 
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
@@ -94,6 +106,35 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 )
 
 METRICS = tuple(metric for _, metrics in SECTIONS for metric in metrics)
+
+
+_TIMES = "mean|p50|p90|p99|p999|p9999|max"
+_FIGURES = {
+    "latency_ns": rf"(all|read|write)\.({_TIMES})",
+    "requests": "read|write|trim|flush",
+    "host": "(bytes|subpages)_(read|written|transferred)|subpages_hit",
+    "flash": r"page_reads|page_programs|partial_programs|reprograms|erases|bytes_sensed|bytes_transferred|read_retries"
+    r"|failed_programs|failed_erases|by_cause\.[a-z]+\.(reads|programs)",
+    "lifetime": "mean_erases|max_erases|reused_erases|projected_host_bytes|retired_blocks",
+    "endurance": "waf|tbw|dwpd|dwpd_5_years|years|host_bytes_per_day|drive_writes",
+    "mapping": r"bytes|bytes_peak|tables\..+",
+    "merge": "count|moved_subpages",
+    "gc": "runs|erased_blocks|moved_subpages|mean_ns|p99_ns",
+    "energy_uj": "read|program|reprogram|erase|total",
+    "read_amplification": "host|gc",
+    "throughput": "iops|bytes_per_s",
+    "precondition": "bytes_written|last_write_amplification",
+    "power": rf"recovery_ns\.({_TIMES})|cuts|pages_scanned|bytes_programmed|write_amplification|unflushed_[a-z]+_lost",
+    "ftl_stats": ".+",
+    "config": ".+",
+}
+_ALONE = ("write_amplification", "padding_bytes", "simulated_ns", "seed", "schema_version")
+
+
+def is_figure(name: str) -> bool:
+    """Whether a result may have a number of this name, as docs/results.md lists them (layers have their own)."""
+    table, _, key = name.partition(".")
+    return name in _ALONE or (table in _FIGURES and re.fullmatch(_FIGURES[table], key) is not None)
 
 
 def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
         _expect_room(made, folder)
         with _named(folder):
             _put(made, folder)
+    except OSError as error:
+        # The user knows the folder, not where its files are made.
+        if error.filename and str(error.filename).startswith(str(made)):
+            where = f"{folder}{str(error.filename).removeprefix(str(made))}"
+            raise OSError(error.errno or 0, error.strerror or str(error), where) from error
+        raise
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return folder
@@ -163,6 +170,10 @@ def _read_summary(folder: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
+        if (folder / "sweep.json").is_file():
+            raise InputError(
+                f"{folder}: this is the folder of a sweep; expected `ps.Sweep.load`, which reads it"
+            ) from None
         raise InputError(
             f"{path}: no such file; expected a folder that `palimpsest run --out` or `compare --out` wrote"
         ) from None
@@ -196,6 +207,11 @@ def _read_run(data: dict[str, Any], folder: Path) -> Result:
                 found[name] = pl.read_parquet(folder / file)
             except pl.exceptions.PolarsError as error:
                 raise InputError(f"{folder / file}: expected the Parquet that `run --out` wrote: {error}") from error
+    expected = [file for name, (file, _) in tables.TABLES.items() if name not in tables.TIMELINE]
+    missing = [file for file in [*expected, "config.toml"] if found and not (folder / file).is_file()]
+    if missing:
+        what = f"{folder}: {', '.join(missing)} missing; expected all files that `run --out` wrote"
+        warnings.warn(what, UserWarning, stacklevel=4)
     config = folder / "config.toml"
     configuration = config.read_text(encoding="utf-8") if config.is_file() else ""
     return Result(data, tables.to_series(found) if found else None, configuration)

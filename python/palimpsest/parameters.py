@@ -35,7 +35,7 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
         """The message for any other value."""
-        near = difflib.get_close_matches(str(value), self.choices, n=1)
+        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return f"{value!r} is not known{meant}; expected one of {', '.join(self.choices)}"
 

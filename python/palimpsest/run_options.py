@@ -97,6 +97,7 @@ _RUN_OPTIONS = (
         help="Play the workload again until the drive can write no more (faults.wear_out).",
     ),
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
+    click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out."),
     json_option("the result"),
     click.option(
         "--operations",

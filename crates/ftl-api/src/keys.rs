@@ -61,6 +61,9 @@ pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     if name.len() > 100 {
         return String::new();
     }
+    // What differs in case alone is meant.
+    let lower = name.to_lowercase();
+    let name = lower.as_str();
     let bare = |text: &'a str| text.split_once('.').map_or(text, |(_, rest)| rest);
     let score = |known: &'a str| strsim::jaro_winkler(name, known).max(strsim::jaro_winkler(name, bare(known)) - 0.01);
     let mut scored: Vec<(f64, &str)> =

@@ -11,6 +11,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+/// Pages in which the system counts the memory of a process, on most machines.
+const PAGE_BYTES: u64 = 4096;
+
 /// Interval of signal checks while a pipe has no writer.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -23,11 +26,32 @@ pub fn raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// Memory that this machine can give, where the system reports it (Linux).
+/// Memory that this process can get, where the system reports it (Linux): what the machine has left, the limit of its control group
+/// and that of its address space (`ulimit -v`).
 pub fn available_memory() -> Option<u64> {
+    [machine_memory(), group_memory(), address_space()].into_iter().flatten().min()
+}
+
+fn machine_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+fn group_memory() -> Option<u64> {
+    let number = |name: &str| {
+        let text = std::fs::read_to_string(format!("/sys/fs/cgroup/memory.{name}")).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    Some(number("max")?.saturating_sub(number("current")?))
+}
+
+fn address_space() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let used: u64 = std::fs::read_to_string("/proc/self/statm").ok()?.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(used * PAGE_BYTES))
 }
 
 fn check_signals() -> io::Result<()> {

@@ -86,6 +86,9 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     {
         return generated(text, &FioSpec::changed(&spec, changes)?, opening);
     }
+    if text == "-" {
+        return open_file("/dev/stdin", opening);
+    }
     let path = Path::new(text);
     if text.contains('=') && !path.exists() {
         return generated(text, text, opening);

@@ -13,6 +13,7 @@ Nothing is run or looked up here; `points` resolves and checks what comes out.
 import difflib
 import itertools
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..metrics import METRICS, is_figure
 from .lines import line_of
 from .values import Value, expand, is_range
 
@@ -31,6 +33,7 @@ OPTIONS = (
 )  # fmt: skip
 """Options of a run that a sweep may set; beside them, configuration keys, which have a dot."""
 
+_DOTTED = re.compile(r"^(\s*)((?:ftl|ssd|workload)(?:\.\w+)+)(\s*=)", re.MULTILINE)
 LARGEST_SWEEP = 100_000
 """Points that a sweep may have."""
 
@@ -123,7 +126,13 @@ def from_text(text: str, name: str, folder: Path) -> Definition:
         InputError: it is no TOML, or no sweep; the message names file and line.
     """
     try:
-        data = tomllib.loads(text)
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            # `ftl.victim` beside `ftl` is no TOML, and means what it says.
+            quoted = _DOTTED.sub(r'\1"\2"\3', text)
+            data = tomllib.loads(quoted)
+            text = quoted
     except tomllib.TOMLDecodeError as error:
         said, _, place = str(error).partition(" (at line ")
         line = place.partition(",")[0]
@@ -284,6 +293,12 @@ class _Reader:
                 )
             if not isinstance(value, str):
                 raise self.wrong(("report", key), f"expected the name of a figure or an axis, found {value!r}")
+            if key == "figure" and not is_figure(value):
+                near = difflib.get_close_matches(value, [".".join(metric.path) for metric in METRICS], n=1)
+                meant = f"; did you mean {near[0]}?" if near else ""
+                raise self.wrong(
+                    ("report", key), f"no result has a figure {value}{meant}; expected one as in docs/results.md"
+                )
         return dict(data)
 
 

@@ -1,0 +1,134 @@
+"""Small mistakes and accidents, each seen: what is said, and what is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import palimpsest as ps
+from conftest import COMMAND, Command, figures
+from palimpsest.metrics import is_figure
+from palimpsest.result import figures as figures_of
+from palimpsest.sweeps.definition import from_text
+
+SMALL = ("--ssd", "mga-8k", "--precondition", "none", "--workload", "rw=randrw,bs=4k,size=16MiB,n=300")
+BESIDE = """[base]
+workload = "trade,n=10"
+[grid]
+ftl = ["page", "mga"]
+ftl.victim = ["greedy", "fifo"]
+"""
+
+
+@pytest.mark.contract
+def test_results_of_another_run_are_not_overwritten(palimpsest: Command, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "a"))
+    for command in (("run", *SMALL), ("run", *SMALL)):  # The same again is no other run.
+        done = palimpsest(*command, *out)
+        assert done.returncode == 0, done.stderr
+    done = palimpsest("run", *SMALL, "--seed", "2", *out)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: --out {tmp_path / 'a'}: there are results of another run; expected another folder, or --force to "
+        "replace them\n"
+    )
+    assert palimpsest("run", *SMALL, "--seed", "2", *out, "--force").returncode == 0
+    assert json.loads((tmp_path / "a" / "summary.json").read_text())["seed"] == 2
+
+
+@pytest.mark.contract
+def test_debugging_keeps_the_status(palimpsest: Command) -> None:
+    done = palimpsest("run", "--ssd", "nope", env=os.environ | {"PALIMPSEST_DEBUG": "1"})
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_ends_keep_what_was_measured(number: signal.Signals) -> None:
+    endless = ("run", "--workload", "rw=randwrite,bs=4k,n=1e12", "--precondition", "none", "--json")
+    with subprocess.Popen([COMMAND, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(number)
+        printed, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (130, "interrupted\n")
+    assert json.loads(printed)["interrupted"] is True
+
+
+@pytest.mark.contract
+def test_a_trace_from_standard_input(palimpsest: Command) -> None:
+    trace = "time_ns,op,offset_bytes,size_bytes\n" + "".join(f"{at}000,w,{at}000,4096\n" for at in range(50))
+    command = ("run", "--ssd", "mga-8k", "--precondition", "none", "--workload", "-", "--json")
+    assert figures(palimpsest(*command, input=trace))["requests"]["write"] == 50
+
+
+@pytest.mark.contract
+def test_names_in_other_case_have_near_matches(palimpsest: Command) -> None:
+    for arguments, meant in (
+        (("--ftl", "PAGE"), "page"), (("--ssd", "MGA-8K"), "mga-8k"), (("--set", "ftl.victim=GREEDY"), "greedy"),
+        (("--fidelity", "COUNT"), "count"),
+    ):  # fmt: skip
+        done = palimpsest("run", *arguments)
+        assert done.returncode == 2
+        assert f"did you mean {meant}" in done.stderr
+
+
+def test_a_layer_beside_its_key_in_a_sweep() -> None:
+    found = from_text(BESIDE, "s.toml", Path())
+    assert found.axes == ["ftl", "ftl.victim"]
+    with pytest.raises(
+        ps.InputError, match=r"s\.toml:7: report\.figure: no result has a figure flash\.erase; did you mean"
+    ):
+        from_text(BESIDE + '[report]\nfigure = "flash.erase"\n', "s.toml", Path())
+    with pytest.raises(ps.InputError, match=r"s\.toml:6: expected TOML"):
+        from_text(BESIDE + "x = =\n", "s.toml", Path())
+
+
+def test_every_figure_of_a_result_is_known(fake: Any) -> None:
+    assert fake
+    for name, value in figures_of(ps.run("w").to_dict()).items():
+        if isinstance(value, int | float) and not name.startswith("sim.") and not isinstance(value, bool):
+            assert is_figure(name), name
+    assert not is_figure("latency_ns.read.p98")
+
+
+class Frame:
+    """What is no workload."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"seed": None}, "seed: expected a whole number from 0"),
+        ({"overrides": None}, "overrides: expected a mapping of configuration keys"),
+        ({"overrides": ["ftl.victim=fifo"]}, "overrides: expected a mapping"),
+        ({"requests": "many"}, "requests: not a number; expected one such as 250000, 1e6 or 100k"),
+        ({"ftl": ["page"]}, "ftl: expected the name of one layer"),
+        ({"workload": Frame()}, "workload: expected a preset, the path of a trace, or a specification, found a Frame"),
+    ],
+)
+def test_one_sentence_says_what_was_expected(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ps.InputError, match=said):
+        ps.run(**settings)
+
+
+def test_counts_may_be_texts(fake: Any) -> None:
+    assert fake
+    assert ps.run("w", requests="2k").requests["read"] == 600
+
+
+def test_folders_say_what_they_are_and_lack(fake: Any, tmp_path: Path) -> None:
+    assert fake
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(ps.InputError, match=r"the folder of a sweep; expected `ps\.Sweep\.load`"):
+        ps.load(tmp_path)
+    folder = ps.run("w").save(tmp_path / "a")
+    for name in ("wear.parquet", "latency.parquet"):
+        (folder / name).unlink()
+    with pytest.warns(UserWarning, match=r"latency\.parquet, wear\.parquet missing"):
+        ps.load(folder)
