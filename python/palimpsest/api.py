@@ -1,5 +1,6 @@
 """What a Python program calls: a drive, a workload, a run, a comparison."""
 
+import math
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
@@ -145,7 +146,7 @@ def _whole(name: str, value: object, least: int) -> int:
     if not number.is_integer() or not least <= number < 2**64:
         raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
     # An integer keeps all its digits.
-    return value if isinstance(value, int) else int(number)
+    return math.trunc(value)
 
 
 def _mapping(overrides: object) -> Mapping[str, object]:
