@@ -146,7 +146,7 @@ def _whole(name: str, value: object, least: int) -> int:
     if not number.is_integer() or not least <= number < 2**64:
         raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
     # An integer keeps all its digits.
-    return math.trunc(value)
+    return int(math.trunc(value))
 
 
 def _mapping(overrides: object) -> Mapping[str, object]:
