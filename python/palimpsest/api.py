@@ -1,11 +1,10 @@
 """What a Python program calls: a drive, a workload, a run, a comparison."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from . import _core, engine, units
 from .engine import Progress
@@ -146,7 +145,7 @@ def _whole(name: str, value: object, least: int) -> int:
     if not number.is_integer() or not least <= number < 2**64:
         raise InputError(f"{name}: expected a whole number from {least} to 2^64 - 1, found {value!r}")
     # An integer keeps all its digits.
-    return int(math.trunc(value))
+    return int(cast(Any, value))
 
 
 def _mapping(overrides: object) -> Mapping[str, object]:

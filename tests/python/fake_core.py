@@ -42,6 +42,14 @@ def version() -> str:
     return "0.1.0"
 
 
+def build() -> str:
+    return "0123456789abcdef"
+
+
+def workload_spec(name: str) -> str | None:
+    return "rw=read" if name == "trade" else None
+
+
 def profile() -> str:
     return "release"
 
