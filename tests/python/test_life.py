@@ -1,0 +1,43 @@
+"""Drives that wear out, and reads that fail for good: a run goes on, and has its whole result."""
+
+from pathlib import Path
+
+from conftest import Command, figures
+
+SMALL = (
+    "--set", "ssd.channels=2", "--set", "ssd.blocks_per_plane=16", "--set", "part.pages_per_block=32",
+    "--set", "ssd.over_provisioning=40%", "--precondition", "fill:100%", "--json",
+)  # fmt: skip
+
+
+def test_a_run_goes_to_the_end_of_life_and_has_its_result(palimpsest: Command, tmp_path: Path) -> None:
+    load = ("--workload", "rw=randrw,rwmixread=30,bs=16k,norandommap,n=3000", "--until", "worn-out")
+    wear = ("--set", "faults.wear_out=true", "--set", "part.endurance=12", "--set", "part.endurance_deviation=10%")
+    for fidelity in ("count", "timed"):
+        out = tmp_path / fidelity
+        done = palimpsest("run", *load, *wear, *SMALL, "--fidelity", fidelity, "--payload", "tag", "--out", str(out))
+        result = figures(done)
+        life = result["lifetime"]
+        assert life["worn_out"]
+        assert life["retired_blocks"] > 0
+        assert life["host_bytes"] > result["host"]["bytes_written"] > 0
+        assert life["min_erases"] <= life["mean_erases"] <= life["max_erases"] <= 12 * 2
+        assert any("end of its life" in note for note in result["notes"])
+        assert (out / "wear.parquet").exists()
+    refused = palimpsest("run", *load, *SMALL)
+    assert refused.returncode == 2
+    assert "expected --set faults.wear_out=true" in refused.stderr
+
+
+def test_reads_that_fail_for_good_are_counted_and_the_run_goes_on(palimpsest: Command) -> None:
+    load = ("--workload", "rw=randrw,rwmixread=70,bs=16k,norandommap,n=8000", "--payload", "tag")
+    errors = (
+        "--set", "part.ber_fresh=0.05%", "--set", "ecc.strength=20", "--set", "ecc.disturb_reads=300",
+        "--set", 'ecc.t_retries=["50us"]', "--set", 'ecc.retry_rates=["80%"]',
+    )  # fmt: skip
+    result = figures(palimpsest("run", *load, *errors, *SMALL))
+    reliability = result["reliability"]
+    assert result["flash"]["read_retries"] > 0
+    assert sum(reliability["lost_subpages"].values()) > 0
+    assert 0 < reliability["failed_reads"] < result["requests"]["read"]
+    assert figures(palimpsest("run", *load, *SMALL))["reliability"] is None
