@@ -225,7 +225,7 @@ def test_known_keys_are_inside_their_ranges_in_nine_of_ten_seeds(tmp_path: Path)
         true, victim = 12 + seed, ("greedy", "cost-benefit")[seed % 2]
         path = _counters(tmp_path, 100 + seed, f"{true}%", victim)
         settings = running.Settings(
-            start="enterprise-tlc-7.68t", overrides=SMALL, evaluations=16, jobs=2, seed=1 + seed,
+            start="enterprise-tlc-7.68t", overrides=SMALL, evaluations=80, jobs=2, seed=1 + seed,
             vary=("ssd.over_provisioning=8%..32%", "ftl.victim=greedy,cost-benefit"),
             how=How(workload="rw=randwrite,bs=16k,randrepeat=0", capacity=_capacity(f"{true}%")),
         )  # fmt: skip

@@ -27,6 +27,8 @@ COLUMNS = {kind: tuple(f"{kind}_{unit}" for unit in _UNITS) for kind in ("host",
 _MOST = 400
 """Windows that are compared at most; of more lines, neighbours are taken together."""
 _TOLERANCE = 0.03
+_FORGOTTEN = 4.0
+"""A drive that was overwritten so often does not show how often: what was written before is not simulated."""
 
 
 def read(path: Path, how: How) -> Measurement:
@@ -81,15 +83,16 @@ def _number(path: Path, number: int, line: Sequence[str], at: int, unit: float) 
 
 
 class _Counters:
-    """Write amplification between two lines; the place of a line is in passes over the capacity."""
+    """Write amplification between two lines, each at its place in passes over the capacity since the drive was new."""
 
     counted = True
 
     def __init__(self, path: Path, rows: Sequence[tuple[float, float]], how: How) -> None:
         self.name = path.name
         self._how = how
-        first, capacity = rows[0][0], float(how.capacity or 1)
-        self._places = [(host - first) / capacity for host, _ in rows]
+        passes = [host / float(how.capacity or 1) for host, _ in rows]
+        skipped = max(0.0, passes[0] - _FORGOTTEN)
+        self._places = [place - skipped for place in passes]
         self.targets = tuple(
             Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
             for (before, after), end in zip(pairwise(rows), self._places[1:], strict=True)
@@ -104,6 +107,7 @@ class _Counters:
             overrides=drive.overrides,
             precondition=self._how.precondition or "none",
             fidelity="count",
+            seed=drive.seed,
             series=True,
             workload=f"{self._how.workload},loops={math.ceil(last)}",
         )

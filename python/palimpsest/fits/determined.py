@@ -1,28 +1,31 @@
 """What the measurements determine: the range of each key within which the fit is as good, and directions that are flat.
 
 At the best point the residuals r are taken as linear in the numbers, each as a part of its range; J are their
-derivatives, by differences. The mean square of r grows by d' (J'J / m) d in a direction d; the fit is as good while it
-grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets. Half the width of a range is
-the largest move along any direction that keeps to this, so that keys which can stand for each other have wide ranges. A
-direction is flat where half of the space away the fit is still as good. Choices are as good where a point with one was
-found that is.
+derivatives, by differences. The mean square of r grows by d' (J'J / m) d in a direction d; the fit is as good while
+it grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets, or is no larger than what
+the drive has against itself when it is run with other seeds. Half the width of a range is the largest move along any
+direction that keeps to this, so that keys which can stand for each other have wide ranges. A direction is flat where
+half of the space away the fit is still as good. Choices are as good where a point with one was found that is.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 from .measured import residual
-from .search import Budget, Evaluations, Point, Task, loss
+from .search import SPREAD, Budget, Evaluations, Point, Task, departures, loss, objective
 from .space import Key, Values
 
-__all__ = ["SLACK", "Range", "as_good", "improve", "ranges"]
+__all__ = ["SLACK", "Range", "improve", "ranges"]
 
 SLACK = 0.21
 """By how much the mean square of the residuals may grow: the root by a tenth."""
 _LEAST = 0.01
 """The same where the fit is exact: a tenth of a tolerance."""
 _STEP = 0.04
+_SEEDS = (2, 3, 4)
+"""Of the runs that show what chance does; others have the first."""
 _ROUNDS = 3
 
 
@@ -58,16 +61,40 @@ class Range:
         return not self.flat and self.key.part(self.high) - self.key.part(self.low) < 0.5
 
 
-def _allowed(task: Task, best: Point) -> float:
-    """The mean square up to which a fit is as good as the best."""
+@dataclass(frozen=True)
+class _Chance:
+    """What chance alone does: the drive of the best point, run with other seeds, against itself.
+
+    Attributes:
+        variance: of a residual, by the seed.
+        most: the largest mean square of the residuals of one seed against another's.
+    """
+
+    variance: float
+    most: float
+
+
+def _chance(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> _Chance:
+    """Runs the best point with other seeds; a measurement whose runs have no seed gives no chance."""
+    others = [replace(task, drive=replace(task.drive, seed=seed)) for seed in _SEEDS]
+    found = [best, *(evaluations.points(other, [best.values], budget)[0] for other in others)]
+    rows = [_residuals(task, point) for point in found]
+    apart = [
+        sum((one - other) ** 2 for one, other in zip(*pair, strict=True)) / len(pair[0])
+        for pair in combinations(rows, 2)
+    ]
+    return _Chance(sum(apart) / len(apart) / 2, max(apart))
+
+
+def _allowed(task: Task, best: Point, chance: _Chance) -> float:
+    """The mean square up to which a fit is as good as the best: what chance makes of the true drive is."""
     targets, keys = len(task.targets()), len(task.keys)
     square = loss(task, best) ** 2
-    return square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST
+    return max(square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST, chance.most)
 
 
-def as_good(task: Task, best: Point, points: Sequence[Point]) -> list[Point]:
+def _as_good(task: Task, allowed: float, points: Sequence[Point]) -> list[Point]:
     """The points that fit as well as the best."""
-    allowed = _allowed(task, best)
     return [point for point in points if loss(task, point) ** 2 <= allowed]
 
 
@@ -114,11 +141,12 @@ def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
     for _ in range(_ROUNDS if keys else 0):
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         points += found
-        jacobian = np.array(columns).T
+        away = departures(task, best.values)
+        prior = [[1 / SPREAD if key.name == name else 0.0 for key in keys] for name in away]
+        jacobian = np.vstack([np.array(columns).T, *prior])
+        wrong = [*_residuals(task, best), *away.values()]
         damping = 1e-3 * np.trace(jacobian.T @ jacobian) * np.eye(len(keys))
-        step = -np.linalg.solve(
-            jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ _residuals(task, best)
-        )
+        step = -np.linalg.solve(jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ wrong)
         tried: list[Values] = []
         for share in (1.0, 0.5, 0.2):
             parts = {
@@ -128,9 +156,9 @@ def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
             tried.append({**best.values, **parts})
         found = evaluations.points(task, tried, budget)
         points += found
-        better = min([best, *found, *points], key=lambda point: loss(task, point))
-        if loss(task, better) > 0.995 * loss(task, best):
-            return min((best, better), key=lambda point: loss(task, point)), points
+        better = min([best, *found, *points], key=lambda point: objective(task, point))
+        if objective(task, better) > 0.995 * objective(task, best):
+            return min((best, better), key=lambda point: objective(task, point)), points
         best = better
     return best, points
 
@@ -139,16 +167,20 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
     """The range of each key; `points` are all that were evaluated."""
     import numpy as np
 
-    good = as_good(task, best, points)
+    chance = _chance(task, evaluations, budget, best)
+    allowed = _allowed(task, best, chance)
+    good = _as_good(task, allowed, points)
     keys = [key for key in task.keys if not key.choices]
     widths: dict[str, float] = {}
     flat: dict[str, tuple[str, ...]] = {}
     if keys:
         columns, found = _derivatives(task, evaluations, budget, best, keys)
-        good += as_good(task, best, found)
+        good += _as_good(task, allowed, found)
         jacobian = np.array(columns).T
         growth = jacobian.T @ jacobian / len(task.targets())
-        room = _allowed(task, best) - loss(task, best) ** 2
+        # Chance is in the differences, too: it would make keys look better determined than they are.
+        growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
+        room = allowed - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
         # Half of the space away is as good: the direction is not determined.
         least = room / 0.25

@@ -15,8 +15,8 @@ from ..errors import InputError
 from .determined import Range, improve, ranges
 from .files import read
 from .measured import How, Measurement, Target, residual
-from .search import Budget, Evaluations, Point, Task, loss, minimise
-from .space import Drive, Key, Values, default_space, parse_all
+from .search import Budget, Evaluations, Point, Task, departures, minimise, objective
+from .space import Drive, Key, Values, default_space, numbers_of, parse_all
 
 __all__ = ["Fit", "Settings", "Stage", "fit"]
 
@@ -192,7 +192,9 @@ def fit(
             for measurement, chosen in zip(measurements, seen, strict=True)
         )
         if own and any(groups):
-            stage = _stage(name, Task(drive, own, measurements, groups), evaluations, settings, report)
+            stage = _stage(
+                name, Task(drive, own, measurements, groups, numbers_of(drive, own)), evaluations, settings, report
+            )
             stages.append(stage)
             drive = drive.at(own, stage.best.values)
     everything = tuple(frozenset(_groups(each)) for each in measurements)
@@ -260,14 +262,14 @@ def _stage(
     budget = Budget(settings.evaluations, seconds)
     evaluations.report = (lambda spent: report(name, spent)) if report is not None else (lambda _: None)
     points = minimise(task, evaluations, budget, settings.seed, {key.name: _middle(key) for key in task.keys})
-    best = min(points, key=lambda point: loss(task, point))
+    best = min(points, key=lambda point: objective(task, point))
     best, more = improve(task, evaluations, budget, best)
     points += more
     # A choice may look worse only because the numbers were found for another.
     for values in _other_choices(task, best):
         other, more = improve(task, evaluations, budget, evaluations.points(task, [values], budget)[0])
         points += [other, *more]
-        best = min((best, other), key=lambda point: loss(task, point))
+        best = min((best, other), key=lambda point: objective(task, point))
     known = ranges(task, evaluations, budget, best, points)
     return Stage(name, task, best, tuple(known), budget.spent, _left_out(task, points))
 
@@ -291,10 +293,11 @@ def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
     squares = [
         [residual(target, ours) ** 2 for target, ours in zip(targets, point.ours, strict=True)] for point in points
     ]
+    priors = [sum(each**2 for each in departures(task, point.values).values()) for point in points]
     found = {}
     for group in groups:
         own = [at for at, target in enumerate(targets) if target.group == group]
         others = [at for at, target in enumerate(targets) if target.group != group]
-        chosen = min(squares, key=lambda row: sum(row[at] for at in others))
+        chosen = min(zip(squares, priors, strict=True), key=lambda row: row[1] + sum(row[0][at] for at in others))[0]
         found[group] = math.sqrt(sum(chosen[at] for at in own) / len(own))
     return found

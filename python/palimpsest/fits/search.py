@@ -18,7 +18,7 @@ from ..reproduce.batch import Batch
 from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
 
-__all__ = ["Budget", "Evaluations", "Point", "Task", "loss", "minimise"]
+__all__ = ["SPREAD", "Budget", "Evaluations", "Point", "Task", "departures", "loss", "minimise", "objective"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class Task:
         keys: what it may change.
         measurements: what it is held to.
         groups: of each measurement, those that the search sees.
+        start: numbers of the drive at the start, for keys whose space has them.
     """
 
     drive: Drive
     keys: tuple[Key, ...]
     measurements: tuple[Measurement, ...]
     groups: tuple[frozenset[str], ...]
+    start: Mapping[str, float] = field(default_factory=dict)
 
     def targets(self) -> list[Target]:
         """The targets that the search sees."""
@@ -71,14 +73,32 @@ class Budget:
         return self.seconds is None or time.monotonic() - self._began < self.seconds
 
 
-def loss(task: Task, point: Point, keep: Callable[[int], bool] = lambda _: True) -> float:
-    """The root mean square of the residuals, each in tolerances of its target."""
-    squares = [
-        residual(target, ours) ** 2
-        for at, (target, ours) in enumerate(zip(task.targets(), point.ours, strict=True))
-        if keep(at)
-    ]
+def loss(task: Task, point: Point) -> float:
+    """The root mean square of the residuals, each in tolerances of its target: how well the measurements are met."""
+    squares = [residual(target, ours) ** 2 for target, ours in zip(task.targets(), point.ours, strict=True)]
     return math.sqrt(sum(squares) / len(squares))
+
+
+SPREAD = 0.5
+"""Standard deviation of the (normal) prior of a number around that of the drive at the start, in parts of its range."""
+
+
+def departures(task: Task, values: Values) -> dict[str, float]:
+    """How far each number is from that of the start, in standard deviations of the prior."""
+    return {
+        key.name: (key.part(value) - key.part(task.start[key.name])) / SPREAD
+        for key in task.keys
+        if key.name in task.start and isinstance(value := values[key.name], float)
+    }
+
+
+def objective(task: Task, point: Point) -> float:
+    """What is minimised: the loss, with the departures from the start as further residuals.
+
+    Measurements outweigh them where they say something; a key that they do not determine stays where the drive has it.
+    """
+    prior = sum(each**2 for each in departures(task, point.values).values())
+    return math.sqrt(loss(task, point) ** 2 + prior / len(task.targets()))
 
 
 class Evaluations:
@@ -122,7 +142,7 @@ class Evaluations:
     def _name(task: Task, values: Values) -> str:
         drive = task.drive.at(task.keys, values)
         seen = [[each.name, *sorted(groups)] for each, groups in zip(task.measurements, task.groups, strict=True)]
-        return json.dumps([drive.ssd, drive.ftl, drive.overrides, seen])
+        return json.dumps([drive.ssd, drive.ftl, drive.overrides, drive.seed, seen])
 
     def points(self, task: Task, wanted: Sequence[Values], budget: Budget) -> list[Point]:
         """Evaluates points side by side, as far as they are new.
@@ -179,7 +199,7 @@ _STALL = 5
 
 
 def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, start: Values) -> list[Point]:
-    """Searches, and gives all points that it evaluated, those of `start` first."""
+    """Searches, and gives all points that it evaluated, `start` first, and it with the numbers of the drive."""
     import numpy as np
     from cmaes import CatCMAwM
 
@@ -192,8 +212,8 @@ def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, st
         "c_space": [len(key.choices) for key in choices] or None,
     }
     optimiser = CatCMAwM(**spaces, population_size=max(6, 4 + round(3 * math.log(len(task.keys) + 1))), seed=seed)
-    points = evaluations.points(task, [start], budget)
-    best, stalled = loss(task, points[0]), 0
+    points = evaluations.points(task, [start, {**start, **task.start}], budget)
+    best, stalled = min(objective(task, point) for point in points), 0
     while budget.left() and stalled < _STALL:
         asked = [optimiser.ask() for _ in range(optimiser.population_size)]
         wanted: list[Values] = [
@@ -203,7 +223,7 @@ def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, st
             for each in asked
         ]
         found = evaluations.points(task, wanted, budget)
-        losses = [loss(task, point) for point in found]
+        losses = [objective(task, point) for point in found]
         optimiser.tell(list(zip(asked, losses, strict=True)))
         points += found
         stalled = 0 if min(losses) < 0.99 * best else stalled + 1

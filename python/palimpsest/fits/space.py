@@ -15,7 +15,7 @@ from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 
-__all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all"]
+__all__ = ["Drive", "Key", "Values", "default_space", "numbers_of", "parse", "parse_all"]
 
 Values = Mapping[str, float | str]
 """The value of each key: a number in the unit of its bounds, or a choice."""
@@ -27,11 +27,12 @@ _DECIMALS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "B": 0, "KiB": 0, "MiB": 0, "GiB
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A drive as it is run: a preset or file, a layer, and overrides."""
+    """A drive as it is run: a preset or file, a layer, overrides, and the seed of all that is random."""
 
     ssd: str
     ftl: str | None = None
     overrides: tuple[str, ...] = ()
+    seed: int = 1
 
     def at(self, keys: Iterable["Key"], values: Values) -> "Drive":
         """The same drive with values for keys."""
@@ -49,6 +50,7 @@ class Drive:
             precondition=precondition or "fill:90%,random:1x",
             requests=requests,
             fidelity="count" if counted else "timed",
+            seed=self.seed,
             series=True,
             format=form,
         )
@@ -175,7 +177,10 @@ def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
 
 
 _COUNTED = ("ssd.over_provisioning", "ftl.victim")
-_TIMED = ("part.t_read", "part.t_program", "part.bus_rate", "host.t_request")
+_TIMED = (
+    "part.t_read", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write", "host.t_request",
+    "host.link_rate",
+)  # fmt: skip
 """What is varied where nothing is given: what data sheets do not say of counts, and of times."""
 
 
@@ -199,6 +204,17 @@ def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...
     if not kept:
         raise InputError("the search space is empty; expected --vary KEY=LOW..HIGH or --vary KEY=A,B,C")
     return tuple(kept)
+
+
+def numbers_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float]:
+    """What the drive has for these keys, where it is a number of their space."""
+    shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
+    found = {}
+    for key in keys:
+        match = _NUMBER.fullmatch(str(_value(shown, key.name)))
+        if match is not None and not key.choices and match[2] == key.unit and key.low <= float(match[1]) <= key.high:
+            found[key.name] = float(match[1])
+    return found
 
 
 def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it

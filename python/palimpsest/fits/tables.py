@@ -104,6 +104,7 @@ class _Curve:
             overrides=(*self._table.quick, *drive.overrides),
             precondition=self._table.precondition or "none",
             fidelity="count",
+            seed=drive.seed,
             series=True,
             workload=f"{self._table.workload},loops={passes}",
         )
