@@ -222,7 +222,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         overrides.extend([set("buffer.timeout", "0ns"), set("buffer.size", "8MiB")]);
     }
     let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
-    let resolved = config::resolve("default", Some(case.ftl), &overrides, &no_files)?;
+    let resolved = config::resolve("tlc-32g", Some(case.ftl), &overrides, &no_files)?;
     let options = Options {
         workload: case.name.into(),
         precondition: Precondition::parse(case.precondition)?,

@@ -26,7 +26,7 @@ fn tables_take_sixteen_bytes_a_unit() {
     };
     for ftl in ["subpage", "page"] {
         let sets = ["ssd.blocks_per_plane=136".into()];
-        let ssd = resolve("default", Some(ftl), &sets, &|_| unreachable!("presets need no files")).unwrap();
+        let ssd = resolve("tlc-32g", Some(ftl), &sets, &|_| unreachable!("presets need no files")).unwrap();
         let bytes = ssd.drive.logical_bytes();
         assert!((16 * GIB..17 * GIB).contains(&bytes), "{bytes}");
         let spec: FioSpec = "rw=randrw,bs=4k,n=100k,iodepth=64".parse().unwrap();

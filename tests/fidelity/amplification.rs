@@ -20,7 +20,7 @@ fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> R
     };
     let die_planes = planes.min(4);
     drive(
-        "default",
+        "tlc-32g",
         &format!(
             "{shape} part.subpage_size=4KiB ssd.channels={} ssd.planes_per_die={die_planes} ssd.blocks_per_plane={blocks} \
              part.pages_per_block={pages} ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
@@ -187,18 +187,18 @@ fn collection_in_steps() {
     }
 }
 
-/// The preset `default` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
+/// The preset `tlc-32g` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
 /// rho = U/((N - P) b).
-fn default_drive(pages_per_block: u32, op: &str, io: &str) {
+fn tlc_drive(pages_per_block: u32, op: &str, io: &str) {
     let sets =
         format!("ftl.streams=1 ftl.gc_pace=block part.pages_per_block={pages_per_block} ssd.over_provisioning={op}");
-    let ssd = drive("default", &sets);
+    let ssd = drive("tlc-32g", &sets);
     let wa = measured(&ssd, Fidelity::Count, io);
     let b = 4 * pages_per_block;
     let (plain, exact) =
         (forms::greedy(b, 1.0 / (1.0 + ssd.drive.over_provisioning)), forms::greedy(b, rho(&ssd, 1.0)));
     println!(
-        "default with {sets}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - P {exact:.4} ({:+.2} %)",
+        "tlc-32g with {sets}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - P {exact:.4} ({:+.2} %)",
         100.0 * off(wa, plain),
         100.0 * off(wa, exact),
     );
@@ -206,16 +206,16 @@ fn default_drive(pages_per_block: u32, op: &str, io: &str) {
 }
 
 #[test]
-fn the_default_drive_with_blocks_of_64_pages() {
-    default_drive(64, "7%", "io_size=50%");
-    default_drive(64, "28%", "io_size=50%");
+fn a_drive_of_tlc_with_blocks_of_64_pages() {
+    tlc_drive(64, "7%", "io_size=50%");
+    tlc_drive(64, "28%", "io_size=50%");
 }
 
 #[test]
 #[ignore = "a minute"]
-fn long_the_default_drive() {
-    default_drive(264, "7%", "io_size=100%");
-    default_drive(264, "28%", "io_size=100%");
+fn long_a_drive_of_tlc() {
+    tlc_drive(264, "7%", "io_size=100%");
+    tlc_drive(264, "28%", "io_size=100%");
 }
 
 /// Time does not change what is written: a timed run measures the WA of the counted one. For the page map the two are equal to

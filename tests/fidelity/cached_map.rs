@@ -25,7 +25,7 @@ fn misses_add_reads_and_programs_of_translation_pages() {
         let same = "part.t_read=50us part.t_read_high=50us part.t_program=600us part.t_program_high=600us";
         let ssd = |layer: &str| {
             drive(
-                "default",
+                "tlc-32g",
                 &format!(
                     "ssd.part={part} ftl.name={layer} ftl.cmt=8B host.link_rate=unlimited ssd.channels=2 \
                      ssd.planes_per_die=1 ssd.blocks_per_plane=64 ssd.over_provisioning=200% part.pages_per_block=32 {same}"

@@ -19,8 +19,8 @@ fn all_take(times: &Latency, expected: u64, what: &str) {
 fn a_read_adds_the_times_of_the_controller() {
     let (link, processors, before, end) = (700, 2000, 5000, 1100);
     for layer in ["page", "subpage"] {
-        let with = drive("default", &format!("ftl.name={layer} {TIMES}"));
-        let without = drive("default", &format!("ftl.name={layer}"));
+        let with = drive("tlc-32g", &format!("ftl.name={layer} {TIMES}"));
+        let without = drive("tlc-32g", &format!("ftl.name={layer}"));
         for precondition in ["fill:10%", "none"] {
             let read = |ssd| {
                 let mut run = Run::new(ssd, "rw=randread,bs=4k,size=64MiB,n=100");
@@ -37,7 +37,7 @@ fn a_read_adds_the_times_of_the_controller() {
 /// further subpage + t_end + link latency; a flush of nothing lacks transfer and buffer.
 #[test]
 fn a_buffered_write_adds_the_times_of_the_controller_and_of_the_buffer() {
-    let ssd = drive("default", &format!("ftl.name=subpage buffer.size=1GiB {TIMES}"));
+    let ssd = drive("tlc-32g", &format!("ftl.name=subpage buffer.size=1GiB {TIMES}"));
     for kib in [4, 16, 128] {
         let result = Run::new(&ssd, &format!("rw=write,bs={kib}k,size=64MiB,n=100")).result();
         let transfer = ssd.drive.host.link_rate.time_for(kib << 10);
@@ -51,7 +51,7 @@ fn a_buffered_write_adds_the_times_of_the_controller_and_of_the_buffer() {
 fn requests_a_second_saturate() {
     for (iops, depth) in [(50_000, 16), (500_000, 64), (1_000_000, 256)] {
         let ssd =
-            drive("default", &format!("ftl.name=subpage {NO_FLASH} controller.iops={iops} controller.t_read=9us"));
+            drive("tlc-32g", &format!("ftl.name=subpage {NO_FLASH} controller.iops={iops} controller.t_read=9us"));
         let result = Run::new(&ssd, &format!("rw=randread,bs=4k,n=100k,iodepth={depth}")).result();
         let measured = result.throughput.iops.unwrap();
         println!("{depth} in flight: {measured:.0} of {iops} requests/s");
@@ -63,7 +63,7 @@ fn requests_a_second_saturate() {
 #[test]
 fn poisson_arrivals_wait_for_the_processors() {
     let service = 10_000.0;
-    let ssd = drive("default", &format!("ftl.name=subpage {NO_FLASH} controller.iops=100000"));
+    let ssd = drive("tlc-32g", &format!("ftl.name=subpage {NO_FLASH} controller.iops=100000"));
     for (rho, within) in [(0.3, 0.03), (0.8, 0.04)] {
         let rate = (rho * 1e5_f64).round();
         let workload = format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},rate_process=poisson");
@@ -80,7 +80,7 @@ fn poisson_arrivals_wait_for_the_processors() {
 fn a_volatile_buffer_makes_flushes_wait_for_programs() {
     for layer in ["page", "subpage"] {
         let flushed = |how: &str| {
-            let ssd = drive("default", &format!("ftl.name={layer} {how}"));
+            let ssd = drive("tlc-32g", &format!("ftl.name={layer} {how}"));
             let run = Run::new(&ssd, "rw=write,bs=16k,size=64MiB,n=100,fsync=1").result().latency_ns.unwrap();
             let (part, link) = (ssd.drive.part.clone(), ssd.drive.host.link_rate.time_for(16384));
             let programmed = part.t_command + part.bus_rate.time_for(16384) + part.t_program;
@@ -103,7 +103,7 @@ fn a_volatile_buffer_makes_flushes_wait_for_programs() {
 #[test]
 fn a_volatile_buffer_fills_up() {
     let rate = |how: &str| {
-        let ssd = drive("default", &format!("ftl.name=page buffer.size=8MiB {how}"));
+        let ssd = drive("tlc-32g", &format!("ftl.name=page buffer.size=8MiB {how}"));
         let run = Run::new(&ssd, "rw=write,bs=128k,size=512MiB,n=4096,iodepth=32").result();
         run.throughput.bytes_per_s.unwrap()
     };
@@ -118,7 +118,7 @@ fn a_volatile_buffer_fills_up() {
 fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
     for (cell, bits) in [("tlc", 3), ("qlc", 4)] {
         let sets = format!("ftl.slc_cache=9% part.cell={cell} part.t_program_slc=100us");
-        let ssd = drive("default", &sets);
+        let ssd = drive("tlc-32g", &sets);
         let (part, planes) = (&ssd.drive.part, u64::from(ssd.drive.geometry.planes()));
         let most = u64::from((f64::from(ssd.drive.geometry.blocks_per_plane) * 0.09) as u32);
         let total = 3u64 << 30;
@@ -143,7 +143,7 @@ fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
 #[test]
 fn pages_of_a_word_line_have_sensing_times_of_their_own() {
     let times = r#"part.t_read_types=["30us","50us","90us"]"#.replace(' ', "");
-    let ssd = drive("default", &format!("ftl.name=page ssd.channels=1 ssd.planes_per_die=1 {times}"));
+    let ssd = drive("tlc-32g", &format!("ftl.name=page ssd.channels=1 ssd.planes_per_die=1 {times}"));
     let part = &ssd.drive.part;
     let mut run = Run::new(&ssd, "rw=read,bs=16k,size=6MiB,n=384");
     run.precondition = "fill:50%";

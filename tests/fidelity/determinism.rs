@@ -22,7 +22,7 @@ fn equal_seeds_give_equal_results_and_others_do_not() {
             (Fidelity::Timed, FAULTS, Payload::Tag),
         ] {
             let sets = "ssd.blocks_per_plane=48 part.pages_per_block=32 ssd.over_provisioning=28%";
-            let ssd = drive("default", &format!("ftl.name={layer} {sets} {more}"));
+            let ssd = drive("tlc-32g", &format!("ftl.name={layer} {sets} {more}"));
             let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=30k,iodepth=16,random_distribution=zipf:0.9");
             (run.precondition, run.fidelity, run.payload) = ("fill:100%,random:1x", fidelity, payload);
             let first = printed(&run);

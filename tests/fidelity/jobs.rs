@@ -9,7 +9,7 @@ const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.plan
 /// Little's law over all jobs: the requests outstanding are the sum of their depths, while both run.
 #[test]
 fn throughput_times_latency_is_the_sum_of_the_depths() {
-    let ssd = drive("default", "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
+    let ssd = drive("tlc-32g", "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
     let mut run = Run::new(
         &ssd,
         "[global]\nruntime=2\ntime_based\n[a]\nrw=randread\niodepth=3\n[b]\nrw=randread\nbs=16k\nnumjobs=2\niodepth=4\n",
@@ -24,7 +24,7 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
 /// A job of depth 1 has runtime / response time requests, from its delay on.
 #[test]
 fn runtime_is_simulated_time() {
-    let ssd = drive("default", ONE_DIE);
+    let ssd = drive("tlc-32g", ONE_DIE);
     let mut run = Run::new(&ssd, "rw=randread,runtime=100ms");
     run.precondition = "fill:100%";
     let alone = run.result();
@@ -35,7 +35,7 @@ fn runtime_is_simulated_time() {
     assert_eq!(later.requests.read, alone.requests.read);
     assert_eq!(later.simulated_ns, alone.simulated_ns + 50_000_000);
     // A speed-up of two halves all times of the workload.
-    let fast = drive("default", &format!("{ONE_DIE} host.speedup=2"));
+    let fast = drive("tlc-32g", &format!("{ONE_DIE} host.speedup=2"));
     let halved = Run { ssd: &fast, ..run.clone() }.result();
     assert_eq!(halved.requests.read, 50_000_000_u64.div_ceil(one));
 }
@@ -43,7 +43,7 @@ fn runtime_is_simulated_time() {
 /// A die that serves in order of arrival shares its time by the depths of the jobs.
 #[test]
 fn jobs_share_a_die_by_their_depths() {
-    let ssd = drive("default", ONE_DIE);
+    let ssd = drive("tlc-32g", ONE_DIE);
     let jobs = "[global]\nruntime=200ms\ntime_based\nrw=randread\n[a]\n[b]\niodepth=3\nbs=4k\n";
     let mut run = Run::new(&ssd, jobs);
     run.precondition = "fill:100%";
@@ -58,7 +58,7 @@ fn jobs_share_a_die_by_their_depths() {
 /// Warm-up and the limit on requests apply to jobs too.
 #[test]
 fn warmup_and_data_hold_for_jobs() {
-    let ssd = drive("default", ONE_DIE);
+    let ssd = drive("tlc-32g", ONE_DIE);
     let mut run = Run::new(
         &ssd,
         "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nn=500\n",

@@ -10,7 +10,7 @@ const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.plan
 /// (Pollaczek and Khinchine).
 #[test]
 fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
-    let ssd = drive("default", ONE_DIE);
+    let ssd = drive("tlc-32g", ONE_DIE);
     let part = &ssd.drive.part;
     let service = part.t_command + part.t_read + part.bus_rate.time_for(4096);
     for (rho, within) in [(0.2, 0.03), (0.5, 0.02), (0.8, 0.04)] {
@@ -30,8 +30,8 @@ fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
 #[test]
 fn throughput_times_latency_is_the_queue_depth() {
     for (ssd, workload) in [
-        ("default", "rw=randread,bs=4k,n=100k,norandommap"),
-        ("default", "rw=randrw,bs=4k,n=100k,norandommap,rwmixread=70"),
+        ("tlc-32g", "rw=randread,bs=4k,n=100k,norandommap"),
+        ("tlc-32g", "rw=randrw,bs=4k,n=100k,norandommap,rwmixread=70"),
         ("spread-16g", "rw=randread,bs=16k,n=50k,norandommap"),
         ("mga-8k", "rw=randwrite,bs=8k,n=50k,norandommap"),
         ("codesign-8ch", "rw=randrw,bs=4k,n=50k,norandommap"),

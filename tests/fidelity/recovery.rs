@@ -13,7 +13,7 @@ fn one_die_recovers_in_the_time_of_its_reads() {
             "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane={blocks} \
              part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false faults.power_cuts=at:{cut}"
         );
-        let ssd = small("default", &sets);
+        let ssd = small("tlc-32g", &sets);
         let part = &ssd.drive.part;
         let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,n=3000,norandommap");
         run.precondition = "fill:100%";
@@ -34,7 +34,7 @@ fn one_die_recovers_in_the_time_of_its_reads() {
 #[test]
 fn schedules_repeat() {
     let ssd = small(
-        "default",
+        "tlc-32g",
         "ftl.name=subpage ssd.blocks_per_plane=16 ssd.over_provisioning=100% faults.power_cuts=poisson:2k \
          part.pages_per_block=16 buffer.ack=program",
     );

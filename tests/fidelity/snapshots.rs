@@ -10,7 +10,7 @@ const SETS: &str = "ssd.blocks_per_plane=24 part.pages_per_block=32 ssd.over_pro
 
 fn ssd(layer: &str) -> Resolved {
     let entry = find_layer(layer).expect("a registered layer");
-    drive("default", &format!("ftl.name={layer} ftl.log_blocks=4 {} {SETS}", entry.needs().join(" ")))
+    drive("tlc-32g", &format!("ftl.name={layer} ftl.log_blocks=4 {} {SETS}", entry.needs().join(" ")))
 }
 
 fn snapshots(outcome: &Outcome) -> &BlockSeries {

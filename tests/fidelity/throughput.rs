@@ -36,7 +36,7 @@ fn spread_reads_reach_their_bounds() {
 #[test]
 fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
     for io in ["iodepth=32", "rate_iops=20k"] {
-        let ssd = drive("default", "ssd.blocks_per_plane=40 part.pages_per_block=64 ssd.over_provisioning=28%");
+        let ssd = drive("tlc-32g", "ssd.blocks_per_plane=40 part.pages_per_block=64 ssd.over_provisioning=28%");
         let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=4k,n=60k,{io}"));
         run.precondition = "steady";
         let outcome = run.outcome(true);
@@ -60,7 +60,7 @@ fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
 }
 
 fn bandwidth(sets: &str, rw: &str) -> f64 {
-    let ssd = drive("default", &format!("ssd.blocks_per_plane=64 ssd.over_provisioning=28% {sets}"));
+    let ssd = drive("tlc-32g", &format!("ssd.blocks_per_plane=64 ssd.over_provisioning=28% {sets}"));
     let mut run = Run::new(&ssd, &format!("rw={rw},bs=512k,n=16k,iodepth=64"));
     run.precondition = if rw == "read" { "fill:100%" } else { "none" };
     if rw == "write" {
@@ -70,7 +70,7 @@ fn bandwidth(sets: &str, rw: &str) -> f64 {
     run.result().throughput.bytes_per_s.unwrap()
 }
 
-/// Sequential bandwidth of the drive `default` (8 channels of one die of four planes, cache register): the least of
+/// Sequential bandwidth of the drive `tlc-32g` (8 channels of one die of four planes, cache register): the least of
 /// link_rate, channels x bus_rate, and dies x planes x page / array time.
 #[test]
 fn sequential_bandwidth_is_bound_by_link_bus_or_dies() {

@@ -42,7 +42,7 @@ fn a_log_becomes_hot_and_a_film_cold() {
     let mut filesystem = format(&mut device);
     let settings = ["ftl.classifier=hint", "ftl.streams=3"].map(String::from);
     let drive =
-        resolve("default", Some("fs-subpage"), &settings, &|_| unreachable!("a preset")).expect("a drive").drive;
+        resolve("tlc-32g", Some("fs-subpage"), &settings, &|_| unreachable!("a preset")).expect("a drive").drive;
     let [log, film] =
         ["log", "film"].map(|name| filesystem.create(&mut device, ROOT, name, FileType::File).expect("room"));
     let mut chooser = StreamChooser::new(&drive.ftl, 1, 1);

@@ -83,7 +83,7 @@ fn a_read_beside_a_write_of_other_data_takes_little_longer_than_alone() {
         let sets =
             ["ssd.blocks_per_plane=16", "part.pages_per_block=32", "ssd.over_provisioning=28%", "host.t_request=0ns"];
         let sets: Vec<String> = sets.iter().chain(changes).map(|&set| set.into()).collect();
-        let resolved = palimpsest_lab::config::resolve("default", None, &sets, &|_| Ok(String::new()));
+        let resolved = palimpsest_lab::config::resolve("tlc-32g", None, &sets, &|_| Ok(String::new()));
         let config = resolved.expect("a possible drive").drive;
         let entry = ftl::find(&config.ftl.name).expect("a registered layer");
         let mut drive = crate::harness::drive(&config, entry, Payload::None, 1);

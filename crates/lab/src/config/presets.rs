@@ -61,6 +61,7 @@ static SSDS: &[Preset] = presets!("ssds":
     "enterprise-tlc-7.68t",
     "zn540",
     "datacentre-tlc",
+    "tlc-32g",
     "970pro-512g",
     "980pro-1t",
     "980-1t",

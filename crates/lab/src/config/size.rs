@@ -63,7 +63,7 @@ mod tests {
     fn drives_that_do_not_fit_are_refused() {
         let drive = |blocks: u32| {
             let set = [format!("ssd.blocks_per_plane={blocks}")];
-            resolve("default", None, &set, &|_| unreachable!()).unwrap().drive
+            resolve("tlc-32g", None, &set, &|_| unreachable!()).unwrap().drive
         };
         assert!(check_memory(&drive(10_000), Payload::Tag, Some(1 << 30)).is_err());
         assert!(check_memory(&drive(10_000), Payload::Tag, None).is_ok());

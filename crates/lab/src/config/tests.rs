@@ -88,7 +88,7 @@ fn a_file_system_needs_room() {
 
 #[test]
 fn every_preset_resolves_and_survives_being_written() {
-    assert_eq!(ssd_presets().len(), 19);
+    assert_eq!(ssd_presets().len(), 20);
     for info in ssd_presets() {
         let resolved = preset(info.name, &[]).unwrap();
         assert_eq!(resolved.drive.name, info.name);
@@ -209,7 +209,7 @@ fn presets_have_the_numbers_of_their_papers() {
         assert_eq!(llh.part.e_erase, 192_790_000, "{name}");
     }
     let default = preset("default", &[]).unwrap().drive;
-    assert!((31 * GIB..33 * GIB).contains(&default.logical_bytes()), "{}", default.logical_bytes());
+    assert!((32 * GIB..33 * GIB).contains(&default.logical_bytes()), "{}", default.logical_bytes());
     assert_eq!(default.host.link_rate, Rate(7_000_000_000));
 }
 
@@ -249,7 +249,7 @@ fn higher_layers_win_and_sources_are_remembered() {
 #[test]
 fn naming_another_part_drops_what_lower_layers_said_of_it() {
     let default = preset("default", &[]).unwrap().drive;
-    assert_eq!(default.part.pages_per_block, 264);
+    assert_eq!(default.part.pages_per_block, 176);
     let other = preset("default", &["part.nop=3", "ssd.part=k9-slc-16k"]).unwrap().drive;
     assert_eq!((other.part.pages_per_block, other.part.nop), (128, 3));
     let written = preset("default", &[]).unwrap().to_toml();

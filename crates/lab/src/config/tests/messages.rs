@@ -73,7 +73,7 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
-             enterprise-tlc-7.68t, zn540, datacentre-tlc, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, mga-8k, mga-16k, \
+             enterprise-tlc-7.68t, zn540, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, mga-8k, mga-16k, \
              spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, womv-16g",
         ),
         (
@@ -165,61 +165,61 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294705152 can be simulated",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ssd.over_provisioning=0.5%"],
         "--set ssd.over_provisioning=0.5%: ssd.over_provisioning = 0.5%, ssd.blocks_per_plane = 266 \
-             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N): a full drive has 1 spare blocks in a \
+             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): a full drive has 1 spare blocks in a \
              plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ssd.capacity=64GiB", "ssd.blocks_per_plane=266"],
         "--set ssd.capacity=64GiB: ssd.capacity = 64GiB makes ssd.blocks_per_plane = 532, which is given as 266; expected one of \
              the two",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ssd.capacity=9000TiB"],
         "--set ssd.capacity=9000TiB: ssd.capacity = 9000TiB: that is more than 16777216 blocks in each of 32 planes; expected \
              less, or more dies",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ftl.superblock_dies=3"],
-        "--set ftl.superblock_dies=3: ftl.superblock_dies = 3, ssd.channels = 8 (presets/ssds/default.toml:N), \
-             ssd.chips_per_channel = 1 (presets/ssds/default.toml:N), ssd.dies_per_chip = 1 (presets/ssds/default.toml:N): the \
+        "--set ftl.superblock_dies=3: ftl.superblock_dies = 3, ssd.channels = 8 (presets/ssds/tlc-32g.toml:N), \
+             ssd.chips_per_channel = 1 (presets/ssds/tlc-32g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/tlc-32g.toml:N): the \
              drive has 8 dies; expected a number that divides it, or 0",
     ),
     (
-        "default",
+        "tlc-32g",
         &["part.cell=qlc", "part.t_read_high=90us"],
         "--set part.t_read_high=90us: part.t_read_high = 90us, part.cell = qlc (--set part.cell=qlc): only pages of mlc come in \
              low and high pairs; expected part.t_read_types for the pages of a word line",
     ),
     (
-        "default",
+        "tlc-32g",
         &["part.t_read_types=[\"40us\", \"50us\"]"],
         "--set part.t_read_types=[\"40us\", \"50us\"]: part.t_read_types = [\"40us\", \"50us\"], part.cell = tlc \
              (presets/parts/tlc-16k.toml:N): 2 times; expected three for tlc, four for qlc, none for others",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ftl.name=sector-log", "ftl.log_fraction=10%"],
-        "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
-             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_fraction = 10%: a full drive \
+        "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
+             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_fraction = 10%: a full drive \
              has 17 spare blocks in a plane, and 30 are needed, of which sector-log reserves 27; expected ftl.log_fraction = \
              \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ftl.name=bast", "ftl.log_blocks=20"],
-        "--set ftl.log_blocks=20: ssd.over_provisioning = 7% (presets/ssds/default.toml:N), ssd.blocks_per_plane = 266 \
-             (presets/ssds/default.toml:N), ftl.streams = 2 (presets/ssds/default.toml:N), ftl.log_blocks = 20: a full drive \
+        "--set ftl.log_blocks=20: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
+             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_blocks = 20: a full drive \
              has 17 spare blocks in a plane, and 23 are needed, of which bast reserves 20; expected ftl.log_blocks = 14 or \
              ssd.over_provisioning = \"9.47%\" or ssd.blocks_per_plane = 353",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ftl.name=fast", "ftl.log_blocks=1"],
         "--set ftl.log_blocks=1: ftl.log_blocks = 1: one log block takes sequential writes alone; expected 2 at least",
     ),
@@ -304,9 +304,9 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
              fs-hotcold, or another classifier",
     ),
     (
-        "default",
+        "tlc-32g",
         &["ftl.moved=class"],
-        "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/default.toml:N): moved data keeps its class where hot \
+        "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): moved data keeps its class where hot \
              and cold data have streams; expected ftl.streams = 3, or ftl.moved = together",
     ),
     (
@@ -358,8 +358,8 @@ fn impossible_drives_are_refused_with_what_would_do() {
         assert_eq!(message(preset(ssd, overrides)), *expected);
     }
     let cured = ["ssd.over_provisioning=1.15%", "ssd.blocks_per_plane=604"];
-    preset("default", &[cured[0], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"]).unwrap();
-    preset("default", &["ssd.over_provisioning=0.5%", cured[1], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"])
+    preset("tlc-32g", &[cured[0], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"]).unwrap();
+    preset("tlc-32g", &["ssd.over_provisioning=0.5%", cured[1], "ftl.gc_start=1 block", "ftl.gc_stop=1 block"])
         .unwrap();
     preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=111 blocks"]).unwrap();
     preset("mga-16k", &["ssd.over_provisioning=28%", "ftl.gc_stop=21.67%"]).unwrap();
