@@ -5,8 +5,8 @@ from pathlib import Path
 from conftest import Command, figures
 
 SMALL = (
-    "--set", "ssd.channels=2", "--set", "ssd.blocks_per_plane=16", "--set", "part.pages_per_block=32",
-    "--set", "ssd.over_provisioning=40%", "--precondition", "fill:100%", "--json",
+    "--ssd", "tlc-32g", "--set", "ssd.channels=2", "--set", "ssd.blocks_per_plane=16",
+    "--set", "part.pages_per_block=32", "--set", "ssd.over_provisioning=40%", "--precondition", "fill:100%", "--json",
 )  # fmt: skip
 
 
