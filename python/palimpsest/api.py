@@ -35,6 +35,7 @@ class Settings(TypedDict, total=False):
         seed: seed of everything random.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
         format: the format of a trace, as `palimpsest list traces` has it; recognised by its content where None.
+        columns: where a text without a known format has what, as `--columns` has it.
         volumes: where the volumes of a trace lie: `"apart"` (the default if the format has volumes), `"overlaid"`, or
             the numbers of those that are played, such as `"3,7"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
@@ -55,6 +56,7 @@ class Settings(TypedDict, total=False):
     seed: int
     skip_bad: bool
     format: str | None
+    columns: str | None
     volumes: str | int | Sequence[int] | None
     arrivals: str
     repeat: int | str | None
@@ -204,6 +206,7 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
         skip_bad=settings.get("skip_bad", False),
         format=settings.get("format"),
+        columns=settings.get("columns"),
         volumes=_volumes(settings.get("volumes")),
         arrivals=settings.get("arrivals", _DEFAULT.arrivals),
         repeat=_optional_text(settings.get("repeat")),

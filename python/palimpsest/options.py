@@ -42,6 +42,7 @@ class RunOptions:
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped instead of ending the run.
         format: the format of a trace; recognised by its content where None.
+        columns: where a text without a known format has what, such as `time=1:us,op=3,offset=5:sectors,size=4`.
         volumes: where the volumes of a trace lie: `apart`, `overlaid`, or numbers such as `3,7` of those that are
             played; apart where None, if the format has volumes.
         arrivals: `recorded`, or `spread` for requests of one time over the tick of the trace's clock.
@@ -67,6 +68,7 @@ class RunOptions:
     seed: int = 1
     skip_bad: bool = False
     format: str | None = None
+    columns: str | None = None
     volumes: str | None = None
     arrivals: str = "recorded"
     repeat: str | None = None

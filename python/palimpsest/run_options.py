@@ -80,6 +80,11 @@ _RUN_OPTIONS = (
         shell_complete=completion.formats,
     ),
     click.option(
+        "--columns",
+        metavar="ROLE=N[:UNIT],...",
+        help="Read any text by its columns: time=1:us,op=3,offset=5:sectors,size=4,volume=2.",
+    ),
+    click.option(
         "--volumes",
         metavar="apart|overlaid|3,7",
         help="Volumes of a trace: apart, sharing addresses, or some only.  [default: apart, if the format has any]",

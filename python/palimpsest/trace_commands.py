@@ -45,6 +45,9 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
                 shell_complete=completion.formats,
             ),
             click.option(
+                "--columns", metavar="ROLE=N[:UNIT],...", help="Read any text by its columns: see `run --help`."
+            ),
+            click.option(
                 "--volumes", metavar="apart|overlaid|3,7", help="Volumes: each with addresses of its own, or some only."
             ),
             click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),

@@ -38,6 +38,7 @@ class TraceOptions:
         requests: requests to take; all where None.
         seed: seed of everything random.
         skip_bad: whether bad lines of a trace are counted and skipped.
+        columns: where a text without a known format has what.
         volumes: `apart`, `overlaid`, or numbers of some; where None apart in a description, overlaid in a new trace.
         input_format: format that a trace is read as, instead of recognising it.
         output: file to write.
@@ -50,6 +51,7 @@ class TraceOptions:
     requests: int | None = None
     seed: int = 1
     skip_bad: bool = False
+    columns: str | None = None
     volumes: str | None = None
     input_format: str | None = None
     output: str = ""

@@ -68,6 +68,21 @@ def test_a_trace_from_standard_input(palimpsest: Command) -> None:
 
 
 @pytest.mark.contract
+def test_any_text_by_its_columns(palimpsest: Command, tmp_path: Path) -> None:
+    lines = ["Timestamp,Response,IOType,LUN,Offset,Size"]
+    lines += [f"1456087450.{at:06d},0.000157,{'RW'[at % 2]},{at % 3},{4096 * at},8192" for at in range(90)]
+    path = tmp_path / "systor.csv"
+    path.write_text("\n".join(lines) + "\n")
+    command = ("trace", "info", str(path), "--json", "--columns", "time=1:s,op=3,offset=5,size=6,volume=4")
+    found = figures(palimpsest(*command))
+    assert (found["requests"]["read"], found["requests"]["write"], found["duration_ns"]) == (45, 45, 89_000)
+    assert (len(found["volumes"]), found["bytes"]["all"], found["format"]) == (3, 90 * 8192, "columns")
+    done = palimpsest("run", "--workload", str(path), "--columns", "time=1:s,op=3,offset=5")
+    assert done.returncode == 2
+    assert "--columns time=1:s,op=3,offset=5: size is missing" in done.stderr
+
+
+@pytest.mark.contract
 def test_names_in_other_case_have_near_matches(palimpsest: Command) -> None:
     for arguments, meant in (
         (("--ftl", "PAGE"), "page"), (("--ssd", "MGA-8K"), "mga-8k"), (("--set", "ftl.victim=GREEDY"), "greedy"),

@@ -82,6 +82,8 @@ struct RunOptions {
     #[serde(default)]
     format: Option<String>,
     #[serde(default)]
+    columns: Option<String>,
+    #[serde(default)]
     volumes: Option<String>,
     #[serde(default)]
     arrivals: Option<String>,
@@ -151,7 +153,12 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
 fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
     // Only a file system uses names.
     let file_names = host::find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system());
-    TraceOptions { format: options.format.clone(), skip_bad: options.skip_bad, file_names }
+    TraceOptions {
+        format: options.format.clone(),
+        columns: options.columns.clone(),
+        skip_bad: options.skip_bad,
+        file_names,
+    }
 }
 
 fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {

@@ -31,6 +31,9 @@ struct TraceRequest {
     requests: Option<u64>,
     seed: u64,
     skip_bad: bool,
+    /// Columns of a text.
+    #[serde(default)]
+    columns: Option<String>,
     /// Which volumes, and where; none: as the command has it.
     #[serde(default)]
     volumes: Option<String>,
@@ -116,7 +119,12 @@ fn parse(options: &str) -> PyResult<TraceRequest> {
 fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Result<Box<dyn Source>> {
     let volumes = options.volumes.as_deref().map_or(Ok(usual), Volumes::parse)?;
     let playing = Playing { volumes, drive_bytes, ..Playing::default() };
-    let trace = TraceOptions { format: options.input_format.clone(), skip_bad: options.skip_bad, file_names: true };
+    let trace = TraceOptions {
+        format: options.input_format.clone(),
+        columns: options.columns.clone(),
+        skip_bad: options.skip_bad,
+        file_names: true,
+    };
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }
 }

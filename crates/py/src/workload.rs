@@ -6,7 +6,7 @@ use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::fio::{self, FioSpec, JobFile, is_job_file};
 use palimpsest_lab::host::replay::{Playing, Reopen, Repeat, Replay, Volumes};
 use palimpsest_lab::host::request::Source;
-use palimpsest_lab::host::trace::{self, Format, TraceOptions};
+use palimpsest_lab::host::trace::{self, TraceOptions};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -38,8 +38,13 @@ fn reopening(text: &str, opening: &Opening<'_>, open: fn(&str, &Opening<'_>) -> 
 
 /// A trace, played.
 fn played(source: Box<dyn Source>, reopen: Option<Reopen>, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let has_volumes = source.format().and_then(Format::named).is_some_and(|format| format.has_volumes);
+    let has_volumes = source.tells_volumes();
     Ok(Box::new(Replay::new(source, has_volumes, reopen, opening.playing)?))
+}
+
+/// Whether the content of a file tells what it is.
+fn is_recognised(opening: &Opening<'_>) -> bool {
+    opening.trace.format.is_none() && opening.trace.columns.is_none()
 }
 
 /// The option that only traces have, where one is given.
@@ -109,7 +114,7 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
         Ok(file) => BufReader::with_capacity(BUFFER_BYTES, file),
         Err(pipe) => return open_pipe(BufReader::with_capacity(BUFFER_BYTES, pipe), path, opening),
     };
-    if opening.trace.format.is_none() && file.fill_buf().is_ok_and(is_job_file) {
+    if is_recognised(opening) && file.fill_buf().is_ok_and(is_job_file) {
         return jobs(read_text(file, path)?, path, opening);
     }
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
@@ -124,7 +129,7 @@ fn open_again(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
 
 /// As [`open_file`], for a file that can only be read from its start.
 fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    if opening.trace.format.is_none() && pipe.fill_buf().is_ok_and(is_job_file) {
+    if is_recognised(opening) && pipe.fill_buf().is_ok_and(is_job_file) {
         return jobs(read_text(pipe, path)?, path, opening);
     }
     played(trace::open_trace(Box::new(pipe), path, opening.trace)?, None, opening)

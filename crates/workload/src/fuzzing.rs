@@ -145,7 +145,7 @@ pub fn fuzz_trace(bytes: &[u8]) {
     let names = FORMATS.iter().map(|format| Some(format.name.to_string()));
     for format in std::iter::once(None).chain(names) {
         for skip_bad in [false, true] {
-            let options = TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad };
+            let options = TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad, columns: None };
             drain_trace(bytes, &options);
         }
     }
@@ -154,7 +154,7 @@ pub fn fuzz_trace(bytes: &[u8]) {
 /// Reads `bytes` as a file that needs random access.
 pub fn fuzz_parquet(bytes: &[u8]) {
     for skip_bad in [false, true] {
-        let options = TraceOptions { format: None, skip_bad, file_names: skip_bad };
+        let options = TraceOptions { skip_bad, file_names: skip_bad, ..TraceOptions::default() };
         let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
         let Ok(mut source) = opened else { continue };
         while let Ok(Some(_)) = source.next_request() {}

@@ -34,6 +34,7 @@ mod iolog;
 mod line_format;
 mod line_source;
 mod lines;
+mod mapped;
 mod mqsim;
 mod msr;
 pub mod output;
@@ -86,8 +87,6 @@ pub struct Format {
     pub about: &'static str,
     /// Whether its files are text, which is compressed as a whole.
     pub is_text: bool,
-    /// Whether its streams are volumes: disks or devices with addresses of their own.
-    pub has_volumes: bool,
     recognise: fn(&Head<'_>) -> Vote,
     contest: fn(&Head<'_>) -> Option<Contest>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
@@ -106,7 +105,6 @@ impl Format {
             aliases: F::ALIASES,
             about: F::ABOUT,
             is_text: true,
-            has_volumes: F::HAS_VOLUMES,
             recognise: head::vote::<F>,
             contest: head::contest::<F>,
             open: line_source::open::<F>,
@@ -145,6 +143,8 @@ impl Format {
 pub struct TraceOptions {
     /// Read the file as this format instead of recognising it.
     pub format: Option<String>,
+    /// Read the file as text with these columns: see [`mapped`].
+    pub columns: Option<String>,
     /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data always stops.
     pub skip_bad: bool,
     /// Keep the names of files ([`Source::file_names`]), which costs a table of them.
@@ -167,12 +167,17 @@ struct Opened {
 /// [`Error::Io`] when reading fails. Errors of single lines come from the source itself.
 pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
     let forced = options.format.as_deref().map(find_forced).transpose()?;
+    let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
     let mut lines = LineReader::new(input::decompress(input, name)?, name);
     let head = lines.read_head();
     if head.bytes.is_empty() && head.whole {
         return Err(
             lines.failure_or(Error::input(name, "the file is empty; expected a trace with at least one request"))
         );
+    }
+    if let Some(mapped) = mapped {
+        let opened = Opened { lines, skip_bad: options.skip_bad, file_names: false, recognised_from: None };
+        return Ok(line_source::open_as(opened, mapped));
     }
     let (format, recognised_from) = match forced {
         Some(format) => (format, None),
@@ -197,7 +202,7 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 /// # Errors
 /// As [`open_trace`].
 pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
-    if parquet::is_meant(input.as_mut(), name, options)? {
+    if options.columns.is_none() && parquet::is_meant(input.as_mut(), name, options)? {
         return parquet::open(input, name, options);
     }
     let start = input.seek(SeekFrom::Start(0));

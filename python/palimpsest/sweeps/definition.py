@@ -29,7 +29,7 @@ __all__ = ["OPTIONS", "Definition", "Settings", "from_mapping", "from_text", "to
 
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
-    "format", "volumes", "arrivals", "repeat", "until",
+    "format", "columns", "volumes", "arrivals", "repeat", "until",
 )  # fmt: skip
 """Options of a run that a sweep may set; beside them, configuration keys, which have a dot."""
 

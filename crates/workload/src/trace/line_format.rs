@@ -27,6 +27,11 @@ pub trait LineFormat: Default + Send + 'static {
     /// Lines before the first record.
     const HEADER: &'static str = "";
 
+    /// Whether the streams of this trace are volumes.
+    fn has_volumes(&self) -> bool {
+        Self::HAS_VOLUMES
+    }
+
     /// Reads the start of the file for properties of the whole trace.
     fn prepare(&mut self, _head: &Head<'_>) {}
 

@@ -10,9 +10,14 @@ use palimpsest_flash::units::Nanos;
 
 /// Opens a trace of the format `F`.
 pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
+    Ok(open_as(opened, F::default()))
+}
+
+/// Opens a trace that `format` reads.
+pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
     let mut source = LineSource::<F> {
         opened,
-        format: F::default(),
+        format,
         clock: Clock::default(),
         requests: 0,
         skipped: 0,
@@ -22,7 +27,7 @@ pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
     if source.opened.file_names {
         source.format.keep_names();
     }
-    Ok(Box::new(source))
+    Box::new(source)
 }
 
 struct LineSource<F> {
@@ -68,6 +73,10 @@ impl<F: LineFormat> Source for LineSource<F> {
 
     fn format(&self) -> Option<&'static str> {
         Some(F::NAME)
+    }
+
+    fn tells_volumes(&self) -> bool {
+        self.format.has_volumes()
     }
 
     fn file_names(&self) -> Option<&FileNames> {

@@ -39,7 +39,7 @@ fn written(requests: &[Request], target: Target) -> (Vec<u8>, u64, Losses) {
 
 /// Requests with the names of their files.
 fn read(bytes: &[u8], format: Option<&str>) -> Vec<(Request, Option<String>)> {
-    let options = TraceOptions { format: format.map(String::from), file_names: true, skip_bad: false };
+    let options = TraceOptions { format: format.map(String::from), file_names: true, ..TraceOptions::default() };
     let mut source = open_trace(Box::new(Cursor::new(bytes.to_vec())), "t", &options).unwrap();
     let mut requests = Vec::new();
     while let Some(request) = source.next_request().unwrap() {

@@ -32,7 +32,7 @@ fn written(requests: impl Iterator<Item = (Request, Option<&'static str>)>) -> V
 }
 
 fn opened(bytes: &[u8], skip_bad: bool) -> Result<Box<dyn Source>> {
-    let options = TraceOptions { skip_bad, file_names: true, format: None };
+    let options = TraceOptions { skip_bad, file_names: true, ..TraceOptions::default() };
     open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "t.parquet", &options)
 }
 

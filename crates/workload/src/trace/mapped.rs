@@ -1,0 +1,222 @@
+//! Any text with a request a line, by the user's word on its columns: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
+//!
+//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has. Units: of a time
+//! `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages`
+//! (4 KiB). The operation is a word (read, write, trim, flush, or their first letters), or `op=3:read=1` says what a read is and all else
+//! writes, or `op=3:write=W` the reverse. Without `time` the trace is a closed loop of depth 1; without `op` all are writes. Lines before
+//! the first request whose numbers are words are headers. Quotes and files are not read.
+
+use std::fmt;
+
+use super::columns::kind_of_word;
+use super::fields::{Fault, Fields, Parse, decimal, number};
+use super::head::Head;
+use super::line_format::{Holds, LineFormat, Parsed, Record};
+use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
+use palimpsest_flash::error::{Error, Result};
+
+/// Columns of the widest line.
+const MOST_COLUMNS: usize = 64;
+const EXPECTED: &str = "expected columns such as time=1:us,op=3,offset=5:sectors,size=4,volume=2";
+
+/// What tells reads from writes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Operation {
+    /// Words.
+    #[default]
+    Word,
+    /// This is the kind, all else the other.
+    Is(RequestKind, Vec<u8>),
+}
+
+/// Where a line has what; columns count from 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapped {
+    time: Option<(usize, u32)>,
+    operation: Option<(usize, Operation)>,
+    offset: (usize, u64),
+    size: (usize, u64),
+    volume: Option<usize>,
+    last: usize,
+    separator: Option<u8>,
+}
+
+impl Mapped {
+    /// Reads the notation above.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with what was expected.
+    pub fn parse(text: &str) -> Result<Mapped> {
+        let wrong = |what: String| Error::input(format!("--columns {text}"), format!("{what}; {EXPECTED}"));
+        let mut mapped = Mapped::default();
+        let (mut offset, mut size) = (None, None);
+        for part in text.split(',').map(str::trim) {
+            let (role, place) = part.split_once('=').ok_or_else(|| wrong(format!("{part:?} has no column")))?;
+            let (column, unit) = place.split_once(':').map_or((place, None), |(column, unit)| (column, Some(unit)));
+            let column = match column.parse() {
+                Ok(column @ 1..=MOST_COLUMNS) => column - 1,
+                _ => return Err(wrong(format!("{column:?} is no number of a column from 1 to {MOST_COLUMNS}"))),
+            };
+            mapped.last = mapped.last.max(column);
+            let no_unit = || wrong(format!("{role} has no unit {:?}", unit.unwrap_or_default()));
+            let is_second = match role {
+                "time" => {
+                    let units = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
+                    let found = units.iter().find(|each| each.0 == unit.unwrap_or("ns")).ok_or_else(no_unit)?;
+                    mapped.time.replace((column, found.1)).is_some()
+                }
+                "op" => {
+                    let operation = match unit.map(|unit| unit.split_once('=').unwrap_or((unit, ""))) {
+                        None => Operation::Word,
+                        Some(("read", value)) if !value.is_empty() => Operation::Is(RequestKind::Read, value.into()),
+                        Some(("write", value)) if !value.is_empty() => Operation::Is(RequestKind::Write, value.into()),
+                        Some(_) => return Err(no_unit()),
+                    };
+                    mapped.operation.replace((column, operation)).is_some()
+                }
+                "offset" | "size" => {
+                    let units = [("bytes", 1), ("sectors", SECTOR_BYTES), ("KiB", 1 << 10), ("pages", 4 << 10)];
+                    let found = units.iter().find(|each| each.0 == unit.unwrap_or("bytes")).ok_or_else(no_unit)?;
+                    let slot = if role == "offset" { &mut offset } else { &mut size };
+                    slot.replace((column, found.1)).is_some()
+                }
+                "volume" if unit.is_none() => mapped.volume.replace(column).is_some(),
+                "volume" => return Err(no_unit()),
+                _ => return Err(wrong(format!("there is no {role:?}, but time, op, offset, size and volume"))),
+            };
+            if is_second {
+                return Err(wrong(format!("{role} is given twice")));
+            }
+        }
+        mapped.offset = offset.ok_or_else(|| wrong("offset is missing".into()))?;
+        mapped.size = size.ok_or_else(|| wrong("size is missing".into()))?;
+        Ok(mapped)
+    }
+
+    fn fields<'a>(&self, line: &'a [u8]) -> Fields<'a> {
+        match self.separator {
+            Some(separator) => Fields::separated(line, separator),
+            None => Fields::blank(line),
+        }
+    }
+
+    /// The column `at` of `line`, of those that are read.
+    fn column<'a>(&self, line: &'a [u8], at: usize, name: &str) -> Parse<&'a [u8]> {
+        let mut fields = self.fields(line);
+        for _ in 0..at {
+            fields.text(name)?;
+        }
+        fields.text(name).map(<[u8]>::trim_ascii)
+    }
+}
+
+impl LineFormat for Mapped {
+    const NAME: &'static str = "columns";
+    const ABOUT: &'static str = "text with the columns of --columns";
+    const HOLDS: Holds = Holds::PLAIN;
+
+    fn has_volumes(&self) -> bool {
+        self.volume.is_some()
+    }
+
+    fn prepare(&mut self, head: &Head<'_>) {
+        let digits = |line: &&[u8]| line.iter().any(u8::is_ascii_digit);
+        let first = head.lines().map(|(_, line)| line).find(digits).unwrap_or_default();
+        self.separator = [b',', b'\t', b';'].into_iter().find(|separator| first.contains(separator));
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        if self.time.is_some() { Arrivals::Open } else { Arrivals::Closed { depth: 1 } }
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        let bytes = |(at, unit): (usize, u64), name: &str| {
+            let value = number(self.column(line, at, name)?, name)?;
+            value.checked_mul(unit).ok_or_else(|| Fault::column(name, "less than 2^64 bytes", value.to_string().as_bytes()))
+        };
+        let time = match self.time {
+            Some((at, digits)) => decimal(self.column(line, at, "time")?, "time", digits)?,
+            None => 0,
+        };
+        let kind = match &self.operation {
+            None => RequestKind::Write,
+            Some((at, Operation::Word)) => kind_of_word(self.column(line, *at, "op")?)?,
+            Some((at, Operation::Is(kind, value))) => match (self.column(line, *at, "op")? == value, kind) {
+                (true, kind) => *kind,
+                (false, RequestKind::Read) => RequestKind::Write,
+                (false, _) => RequestKind::Read,
+            },
+        };
+        let volume = match self.volume {
+            Some(at) => number(self.column(line, at, "volume")?, "volume")?,
+            None => 0,
+        };
+        if kind == RequestKind::Flush {
+            return Ok(Record::flush(time, u32::try_from(volume).unwrap_or(u32::MAX)));
+        }
+        Record::of_bytes(time, kind, bytes(self.offset, "offset")?, bytes(self.size, "size")?, volume)
+    }
+
+    fn is_header(&self, line: &[u8]) -> bool {
+        let at = self.time.map_or(self.offset.0, |(at, _)| at);
+        self.column(line, at, "time").map_or(true, |field| field.iter().any(u8::is_ascii_alphabetic))
+    }
+
+    fn print(&mut self, _request: &Request, _file: Option<&str>, _out: &mut String) -> fmt::Result {
+        // No trace is written by columns: they name no format of a file.
+        Err(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{NO_FILE, Source};
+    use crate::trace::{TraceOptions, open_trace};
+    use std::io::Cursor;
+
+    fn read(columns: &str, text: &str) -> Result<Vec<Request>> {
+        let options = TraceOptions { columns: Some(columns.into()), ..TraceOptions::default() };
+        let mut source: Box<dyn Source> = open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &options)?;
+        let mut found = Vec::new();
+        while let Some(request) = source.next_request()? {
+            found.push(request);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn any_order_separator_and_unit() {
+        let expected = [
+            Request { arrival: 0, kind: RequestKind::Read, sector: 8, sectors: 8, stream: 7, file: NO_FILE },
+            Request { arrival: 1_500, kind: RequestKind::Write, sector: 16, sectors: 1, stream: 7, file: NO_FILE },
+        ];
+        let found = read(
+            "time=1:us,op=3,offset=5:sectors,size=4,volume=2",
+            "t,vol,rw,bytes,lba\n10.0,7,R,4096,8\n11.5,7,write,512,16\n",
+        );
+        assert_eq!(found.unwrap(), expected);
+        let found = read("size=1:pages,offset=2:KiB,op=3:read=0", "1 4 0\n2\t8  1 extra\n").unwrap();
+        assert_eq!((found[0].sector, found[0].sectors, found[0].kind), (8, 8, RequestKind::Read));
+        assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
+    }
+
+    #[test]
+    fn mistakes_name_the_column() {
+        for (wrong, said) in [
+            ("time=1:min,offset=2,size=3", "time has no unit \"min\""),
+            ("time=0,offset=2,size=3", "\"0\" is no number of a column"),
+            ("offset=2", "size is missing"),
+            ("offset=2,size=3,size=4", "size is given twice"),
+            ("lba=2,size=3", "there is no \"lba\""),
+            ("offset", "\"offset\" has no column"),
+        ] {
+            assert!(Mapped::parse(wrong).unwrap_err().to_string().contains(said), "{wrong}");
+        }
+        let short = read("time=1,offset=2,size=5", "1,2,3\n").unwrap_err().to_string();
+        assert!(short.contains("t:1: the line ends before column size"), "{short}");
+        assert!(read("offset=1,size=2", "a,b\n").unwrap_err().to_string().contains("no request"));
+        let word = read("offset=1,size=2", "0,512\nx,512\n").unwrap_err().to_string();
+        assert!(word.contains("t:2: column offset"), "{word}");
+    }
+}
