@@ -238,6 +238,8 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
     }
     # What is as it is by default was no part of the identity of older points.
     usual = RunOptions()
-    replayed = {name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")}
+    replayed = {
+        name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")
+    }
     depends_on |= {name: value for name, value in replayed.items() if value != getattr(usual, name)}
     return hashlib.blake2b(json.dumps(depends_on, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -15,14 +15,8 @@ pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
 
 /// Opens a trace that `format` reads.
 pub fn open_as<F: LineFormat>(opened: Opened, format: F) -> Box<dyn Source> {
-    let mut source = LineSource::<F> {
-        opened,
-        format,
-        clock: Clock::default(),
-        requests: 0,
-        skipped: 0,
-        finished: false,
-    };
+    let mut source =
+        LineSource::<F> { opened, format, clock: Clock::default(), requests: 0, skipped: 0, finished: false };
     source.format.prepare(&source.opened.lines.read_head());
     if source.opened.file_names {
         source.format.keep_names();

@@ -132,7 +132,9 @@ impl LineFormat for Mapped {
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let bytes = |(at, unit): (usize, u64), name: &str| {
             let value = number(self.column(line, at, name)?, name)?;
-            value.checked_mul(unit).ok_or_else(|| Fault::column(name, "less than 2^64 bytes", value.to_string().as_bytes()))
+            value
+                .checked_mul(unit)
+                .ok_or_else(|| Fault::column(name, "less than 2^64 bytes", value.to_string().as_bytes()))
         };
         let time = match self.time {
             Some((at, digits)) => decimal(self.column(line, at, "time")?, "time", digits)?,
