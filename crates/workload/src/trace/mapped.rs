@@ -17,6 +17,8 @@ use palimpsest_flash::error::{Error, Result};
 
 /// Columns of the widest line.
 const MOST_COLUMNS: usize = 64;
+/// What a column may be.
+const ROLES: [&str; 5] = ["time", "op", "offset", "size", "volume"];
 const EXPECTED: &str = "expected columns such as time=1:us,op=3,offset=5:sectors,size=4,volume=2";
 
 /// What tells reads from writes.
@@ -59,13 +61,13 @@ impl Mapped {
             };
             mapped.last = mapped.last.max(column);
             let no_unit = || wrong(format!("{role} has no unit {:?}", unit.unwrap_or_default()));
-            let is_second = match role {
-                "time" => {
+            let is_second = match ROLES.iter().position(|known| *known == role) {
+                Some(0) => {
                     let units = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
                     let found = units.iter().find(|each| each.0 == unit.unwrap_or("ns")).ok_or_else(no_unit)?;
                     mapped.time.replace((column, found.1)).is_some()
                 }
-                "op" => {
+                Some(1) => {
                     let operation = match unit.map(|unit| unit.split_once('=').unwrap_or((unit, ""))) {
                         None => Operation::Word,
                         Some(("read", value)) if !value.is_empty() => Operation::Is(RequestKind::Read, value.into()),
@@ -74,15 +76,15 @@ impl Mapped {
                     };
                     mapped.operation.replace((column, operation)).is_some()
                 }
-                "offset" | "size" => {
+                Some(at @ (2 | 3)) => {
                     let units = [("bytes", 1), ("sectors", SECTOR_BYTES), ("KiB", 1 << 10), ("pages", 4 << 10)];
                     let found = units.iter().find(|each| each.0 == unit.unwrap_or("bytes")).ok_or_else(no_unit)?;
-                    let slot = if role == "offset" { &mut offset } else { &mut size };
+                    let slot = if at == 2 { &mut offset } else { &mut size };
                     slot.replace((column, found.1)).is_some()
                 }
-                "volume" if unit.is_none() => mapped.volume.replace(column).is_some(),
-                "volume" => return Err(no_unit()),
-                _ => return Err(wrong(format!("there is no {role:?}, but time, op, offset, size and volume"))),
+                Some(_) if unit.is_none() => mapped.volume.replace(column).is_some(),
+                Some(_) => return Err(no_unit()),
+                None => return Err(wrong(format!("there is no {role:?}, but {}", ROLES.join(", ")))),
             };
             if is_second {
                 return Err(wrong(format!("{role} is given twice")));
