@@ -23,14 +23,19 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
     let plane_has_room = |plane: u32| {
         let blocks = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
         let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block)).collect();
-        let erased = |block: u32| geometry.pages_per_block - nand.next_page(block);
+        // A block of single bits has fewer pages, and gives a whole one back.
+        let is_single = |block: u32| nand.is_single(block) && nand.next_page(block) > 0;
+        let single = geometry.pages_per_block / nand.part().cell.bits();
+        let size = |block: u32| if is_single(block) { single } else { geometry.pages_per_block };
+        let erased = |block: u32| size(block).saturating_sub(nand.next_page(block));
         let free: u32 = usable.iter().map(|&block| erased(block)).sum();
         usable.into_iter().any(|block| {
             let first = block * geometry.pages_per_block * geometry.subpages_per_page;
             let held = (first..first + geometry.pages_per_block * geometry.subpages_per_page)
                 .filter(|&psn| newest.get(nand.logical(psn) as usize) == Some(&Some(psn)));
             let pages = (held.count() as u32).div_ceil(geometry.subpages_per_page);
-            pages < nand.next_page(block) && pages <= free - erased(block)
+            let given_back = if is_single(block) { geometry.pages_per_block } else { nand.next_page(block) };
+            pages < given_back && pages <= free - erased(block)
         })
     };
     let layer = entry(&shape.drive.ftl.name);

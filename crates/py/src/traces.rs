@@ -146,7 +146,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     let outcome = py.detach(|| {
         let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
         let mut profile = Profile::new(source.as_ref());
-        let mut volumes = source.tells_volumes().then(VolumeRecorder::default);
+        let mut volumes = source.has_volumes().then(VolumeRecorder::default);
         drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
             profile.add(&request);
             if let Some(volumes) = &mut volumes {

@@ -38,7 +38,7 @@ fn reopening(text: &str, opening: &Opening<'_>, open: fn(&str, &Opening<'_>) -> 
 
 /// A trace, played.
 fn played(source: Box<dyn Source>, reopen: Option<Reopen>, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let has_volumes = source.tells_volumes();
+    let has_volumes = source.has_volumes();
     Ok(Box::new(Replay::new(source, has_volumes, reopen, opening.playing)?))
 }
 

@@ -103,7 +103,7 @@ pub struct Drive {
     /// Job of the requests that are submitted now, for workloads with jobs.
     pub job: Option<u32>,
     /// Whether the observer gets the streams of requests.
-    pub tells_streams: bool,
+    pub keeps_streams: bool,
     /// Jobs of the requests that have completed since this was last taken, one for each.
     pub finished: Vec<u32>,
     guarantee: Guarantee,
@@ -159,7 +159,7 @@ impl Drive {
             unit_sectors,
             warming_up: false,
             job: None,
-            tells_streams: false,
+            keeps_streams: false,
             finished: Vec::new(),
             guarantee,
             arriving: Vec::new(),
@@ -544,7 +544,7 @@ impl Drive {
                 self.record_completion(id);
                 if !warmup {
                     observer.request_completed(command.kind, bytes, now - arrival, now);
-                    if self.tells_streams {
+                    if self.keeps_streams {
                         observer.stream_completed(stream, command.kind, now - arrival);
                     }
                 }

@@ -260,8 +260,8 @@ impl Source for Replay {
         self.inner.skipped_lines()
     }
 
-    fn tells_volumes(&self) -> bool {
-        self.layout.tells_volumes()
+    fn has_volumes(&self) -> bool {
+        self.layout.has_volumes()
     }
 
     fn volumes(&self) -> &[Volume] {

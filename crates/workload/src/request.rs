@@ -119,7 +119,7 @@ pub trait Source: Send {
     }
 
     /// Whether the streams of requests are [`volumes`](Self::volumes).
-    fn tells_volumes(&self) -> bool {
+    fn has_volumes(&self) -> bool {
         false
     }
 

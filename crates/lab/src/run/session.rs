@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
         self.start_timing()?;
-        self.drive.tells_streams = source.tells_volumes();
+        self.drive.keeps_streams = source.has_volumes();
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -321,7 +321,7 @@ impl<'a> Session<'a> {
         self.warmup_bytes = std::mem::take(&mut self.host).bytes_written;
         self.arrivals = (None, 0);
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
-        self.recorder.volumes = self.drive.tells_streams.then(VolumeRecorder::default);
+        self.recorder.volumes = self.drive.keeps_streams.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }

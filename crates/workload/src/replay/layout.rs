@@ -147,7 +147,7 @@ impl Layout {
     }
 
     /// Whether requests have volumes.
-    pub fn tells_volumes(&self) -> bool {
+    pub fn has_volumes(&self) -> bool {
         self.by_stream
     }
 

@@ -69,7 +69,7 @@ impl<F: LineFormat> Source for LineSource<F> {
         Some(F::NAME)
     }
 
-    fn tells_volumes(&self) -> bool {
+    fn has_volumes(&self) -> bool {
         self.format.has_volumes()
     }
 
