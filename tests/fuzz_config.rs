@@ -95,7 +95,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
 
 /// The inputs that are kept for the fuzz target `target`, by name.
 fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let folder = format!("{}/../../fuzz/kept/{target}", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let files = files.map(|file| file.expect("a file").path());
     let mut kept: Vec<_> =

@@ -336,7 +336,12 @@ def rerun(folder: Path) -> None:
 
 @cli.command(short_help="Print how to cite this version.")
 def cite() -> None:
-    """Print the BibTeX entry of this version; a result has the same version and digest (`provenance`)."""
+    """Print the BibTeX entry of this version; a result has the same version and digest (`provenance`).
+
+    \b
+    Examples:
+      palimpsest cite >> thesis.bib
+    """
     from . import citation
 
     click.echo(citation.bibtex(), nl=False)

@@ -115,7 +115,8 @@ _FIGURES = {
     "host": "(bytes|subpages)_(read|written|transferred)|subpages_hit",
     "flash": r"page_reads|page_programs|partial_programs|reprograms|erases|bytes_sensed|bytes_transferred|read_retries"
     r"|pair_copies|pair_rescues|failed_programs|failed_erases|by_cause\.[a-z]+\.(reads|programs)",
-    "lifetime": "mean_erases|max_erases|reused_erases|projected_host_bytes|retired_blocks",
+    "lifetime": "(mean|min|max|reused)_erases|projected_host_bytes|host_bytes|retired_blocks",
+    "reliability": r"lost_subpages\.[a-z]+|failed_reads",
     "endurance": "waf|tbw|dwpd|dwpd_5_years|years|host_bytes_per_day|drive_writes",
     "mapping": r"bytes|bytes_peak|tables\..+",
     "merge": "count|moved_subpages",

@@ -41,7 +41,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):  # fmt: skip
         command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    sweep = '[base]\nworkload = "trade,n=500"\nprecondition = "none"\n[grid]\nftl = ["page", "subpage"]\n'
+    grid = '[grid]\nftl = ["page", "subpage"]\n"ssd.over_provisioning" = ["7%", "28%"]\n'
+    sweep = f'[base]\nworkload = "trade,n=500"\nprecondition = "none"\n{grid}'
     (folder / "op.toml").write_text(sweep)
     (folder / "job.fio").write_text("[job]\nrw=randwrite\nbs=4k\nsize=16m\niodepth=8\n")
     (folder / ".config" / "fish" / "completions").mkdir(parents=True)
@@ -138,6 +139,9 @@ def test_page(page: Path, folder: Path) -> None:
 def test_examples_of_the_help(name: str, palimpsest: Command, folder: Path) -> None:
     examples = documents.examples(palimpsest(*name.split(), "--help").stdout)
     assert examples, f"palimpsest {name} --help has no examples"
+    if name == "figure":
+        drawn = f"palimpsest compare --ftl page,subpage --workload {SPEC} --precondition none --out results/both"
+        assert shell(f"{drawn}; palimpsest sweep op.toml", folder).returncode == 0
     for example in examples:
         if any(long in example for long in LONG):
             COUNTS["examples left out as too long"] += 1

@@ -236,7 +236,7 @@ fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn kept_sessions_do_not_panic() {
-    let folder = format!("{}/../../fuzz/corpus/session", env!("CARGO_MANIFEST_DIR"));
+    let folder = format!("{}/../../fuzz/kept/session", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let mut kept: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
     kept.sort();

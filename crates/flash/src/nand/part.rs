@@ -279,12 +279,12 @@ impl Part {
     }
 
     /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a program that fails or is
-    /// cut off corrupts the other pages of its word line: one that is written, and enough others for the copies of two such programs and
-    /// for pages of copies that are spoiled themselves.
+    /// cut off corrupts the other pages of its word line: one for pages that are read from their copies, and enough others for the copies of two
+    /// such programs and for pages of copies that are spoiled themselves; two at least, as the copies of a program may go on in the next block.
     pub fn kept_blocks(&self) -> u32 {
         let bits = self.cell.bits();
         match self.pair_corruption && bits > 1 && self.code.is_none() {
-            true => 1 + (2 * (bits - 1) + 4).div_ceil(self.pages_of_copies()),
+            true => 1 + (2 * (bits - 1) + 4).div_ceil(self.pages_of_copies()).max(2),
             false => 0,
         }
     }

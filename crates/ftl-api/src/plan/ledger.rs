@@ -211,6 +211,8 @@ pub struct Ledger {
     active: bool,
     mutation: Option<Mutation>,
     /// What mutations could be planted, and how often.
+    /// The controller reads a page to copy it.
+    pub(super) copying: bool,
     plantable: BTreeMap<Mutation, u64>,
 }
 
@@ -242,6 +244,7 @@ impl Ledger {
             held: Vec::new(),
             active: false,
             mutation,
+            copying: false,
             plantable: BTreeMap::new(),
         }
     }
@@ -393,10 +396,12 @@ impl Ledger {
 
     pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
-        if subpages == first_subpages(width) && nand.part().nop > 1 {
+        // What the controller reads for a copy of its own is nothing that a layer has.
+        let of_layer = if self.copying { 0 } else { width };
+        if !self.copying && subpages == first_subpages(width) && nand.part().nop > 1 {
             self.whole_reads.insert(ppn, order);
         }
-        for psn in (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
+        for psn in (0..of_layer).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
             self.reads.insert(psn, order);
             self.hits.remove(&psn);
             if nand.own(psn).is_some() {

@@ -158,13 +158,21 @@ impl Io {
     fn copy_to_kept(&mut self, from: u32, worth: SubpageMask, relied: &[u32]) -> Flash<(u32, Gate)> {
         let plane = self.geometry().plane_of_block(self.nand.split(from).0);
         let arrived = self.gate();
-        self.read(Read { signal: arrived, ..Read::new(from, worth, Cause::Metadata) })?;
+        self.read_to_copy(Read { signal: arrived, ..Read::new(from, worth, Cause::Metadata) })?;
         loop {
             let to = self.place_for_copy(plane, relied)?;
             if let Some(done) = self.program_copy(from, to, worth, arrived)? {
                 return Ok((to, done));
             }
         }
+    }
+
+    /// Reads what is copied, which the layer does not see.
+    fn read_to_copy(&mut self, read: Read) -> Flash<()> {
+        self.ledger.iter_mut().for_each(|ledger| ledger.copying = true);
+        let done = self.read(read);
+        self.ledger.iter_mut().for_each(|ledger| ledger.copying = false);
+        done
     }
 
     /// Programs a copy; `None` where that fails.
@@ -225,7 +233,7 @@ impl Io {
         let cells = (0..).zip(self.nand.logical_of(copy));
         let worth = cells.filter(|(_, cell)| **cell == PADDING).fold(0, |mask, (index, _)| mask | 1 << index);
         let arrived = self.gate();
-        self.read(Read { signal: arrived, ..Read::new(copy, worth, Cause::Metadata) })?;
+        self.read_to_copy(Read { signal: arrived, ..Read::new(copy, worth, Cause::Metadata) })?;
         let done = self.program_copy(copy, to, worth, arrived)?.ok_or(Halt::NoSpace)?;
         if let Some(ppn) = self.nand.copied(to) {
             let state = self.state_of(ppn);
