@@ -211,7 +211,7 @@ pub struct Ledger {
     active: bool,
     mutation: Option<Mutation>,
     /// What mutations could be planted, and how often.
-    /// The controller reads a page to copy it.
+    /// The controller reads a page to copy it: no layer has what it reads.
     pub(super) copying: bool,
     plantable: BTreeMap<Mutation, u64>,
 }
@@ -276,13 +276,11 @@ impl Ledger {
 
     /// Content of `data`; that of what was made here is the newest.
     fn content_of(&mut self, origin: u32) -> u64 {
-        match self.origin(origin) {
-            Some(origin) => origin.content,
-            None => {
-                self.contents += 1;
-                self.contents
-            }
+        if let Some(origin) = self.origin(origin) {
+            return origin.content;
         }
+        self.contents += 1;
+        self.contents
     }
 
     /// `data` was loaded from physical subpage `psn`.
@@ -388,20 +386,19 @@ impl Ledger {
             }
         }
         let Some(mutation) = self.mutation.filter(|it| it.fits(&operation)) else { return operation };
-        let mut mutant = operation;
-        let gate = if mutation.drops_after { &mut mutant.after } else { &mut mutant.signal };
-        *gate = Gate::NONE;
-        mutant
+        match mutation.drops_after {
+            true => Operation { after: Gate::NONE, ..operation },
+            false => Operation { signal: Gate::NONE, ..operation },
+        }
     }
 
     pub(super) fn read(&mut self, operation: Operation, nand: &Nand, ppn: u32, subpages: SubpageMask) -> Operation {
         let (order, width) = (self.next, nand.geometry().subpages_per_page);
-        // What the controller reads for a copy of its own is nothing that a layer has.
-        let of_layer = if self.copying { 0 } else { width };
+        let psns = || (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index);
         if !self.copying && subpages == first_subpages(width) && nand.part().nop > 1 {
             self.whole_reads.insert(ppn, order);
         }
-        for psn in (0..of_layer).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index) {
+        for psn in psns().filter(|_| !self.copying) {
             self.reads.insert(psn, order);
             self.hits.remove(&psn);
             if nand.own(psn).is_some() {
@@ -411,12 +408,9 @@ impl Ledger {
                 self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
             }
         }
-        let located = match operation.cause {
-            Cause::Host | Cause::Rmw => self.place_of(nand.logical_of(ppn)),
-            _ => None,
-        };
-        let psns = (0..width).filter(|index| subpages >> index & 1 == 1).map(|index| ppn * width + index);
-        let stored = self.cells.read(operation.block, psns, order, self.ended_before);
+        let has_place = matches!(operation.cause, Cause::Host | Cause::Rmw);
+        let located = if has_place { self.place_of(nand.logical_of(ppn)) } else { None };
+        let stored = self.cells.read(operation.block, psns(), order, self.ended_before);
         self.note(operation, nand.operations(), Fact::Read { located, stored })
     }
 
