@@ -1,6 +1,9 @@
 //! A seeded, bounded substitute for the fuzzer: mutated configuration files and options never make `resolve` panic, and a
 //! resolved drive is unchanged after writing and reading.
 
+mod kept_inputs;
+
+use kept_inputs::kept;
 use palimpsest_lab::config::fuzzing::fuzz_config;
 use palimpsest_lab::config::{resolve, schema::keys, ssd_presets};
 use palimpsest_lab::rng::Rng;
@@ -91,18 +94,6 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
             bytes.splice(at..at, piece.bytes());
         }
     }
-}
-
-/// The inputs that are kept for the fuzz target `target`, by name.
-fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = format!("{}/../../fuzz/kept/{target}", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    let files = files.map(|file| file.expect("a file").path());
-    let mut kept: Vec<_> =
-        files.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect();
-    kept.sort();
-    assert!(kept.len() >= 5, "{folder} keeps inputs");
-    kept
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Bounded by iterations, so that a failure repeats; `crates/workload/src/fuzzing.rs` states what must hold.
 
+mod kept_inputs;
+
+use kept_inputs::kept;
 use std::io::Write;
 
 use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_parquet, fuzz_spec, fuzz_trace};
@@ -38,18 +41,6 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
         1 => zstd::stream::encode_all(bytes, 1).expect("memory takes all"),
         _ => bytes.to_vec(),
     }
-}
-
-/// The inputs that are kept for the fuzz target `target`, by name.
-fn kept(target: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = format!("{}/../../fuzz/kept/{target}", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    let files = files.map(|file| file.expect("a file").path());
-    let mut kept: Vec<_> =
-        files.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect();
-    kept.sort();
-    assert!(kept.len() >= 5, "{folder} keeps inputs");
-    kept
 }
 
 /// A fuzz target with its name.

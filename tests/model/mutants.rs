@@ -4,8 +4,8 @@
 //! erase not for the copies, or what waits for an operation goes on when that is planned (an acknowledgement before the program, a
 //! delivery before the read). Where a layer has such gates the check of times must find the mutant; the table says where it
 //! has not, or why nothing is wrong without them, and is itself checked. Copies of paired pages are the controller's, not a layer's, and are
-//! left to power cuts in timed runs: without their gates only a cut shows what is wrong. Buffers acknowledge programs here, so that all layers have
-//! something to lose.
+//! left to power cuts in timed runs (`power_timed`): without their gates only a cut shows what is wrong. Buffers acknowledge
+//! programs here, so that all layers have something to lose.
 
 use crate::drives::{build, draw, pick, with};
 use crate::harness::{Model, note};

@@ -13,9 +13,12 @@ use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::TORN;
 use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::plan::ledger::Mutation;
+use palimpsest_lab::plan::{Cause, OperationKind};
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::drive::Command;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SMALL: Limits = Limits { subpages: 512, planes: 4 };
 
@@ -55,7 +58,13 @@ impl Case {
     /// Runs it, with a cut in flash operation `cut`; returns the drive, and the flash operations when timing started. None where the cut
     /// ends one of the smallest drives.
     fn play(&self, cut: Option<u64>) -> Option<(Model, u64)> {
+        self.play_mutant(cut, None)
+    }
+
+    /// As [`Self::play`], of a drive that plans wrongly.
+    fn play_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(Model, u64)> {
         let mut model = Model::new(&self.shape, self.entry, self.payload, self.seed);
+        model.drive.verify_times(mutation);
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
         count_cuts(u64::from(cut.is_some()));
         if cut.is_some() {
@@ -88,8 +97,13 @@ impl Case {
 
     /// Runs it, and reads everything back; returns the flash operations at its start and end, unless that comes by the cut.
     pub fn run(&self, cut: Option<u64>) -> Option<(u64, u64)> {
+        self.run_mutant(cut, None)
+    }
+
+    /// As [`Self::run`], of a drive that plans wrongly.
+    fn run_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(u64, u64)> {
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
-        let (mut model, start) = self.play(cut)?;
+        let (mut model, start) = self.play_mutant(cut, mutation)?;
         let end = model.drive.io.nand().operations();
         model.drive.io.plan.timed = false;
         model.read_back().unwrap_or_else(failed);
@@ -134,6 +148,32 @@ fn a_cut_tears_what_every_die_works_on() {
     let torn = (0..nand.geometry().subpages() as u32).filter(|&psn| nand.logical(psn) == TORN);
     let dies: BTreeSet<u32> = torn.map(|psn| nand.geometry().plane_of_block(nand.split(psn).0)).collect();
     assert_eq!(dies.len(), 4, "a page of each die");
+}
+
+/// A program that does not wait until the pages that it may corrupt are copied: a cut finds it. The scheduler lets the host's programs
+/// overtake the copies; else a die would keep them in order.
+#[test]
+fn a_cut_finds_a_program_that_is_ahead_of_its_copies() {
+    let more = [
+        "part.cell=mlc",
+        "part.pair_corruption=true",
+        "part.t_program_high=900us",
+        "buffer.ack=program",
+        "sim.scheduler=host-first",
+        "ssd.over_provisioning=150%",
+    ];
+    let shape = build("page", &with(&plain(1, 10, 16, 1), &more)).expect("a drive");
+    let commands: Vec<_> = fill(&shape.drive, 8).collect();
+    let (entry, seed, payload, counted, depth) = (entry("page"), 1, Payload::Tag, 0, 16);
+    let case = Case { shape, entry, seed, payload, commands, counted, depth };
+    let early = Mutation { kind: OperationKind::Program, cause: Cause::Metadata, drops_after: false };
+    let (start, end) = case.run(None).expect("no cut, no end");
+    let found = |mutation| {
+        let lost = |cut: &u64| catch_unwind(AssertUnwindSafe(|| case.run_mutant(Some(*cut), mutation))).is_err();
+        (start + 1..=end).step_by(3).filter(lost).count()
+    };
+    assert_eq!(found(None), 0, "the drive that waits");
+    assert!(found(Some(early)) > 0, "the drive that does not");
 }
 
 #[test]

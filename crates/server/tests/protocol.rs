@@ -1,5 +1,9 @@
 //! The protocol over streams in memory; no bytes of a client make the session panic.
 
+#[path = "../../../tests/kept_inputs.rs"]
+mod kept_inputs;
+
+use kept_inputs::kept;
 use palimpsest_server::fuzzing::{converse, fuzz_session};
 use palimpsest_server::handshake::preferred_block;
 use palimpsest_server::wire::{self, Fault, Fields};
@@ -236,14 +240,9 @@ fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn kept_sessions_do_not_panic() {
-    let folder = format!("{}/../../fuzz/kept/session", env!("CARGO_MANIFEST_DIR"));
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    let mut kept: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
-    kept.sort();
-    assert!(kept.len() >= 5, "{folder} keeps inputs");
-    for path in kept {
-        println!("{}", path.display());
-        fuzz_session(&std::fs::read(&path).expect("a file"));
+    for (name, bytes) in kept("session") {
+        println!("{name}");
+        fuzz_session(&bytes);
     }
 }
 

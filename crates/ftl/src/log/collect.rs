@@ -1,9 +1,9 @@
 //! Collection: which blocks are cleaned, and when; and wear levelling.
 //!
 //! Cleaning a plane writes into the same plane. It needs somewhere to write before it can erase, so the host never gets the
-//! last free block of a plane. Here whole blocks are cleaned; `pace` does so in steps. With one stream, moved units go to the frontier that the host writes to: the model of the
-//! closed forms (Desnoyers 2014). Where open pages are not protected, a victim is erased when the last of its units has been
-//! programmed elsewhere.
+//! last free block of a plane. Here whole blocks are cleaned; `pace` does so in steps. With one stream, moved units go to the
+//! frontier that the host writes to: the model of the closed forms (Desnoyers 2014). Where open pages are not protected, a
+//! victim is erased when the last of its units has been programmed elsewhere.
 
 use super::Log;
 use super::pace::Pace;
