@@ -17,6 +17,8 @@
 //! block cannot be erased, so its pages count where no newer copy of them exists. Ignored: where the map itself is stored.
 
 mod recover;
+#[cfg(test)]
+mod tests;
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};

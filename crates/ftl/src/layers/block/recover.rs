@@ -63,11 +63,13 @@ impl Block {
         for (older, newer) in unfinished {
             self.finish(io, older, newer)?;
         }
-        for (block, mut copies) in copies.into_iter().enumerate() {
-            // A copy that is finished now rules; one that failed meanwhile does not.
+        // A copy that is finished now rules; one that failed meanwhile does not. What was erased may be another logical block's from here on.
+        for copies in &mut copies {
             copies.retain(|copy| io.nand().next_page(copy.physical) > 0);
             copies.iter_mut().for_each(|copy| copy.bad = io.nand().is_bad(copy.physical));
-            self.adopt(io, block as u32, &copies)?;
+        }
+        for (block, copies) in (0..).zip(&copies) {
+            self.adopt(io, block, copies)?;
         }
         Ok(())
     }
