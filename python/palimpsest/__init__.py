@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .api import Ssd, compare, fio, load, replicate, run
     from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
     from .fits import fit
+    from .states import keep_states
     from .sweeps import Sweep, sweep
 
     __version__: str = _version()
@@ -52,6 +53,7 @@ __all__ = [
     "compare",
     "fio",
     "fit",
+    "keep_states",
     "load",
     "replicate",
     "run",
@@ -62,6 +64,7 @@ _MODULES = {
     "api": ("Ssd", "compare", "fio", "load", "replicate", "run"),
     "errors": ("DeviceError", "Error", "InputError", "Interrupted", "RuleError", "WorkloadIoError"),
     "fits": ("fit",),
+    "states": ("keep_states",),
     "sweeps": ("Sweep", "sweep"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from . import _core, engine, units
+from . import _core, engine, states, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -245,7 +245,9 @@ def run(
     """
     options = _options(workload, ssd, ftl, settings)
     _warn([options])
-    return engine.run_one(options, progress)
+    result = engine.run_one(options, progress)
+    states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
+    return result
 
 
 def _warn(runs: Sequence[RunOptions]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
-from . import _core, completion, engine, errors, interrupts, native, trace_commands
+from . import _core, completion, engine, errors, interrupts, native, states, trace_commands
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
@@ -136,6 +136,7 @@ def run(
       palimpsest run --json | jq .write_amplification
       palimpsest run --out results/a --operations operations.parquet
       palimpsest run --seeds 1..5
+      palimpsest run --state states
     """
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
@@ -203,6 +204,8 @@ def compare(
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
         return
     jobs = min(cores(jobs), len(chosen))
+    if len({(each.ssd, each.ftl) for each in chosen}) < len(chosen):
+        states.share()
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
@@ -493,6 +496,7 @@ def _check(runs: Sequence[RunOptions]) -> None:
 
 
 def _print_result(result: "str | RenderableType") -> None:
+    states.say(lambda note: click.echo(note, err=True))
     if isinstance(result, str):
         click.echo(result)
         return

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import click
 
-from . import units
+from . import states, units
 from .errors import InputError
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "json_option",
     "make_folder",
     "out_option",
+    "state_options",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -176,3 +177,38 @@ def out_option(does: str) -> Callable[[_Command], _Command]:
 def json_option(what: str) -> Callable[[_Command], _Command]:
     """The option `--json`: `what` is printed as one object."""
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as one JSON object.")
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str) -> None:
+    try:
+        ctx.meta[states.SIZE] = states.size_of(value)
+    except InputError:
+        raise click.BadParameter(f"{value!r} is no size; expected one such as 2GiB or 500MiB", ctx, param) from None
+
+
+def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:  # noqa: ARG001
+    if value is not None:
+        states.keep_states(value, ctx.meta[states.SIZE], memory=0)
+
+
+def state_options(command: _Command) -> _Command:
+    """The options `--state` and `--state-size`, which take effect when they are read."""
+    command = click.option(
+        "--state",
+        type=Folder(),
+        metavar="DIR",
+        envvar=states.FOLDER,
+        callback=_state,
+        expose_value=False,
+        help="Keep preconditioned drives in DIR, and go on from those of earlier runs: the same figures, sooner.",
+    )(command)
+    return click.option(
+        "--state-size",
+        default=states.DEFAULT_SIZE,
+        metavar="SIZE",
+        envvar=states.SIZE,
+        callback=_size,
+        is_eager=True,
+        expose_value=False,
+        help="Bytes that DIR may take; the states used least recently go.",
+    )(command)

@@ -8,7 +8,7 @@ import click
 from . import completion
 from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
-from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option
+from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option, state_options
 
 __all__ = ["run_options"]
 
@@ -104,6 +104,7 @@ _RUN_OPTIONS = (
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out."),
     json_option("the result"),
+    state_options,
     click.option(
         "--operations",
         type=ParquetFile(),

@@ -46,6 +46,15 @@ def build() -> str:
     return "0123456789abcdef"
 
 
+def keep_states(memory: int, folder: str | None, folder_bytes: int) -> None:
+    assert min(memory, folder_bytes) >= 0
+    assert folder != ""
+
+
+def state_notes() -> list[str]:
+    return []
+
+
 def workload_spec(name: str) -> str | None:
     return "rw=read" if name == "trade" else None
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts native _core errors files units options tables result engine metrics intervals sketches replicates
+interrupts native _core errors files units options states tables result engine metrics intervals sketches replicates
 summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.__init__
 page report outputs reruns citation views listing progress parameters completion run_options wear wom

@@ -14,6 +14,8 @@ pub struct FileGroup {
     pub suffix: u64,
 }
 
+crate::state!(FileGroup { directory, suffix });
+
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestKind {

@@ -7,4 +7,5 @@ pub mod geometry;
 pub mod nand;
 pub mod prefetch;
 pub mod rng;
+pub mod state;
 pub mod units;

@@ -78,6 +78,8 @@ struct Block {
     kept: bool,
 }
 
+crate::state!(Block { next_page, erases, bad, gaps, torn, reached, low_first, reused, pass, single, kept });
+
 /// How much of a block is programmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
@@ -117,6 +119,11 @@ pub struct Nand {
     undo: Option<Box<undo::UndoLog>>,
     pairs: pairs::Pairs,
 }
+
+// The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
+crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
+    geometry, part, pages_per_block, subpages_per_page, all_subpages, endurances, history, power_cut_at, undo
+});
 
 impl Nand {
     /// Erased flash of `geometry` made of `part`, storing `payload`. Blocks that `faults` makes bad in the factory are marked.

@@ -10,6 +10,8 @@ pub struct Rng {
     s: [u64; 4],
 }
 
+crate::state!(Rng { s });
+
 impl Rng {
     /// A source for `seed`; `stream` separates independent sources that share a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

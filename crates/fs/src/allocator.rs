@@ -11,6 +11,7 @@
 
 use super::candidates::Candidates;
 use super::device::{NO_PAGE, Shape};
+use palimpsest_flash::prefetch::prefetch;
 use std::collections::{BTreeSet, VecDeque};
 
 /// No block.
@@ -37,6 +38,8 @@ pub struct Owner {
     /// A packed [`Role`].
     pub role: u32,
 }
+
+palimpsest_flash::state!(Owner { ino, role });
 
 const NO_OWNER: Owner = Owner { ino: NO_INODE, role: 0 };
 
@@ -106,7 +109,13 @@ pub struct PageAllocator {
     freed: Option<Vec<u32>>,
     /// Blocks of checkpoints.
     anchors: [u32; 2],
+    /// A block that is not ranked for now.
+    cleaning: u32,
 }
+
+palimpsest_flash::state!(PageAllocator {
+    next, valid, free, open, metadata, turn, free_pages, promised, valid_pages, empty, freed
+} parts { owners, candidates } built { shape, anchors, cleaning });
 
 impl PageAllocator {
     /// All pages free, but those of the two blocks of `anchors`, which are never allocated.
@@ -126,6 +135,7 @@ impl PageAllocator {
             empty: BTreeSet::new(),
             freed: None,
             anchors,
+            cleaning: NO_BLOCK,
             shape,
         }
     }
@@ -158,8 +168,16 @@ impl PageAllocator {
         }
     }
 
+    /// The valid pages of `block` are moved one by one from now on: it is no candidate before [`Self::promise`].
+    pub fn clean(&mut self, block: u32) {
+        self.cleaning = block;
+    }
+
     /// Updates `block` among the candidates after a change of its written or valid pages.
     fn rank(&mut self, block: u32) {
+        if block == self.cleaning {
+            return;
+        }
         let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
         let can = next == self.shape.pages_per_block && valid > 0 && valid < next && !self.anchors.contains(&block);
         let (channel, index) = (block / self.shape.blocks_per_channel, block % self.shape.blocks_per_channel);
@@ -182,6 +200,12 @@ impl PageAllocator {
             NO_OWNER => Status::Invalid,
             _ => Status::Valid,
         }
+    }
+
+    /// Asks for the owner of `page`, which will be invalidated soon.
+    #[inline]
+    pub fn prefetch_owner(&self, page: u32) {
+        prefetch(&self.owners, page as usize);
     }
 
     /// Owner of `page`.
@@ -325,6 +349,8 @@ impl PageAllocator {
 
     /// Notes that `block` was cleaned: the next commit frees its pages.
     pub fn promise(&mut self, block: u32) {
+        self.cleaning = NO_BLOCK;
+        self.rank(block);
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
     }
 

@@ -12,6 +12,8 @@ pub struct Candidates {
     least: Vec<u64>,
 }
 
+palimpsest_flash::state!(Candidates { least });
+
 impl Candidates {
     /// `blocks` blocks, none of which can be cleaned.
     pub fn new(blocks: u32) -> Self {

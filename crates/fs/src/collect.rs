@@ -9,7 +9,7 @@
 //! only in turn, while there is another, and its valid pages move to the least worn channel with room. (Even free space does
 //! not imply even wear: fairness by file puts overwritten pages back into their channel, hot ones too.)
 
-use super::allocator::Role;
+use super::allocator::{Owner, Role};
 use super::device::Device;
 use super::{Done, Fault, FileSystem, INODE_FILE};
 
@@ -90,7 +90,14 @@ impl FileSystem {
         let home = self.shape.channel_of_block(victim);
         let channel = self.destination(device, home);
         let first = victim * self.shape.pages_per_block;
-        for page in first..first + self.shape.pages_per_block {
+        let pages = first..first + self.shape.pages_per_block;
+        for Owner { ino, role } in pages.clone().filter_map(|page| self.allocator.owner(page)) {
+            if let Role::DataPage(page) = Role::unpack(role) {
+                self.prefetch_pointer(ino, page);
+            }
+        }
+        self.allocator.clean(victim);
+        for page in pages {
             let Some(owner) = self.allocator.owner(page) else { continue };
             match Role::unpack(owner.role) {
                 Role::DataPage(at) if self.is_data(owner.ino) => {
@@ -130,12 +137,15 @@ impl FileSystem {
 
     /// The channels that get pages only in turn for now: those with too little free space and, while another is left, those worn
     /// too much.
-    pub(super) fn avoided(&self, device: &dyn Device) -> Vec<bool> {
+    pub(super) fn avoided(&self, device: &dyn Device, avoided: &mut Vec<bool>) {
         let (below, above) = (self.crowded_below(), self.worn_above(device));
-        let crowded: Vec<bool> = (0..self.shape.channels).map(|channel| self.is_crowded(channel, below)).collect();
-        let worn = |(channel, crowded): (u32, &bool)| *crowded || device.wear(channel) > above;
-        let both: Vec<bool> = (0..).zip(&crowded).map(worn).collect();
-        if both.iter().all(|&avoided| avoided) { crowded } else { both }
+        let crowded = |channel| self.is_crowded(channel, below);
+        avoided.clear();
+        avoided.extend((0..self.shape.channels).map(|channel| crowded(channel) || device.wear(channel) > above));
+        if avoided.iter().all(|&avoided| avoided) {
+            avoided.clear();
+            avoided.extend((0..self.shape.channels).map(crowded));
+        }
     }
 
     /// The channel with the most free pages after the next commit.

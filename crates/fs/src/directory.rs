@@ -23,6 +23,8 @@ pub struct Directory {
     pub dirty: BTreeSet<u32>,
 }
 
+palimpsest_flash::state!(Directory { names, taken, roomy, dirty });
+
 impl Directory {
     /// The inode called `name`.
     pub fn get(&self, name: &str) -> Option<u32> {

@@ -12,16 +12,19 @@ pub const INODE_BYTES: usize = 128;
 pub const DIRECT: u32 = 12;
 
 /// The type of an inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileType {
     /// A file.
+    #[default]
     File,
     /// A directory.
     Directory,
 }
 
+palimpsest_flash::state_of_words!(FileType { File, Directory });
+
 /// A page of pointers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leaf {
     /// Pointers; [`NO_PAGE`] for holes.
     pub pointers: Box<[u32]>,
@@ -33,8 +36,10 @@ pub struct Leaf {
     pub dirty: bool,
 }
 
+palimpsest_flash::state!(Leaf { pointers, used, home, dirty });
+
 /// An inode in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inode {
     /// File or directory.
     pub file_type: FileType,
@@ -53,6 +58,8 @@ pub struct Inode {
     /// Whether the inode differs from its copy on the device.
     pub dirty: bool,
 }
+
+palimpsest_flash::state!(Inode { file_type, size, direct, leaves, root, root_dirty, channels, dirty });
 
 /// The place of a pointer.
 pub enum Place {

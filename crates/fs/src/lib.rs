@@ -32,6 +32,7 @@ mod link;
 mod log;
 mod mount;
 mod names;
+mod placing;
 pub mod replay;
 pub mod schemes;
 pub mod settings;
@@ -50,8 +51,9 @@ use log::{Log, Record};
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::nand::Halt;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::units::Nanos;
-use schemes::{Scheme, View};
+use palimpsest_flash::prefetch::prefetch;
+use placing::Placing;
+use schemes::Scheme;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The inode file: its pages hold all other inodes.
@@ -126,6 +128,8 @@ pub struct Counters {
     pub logged: u64,
 }
 
+palimpsest_flash::state!(Counters { collected, trimmed, moved_pages, data_pages, metadata_pages, commits, logged });
+
 impl Counters {
     /// Of this file system, and of what was mounted `before`.
     pub fn after(self, before: Counters) -> Counters {
@@ -179,7 +183,15 @@ pub struct FileSystem {
     counters: Counters,
     /// Lifetimes of pages of files, where the layer below takes hints.
     lifetimes: Option<Lifetimes>,
+    /// Of the write that is served.
+    placing: Placing,
 }
+
+// Schemes have no state.
+palimpsest_flash::state!(FileSystem {
+    turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence, anchor, anchor_next,
+    collecting, log, has_changed, uncommitted, counters
+} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing });
 
 impl FileSystem {
     fn new(shape: Shape, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Self {
@@ -209,6 +221,7 @@ impl FileSystem {
             uncommitted: 0,
             counters: Counters::default(),
             lifetimes: None,
+            placing: Placing::default(),
         };
         filesystem.inodes.push(Some(Inode::new(FileType::File, shape.channels)));
         filesystem
@@ -341,6 +354,16 @@ impl FileSystem {
         Ok((pointer != NO_PAGE).then_some(pointer))
     }
 
+    /// Asks for the pointer of page `page` of `ino`, which will be wanted soon.
+    #[inline]
+    pub fn prefetch_pointer(&self, ino: u32, page: u32) {
+        if let (Place::Leaf(leaf, index), Some(Some(inode))) = (place(page, self.width), self.inodes.get(ino as usize))
+            && let Some(Some(leaf)) = inode.leaves.get(leaf)
+        {
+            prefetch(&leaf.pointers, index);
+        }
+    }
+
     /// Pages of the largest file.
     pub fn most_pages(&self) -> u32 {
         most_pages(self.width)
@@ -464,16 +487,22 @@ impl FileSystem {
         }
         let per_page = self.shape.subpages_per_page as usize;
         assert_eq!(contents.len(), pages.len() * per_page, "contents of every page");
-        let holes = pages.iter().filter(|&&page| self.inode(ino).is_ok_and(|i| i.pointer(page, self.width) == NO_PAGE));
-        let holes = holes.count() as u64;
+        let inode = self.inode(ino)?;
+        let is_hole = |&&page: &&u32| {
+            let pointer = inode.pointer(page, self.width);
+            self.allocator.prefetch_owner(pointer);
+            pointer == NO_PAGE
+        };
+        let holes = pages.iter().filter(is_hole).count() as u64;
         self.admit(device, holes + 4 + holes.min(2 + holes / u64::from(self.width)))?;
         self.collect_in_turn(device)?;
-        let channels = self.place(device, ino, pages, addresses.unwrap_or(pages));
+        let mut placing = std::mem::take(&mut self.placing);
+        self.place(device, ino, pages, addresses.unwrap_or(pages), &mut placing);
         if let Some(lifetimes) = &self.lifetimes {
             device.set_hint(lifetimes.expect(ino));
         }
-        let steps =
-            pages.chunks(WRITE_STEP).zip(channels.chunks(WRITE_STEP)).zip(contents.chunks(WRITE_STEP * per_page));
+        let channels = placing.placed.chunks(WRITE_STEP);
+        let steps = pages.chunks(WRITE_STEP).zip(channels).zip(contents.chunks(WRITE_STEP * per_page));
         for ((pages, channels), contents) in steps {
             // Each page may need a leaf of its own.
             self.make_room(device, 2 * pages.len() as u64 + 8)?;
@@ -491,57 +520,8 @@ impl FileSystem {
                 self.point(ino, page, to);
             }
         }
+        self.placing = placing;
         Ok(())
-    }
-
-    /// The channel of each of `pages`, which are at `addresses` of the disk.
-    fn place(&mut self, device: &dyn Device, ino: u32, pages: &[u32], addresses: &[u32]) -> Vec<u32> {
-        let channels = self.shape.channels;
-        let reading: Vec<bool> = (0..channels).map(|channel| device.reading(channel)).collect();
-        let outstanding: Vec<u32> = (0..channels).map(|channel| device.outstanding(channel)).collect();
-        let mut work: Vec<Nanos> = (0..channels).map(|channel| device.queued(channel)).collect();
-        let (write_time, read_time) = device.page_times();
-        let crowded = self.avoided(device);
-        let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
-        let mut file = inode.channels.clone();
-        for &page in pages {
-            // An overwritten page is invalid before its successor is placed.
-            match inode.pointer(page, self.width) {
-                NO_PAGE => {}
-                old => {
-                    let held = &mut file[self.shape.channel(old) as usize];
-                    *held = held.saturating_sub(1);
-                }
-            }
-        }
-        let count = pages.len() as u32;
-        let deep = self.scheme.groups_pages(count);
-        let (mut placed, mut given) = (Vec::with_capacity(pages.len()), vec![0; channels as usize]);
-        while placed.len() < pages.len() {
-            let turn = if self.turns_by_address { addresses[placed.len()] % channels } else { self.turn };
-            let issued = &self.issued;
-            let view = View {
-                pages: count,
-                file: &file,
-                given: &given,
-                issued,
-                outstanding: &outstanding,
-                reading: &reading,
-                work: &work,
-                read_time,
-                crowded: &crowded,
-                turn,
-            };
-            let channel = self.scheme.choose(&view);
-            let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
-            placed.extend((0..pages).map(|_| channel));
-            file[channel as usize] += pages;
-            given[channel as usize] += pages;
-            work[channel as usize] += Nanos::from(pages) * write_time;
-            self.issued[channel as usize] += u64::from(pages);
-            self.turn = (channel + 1) % channels;
-        }
-        placed
     }
 
     /// Whether a write of `pages` pages gives each channel all of its pages as one command group, in the order of the request.

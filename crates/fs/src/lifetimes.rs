@@ -29,6 +29,8 @@ struct History {
     invalidations: u64,
 }
 
+palimpsest_flash::state!(History { valid, since, total_lifetime, invalidations });
+
 impl History {
     fn at(self, now: u64) -> Self {
         History { since: now, total_lifetime: self.total_lifetime + self.valid * (now - self.since), ..self }
@@ -65,6 +67,8 @@ pub(super) struct Lifetimes {
     suffixes: BTreeMap<u64, History>,
     all: History,
 }
+
+palimpsest_flash::state!(Lifetimes { now, files, directories, suffixes, all });
 
 impl Lifetimes {
     /// Starts the history of the file `ino`, of these groups.

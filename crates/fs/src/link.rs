@@ -57,7 +57,14 @@ pub(super) struct Link {
     run: Option<Run>,
     /// The hint of file pages that are written now.
     hint: Hint,
+    /// Contents of a page that is moved.
+    moved: Vec<Data>,
 }
+
+// Before anything is timed there are no gates; the rest lives for a request.
+palimpsest_flash::state!(Link { permission_free_at, groups, wear, held, holders, fingerprints } built {
+    shape, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time, program_time, run, hint, moved
+});
 
 /// Consecutive pages that are written, or moved, as one command.
 struct Run {
@@ -98,6 +105,7 @@ impl Link {
             fingerprints: 0,
             run: None,
             hint: Hint::None,
+            moved: Vec::new(),
         }
     }
 
@@ -292,10 +300,13 @@ impl Device for Attached<'_> {
                 Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, hint, arrived: Vec::new() };
             return self.gather(page);
         }
-        let mut contents = Vec::new();
+        let mut contents = std::mem::take(&mut self.link.moved);
+        contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
         let read = self.fetch(from, sectors, Cause::Gc, &mut contents)?;
-        self.program(to, &contents, Cause::Gc, Hint::Moved, read)
+        self.program(to, &contents, Cause::Gc, Hint::Moved, read)?;
+        self.link.moved = contents;
+        Ok(())
     }
 
     fn barrier(&mut self) -> Flash<()> {

@@ -18,6 +18,7 @@ use super::commit::{fingerprint, sum};
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{FileType, Inode};
 use super::{Done, Fault, FileSystem, INODE_FILE};
+use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a record.
@@ -103,6 +104,23 @@ impl Record {
     }
 }
 
+impl Default for Record {
+    fn default() -> Self {
+        Record::Removed { ino: 0 }
+    }
+}
+
+impl State for Record {
+    fn save(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.encode());
+    }
+
+    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
+        *self = Record::decode(from.take(RECORD_BYTES)?)?;
+        Some(())
+    }
+}
+
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
@@ -157,6 +175,8 @@ pub(super) struct Log {
     /// Whether every commit writes the tree.
     is_off: bool,
 }
+
+palimpsest_flash::state!(Log { records, pages, renewed, base, needs_tree } built { layout, most_pages, is_off });
 
 impl Log {
     pub(super) fn new(shape: Shape) -> Self {

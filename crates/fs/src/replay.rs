@@ -10,6 +10,8 @@
 //! [`super::layers`] lists the layers. The unit of addresses is the page of the file system: a flash page or, above layers that
 //! map subpages, a subpage. Timers and background collection of the layer run below the file system.
 
+mod streams;
+
 use super::device::NO_PAGE;
 use super::imbalance::{Imbalance, POINTS};
 use super::layers::{self, Below, MappedUnit};
@@ -20,13 +22,15 @@ use crate::settings::{DepthPages, Discard, FileSystemSettings, Files};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
+use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::extent::{overlay, pages};
 use palimpsest_ftl::log::streams::needs_hints;
 use palimpsest_ftl_api::plan::inner::{Hint, Inner};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures};
+use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, State};
 use std::collections::BTreeMap;
+use streams::note_stream;
 
 /// Most pages written between two commits.
 const COMMIT_PAGES: u64 = 1 << 16;
@@ -64,6 +68,10 @@ pub(super) struct Replay {
     dirty_since: Option<Nanos>,
     committed_at: u64,
 }
+
+palimpsest_flash::state!(Replay {
+    store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at
+} parts { mounted } built { settings, geometry, thresholds, discards, hints, sectors_per_page, range });
 
 /// A page of a read that was written.
 #[derive(Clone, Copy)]
@@ -372,33 +380,6 @@ impl Replay {
         }
         channels
     }
-
-    /// Rebuilds the files of the streams from their names.
-    fn find_files(&mut self) {
-        self.files.clear();
-        self.holes.clear();
-        self.streams.clear();
-        let Some(filesystem) = &self.mounted else { return };
-        for (name, ino) in filesystem.list(ROOT).into_iter().flatten() {
-            let Some((stream, part)) = name.split_once('.') else { continue };
-            let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
-                continue;
-            };
-            note_stream(&mut self.streams, ino, stream);
-            let entry = self.files.entry(stream).or_insert((ino, part));
-            if part >= entry.1 {
-                *entry = (ino, part);
-            }
-        }
-    }
-}
-
-/// Records that the file `ino` is that of `stream`.
-fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
-    if streams.len() <= ino as usize {
-        streams.resize(ino as usize + 1, NO_STREAM);
-    }
-    streams[ino as usize] = stream;
 }
 
 /// The halt of the drive for a fault of the file system. The replay makes all names: a missing or wrong one is a bug.
@@ -414,8 +395,30 @@ fn halt(fault: Fault) -> Halt {
 }
 
 impl Ftl for Replay {
+    fn state(&self) -> Option<&dyn State> {
+        Some(self)
+    }
+
+    fn state_mut(&mut self) -> Option<&mut dyn State> {
+        if self.mounted.is_none() {
+            let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
+            self.mounted = Some(self.prepare(FileSystem::new(self.link.shape, self.thresholds, scheme)));
+        }
+        Some(self)
+    }
+
     fn unit_subpages(&self) -> u32 {
         self.link.shape.subpages_per_page
+    }
+
+    /// Of the first page of `extent`: its file, then the pointer to it.
+    fn expect(&self, extent: Extent, soon: bool) {
+        let page = (extent.sector / self.sectors_per_page) as usize;
+        match (soon, &self.mounted, self.owners.get(page)) {
+            (false, ..) => prefetch(&self.owners, page),
+            (true, Some(filesystem), Some(&(ino, index))) => filesystem.prefetch_pointer(ino, index),
+            _ => {}
+        }
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

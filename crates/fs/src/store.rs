@@ -7,14 +7,14 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl::layers::pages::{MapsPages, MapsSubpages};
-use palimpsest_ftl_api::Ftl;
 use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Io, Read};
+use palimpsest_ftl_api::{Ftl, State};
 
 /// The layer below. Pages are those of the file system's [`Shape`]; `inner` has the cause, the gate to follow and the gate to
 /// signal.
-pub(super) trait Store: Send {
+pub(super) trait Store: Send + State {
     /// The layer.
     fn layer(&mut self) -> &mut dyn Ftl;
 
@@ -58,12 +58,16 @@ pub(super) trait Store: Send {
     fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()>;
 }
 
+palimpsest_flash::state_of_box!(dyn Store);
+
 /// A layer that serves single pages.
 pub(super) struct Paged<L: MapsPages> {
     pub layer: L,
     pub shape: Shape,
     pub read: ReadPolicy,
 }
+
+palimpsest_flash::state!([L: MapsPages] Paged<L> { layer } built { shape, read });
 
 impl<L: MapsPages> Store for Paged<L> {
     fn layer(&mut self) -> &mut dyn Ftl {
@@ -136,6 +140,8 @@ pub(super) struct Mapped {
     /// Whether a power cut loses the contents of its buffers.
     pub volatile: bool,
 }
+
+palimpsest_flash::state!(Mapped { layer } built { shape, volatile });
 
 /// The pages of the device from `page` on as sectors.
 fn extent(shape: Shape, page: u32, pages: u32) -> Extent {

@@ -13,6 +13,7 @@ use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::rng::Rng;
+pub use palimpsest_flash::state::State;
 use palimpsest_flash::units::Nanos;
 use plan::Io;
 use settings::Settings;
@@ -78,6 +79,21 @@ pub struct LayerFigures {
     pub own: Vec<(&'static str, Figure)>,
     /// What the user should know of this layer on this drive, each in a sentence.
     pub remarks: Vec<String>,
+}
+
+/// [`Ftl::state`] and [`Ftl::state_mut`] of a layer that has a [`State`], as [`macro@palimpsest_flash::state`] makes one of its fields.
+/// Such a layer reads no keys of the host, the controller and the engine, of which states do not depend.
+#[macro_export]
+macro_rules! keeps_state {
+    () => {
+        fn state(&self) -> Option<&dyn $crate::State> {
+            Some(self)
+        }
+
+        fn state_mut(&mut self) -> Option<&mut dyn $crate::State> {
+            Some(self)
+        }
+    };
 }
 
 /// A flash translation layer.
@@ -158,6 +174,17 @@ pub trait Ftl: Send {
 
     /// Figures for the results.
     fn figures(&self) -> LayerFigures;
+
+    /// The state, for runs that keep what preconditioning made of the drive ([`mod@palimpsest_flash::state`]): `None` where the layer has no
+    /// such form, and every run preconditions. [`crate::keeps_state!`] is both methods.
+    fn state(&self) -> Option<&dyn State> {
+        None
+    }
+
+    /// The state of this new layer, to be taken over from another one of the same blueprint.
+    fn state_mut(&mut self) -> Option<&mut dyn State> {
+        None
+    }
 
     /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its erase.
     /// False where the layer has no such counts. For charts: called some hundred times in a run.

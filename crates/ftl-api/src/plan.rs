@@ -41,6 +41,8 @@ pub struct Gate {
     pub generation: u32,
 }
 
+palimpsest_flash::state!(Gate { slot, generation });
+
 impl Default for Gate {
     fn default() -> Self {
         Gate::NONE
@@ -104,6 +106,8 @@ pub struct Io {
     /// Copies of pages, where a program can corrupt others.
     guard: Option<Box<pairs::PairGuard>>,
 }
+
+palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age });
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.

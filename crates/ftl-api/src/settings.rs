@@ -63,6 +63,14 @@ impl Settings {
         Settings { name: name.into(), values: Arc::clone(&self.values) }
     }
 
+    /// The same without the keys of `tables`, which are unknown then.
+    #[must_use]
+    pub fn without(&self, tables: &[&str]) -> Self {
+        let of_table = |key: &str| tables.contains(&key.split_once('.').map_or(key, |(table, _)| table));
+        let values = self.values.iter().filter(|(key, _)| !of_table(key)).map(|(&key, value)| (key, value.clone()));
+        Settings { name: self.name.clone(), values: Arc::new(values.collect()) }
+    }
+
     /// The value of `key`.
     pub fn value(&self, key: &str) -> &Value {
         self.values.get(key).unwrap_or_else(|| panic!("{key} is not in the schema"))

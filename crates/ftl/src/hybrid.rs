@@ -20,6 +20,7 @@ use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
+use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::keys::{Key, ValueType};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
@@ -41,7 +42,7 @@ const UNMAPPED: u32 = u32::MAX;
 const MOST_SUBPAGES: usize = 64;
 
 /// How a layer uses its log blocks.
-pub trait LogBlocks: Send {
+pub trait LogBlocks: Send + State {
     /// Whether a log block takes pages of several logical blocks. The first page of such a block is never in its place.
     const SHARED: bool;
 
@@ -87,6 +88,8 @@ struct Counters {
     retired: u64,
 }
 
+palimpsest_flash::state!(Counters { switch, partial, full, copied_pages, erased, retired });
+
 /// Where the pages of all logical blocks are, and the free blocks.
 pub struct BlockMap {
     pub shape: Geometry,
@@ -109,6 +112,8 @@ pub struct BlockMap {
     contents: Vec<Data>,
     counters: Counters,
 }
+
+palimpsest_flash::state!(BlockMap { data, pages, free, programmed, erased, counters } built { shape, read, wear_leveling, fills_gaps, contents });
 
 impl BlockMap {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -358,6 +363,8 @@ pub struct Hybrid<L> {
     log_blocks: u32,
 }
 
+palimpsest_flash::state!([L: LogBlocks] Hybrid<L> { map, logs } built { log_blocks });
+
 impl<L: LogBlocks> Hybrid<L> {
     /// One over erased flash.
     pub fn new(io: &Io, blueprint: &Blueprint, logs: L) -> Self {
@@ -376,6 +383,8 @@ impl<L: LogBlocks> Hybrid<L> {
 }
 
 impl<L: LogBlocks> Ftl for Hybrid<L> {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         self.map.shape.subpages_per_page
     }

@@ -72,6 +72,18 @@ pub struct LogCounters {
     pub refreshed: u64,
 }
 
+palimpsest_flash::state!(LogCounters {
+    collections,
+    erased,
+    moved_units,
+    wear_moves,
+    retired,
+    padded_pages,
+    rewritten,
+    erased_early,
+    refreshed
+});
+
 /// A unit that is appended to the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Append {
@@ -152,6 +164,8 @@ pub struct Log<M: Map> {
     counters: LogCounters,
     image: PageImage,
 }
+
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, read, image });
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power

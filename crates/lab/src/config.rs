@@ -147,6 +147,11 @@ impl Resolved {
         set.filter(|key| !used(key.key)).map(|key| (key.key.name, key.key.layers.clone())).collect()
     }
 
+    /// Every key with its value, in the order of the schema.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.keys.iter().map(|key| (key.key.name, &key.value))
+    }
+
     /// The value and source of `key`, or `None` if there is no such key.
     pub fn key(&self, key: &str) -> Option<&ResolvedKey> {
         schema::position(key).map(|position| &self.keys[position])

@@ -26,6 +26,11 @@ pub fn layers() -> impl Iterator<Item = &'static Entry> {
     built_in().chain(ADDED.get().copied().unwrap_or_default())
 }
 
+/// Whether the layer called `name` is one of this program's own sources, and not of another crate.
+pub fn is_built_in(name: &str) -> bool {
+    built_in().any(|entry| entry.name == name)
+}
+
 /// The layer called `name`.
 pub fn find_layer(name: &str) -> Option<&'static Entry> {
     layers().find(|entry| entry.name == name)

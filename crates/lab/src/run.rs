@@ -7,6 +7,7 @@
 pub mod precondition;
 pub mod served;
 mod session;
+pub mod states;
 mod summary;
 
 use crate::config::{DriveConfig, Resolved};
@@ -24,6 +25,7 @@ use palimpsest_workload::request::Source;
 use precondition::Precondition;
 use serde::Serialize;
 pub use session::Session;
+use states::States;
 use std::ops::ControlFlow;
 
 /// Whether operations have times.
@@ -197,8 +199,22 @@ pub struct Utilization {
 /// # Errors
 /// [`Error`]: a mistake of the user, a failed drive, a broken rule, an interrupt.
 pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watcher: Watcher<'_>) -> Result<Outcome> {
-    let mut session = Session::new(&resolved.drive, options, watcher)?;
-    let precondition = precondition::precondition(&mut session, source, &options.precondition)?;
+    run_from(resolved, source, options, watcher, &mut states::NotKept)
+}
+
+/// As [`run`], with a drive that may begin in a state that an earlier run left in `states`. The result is the same.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_from(
+    resolved: &Resolved,
+    source: &mut dyn Source,
+    options: &Options,
+    watcher: Watcher<'_>,
+    states: &mut dyn States,
+) -> Result<Outcome> {
+    let session = Session::new(&resolved.drive, options, watcher)?;
+    let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
     session.begin(source)?;
     session.drive_all(source)?;
     if session.worn_out.is_none() {

@@ -4,6 +4,7 @@
 //! logic of the simulator is here.
 
 mod files;
+mod states;
 mod traces;
 mod wear;
 mod wom;
@@ -23,7 +24,7 @@ use palimpsest_lab::log::victim;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{
-    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run as run_core,
+    Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run_from,
 };
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
@@ -243,7 +244,13 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
         let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
-            run_core(&resolved, source.as_mut(), &core, &mut |progress| reporter.report_progress(progress))
+            run_from(
+                &resolved,
+                source.as_mut(),
+                &core,
+                &mut |progress| reporter.report_progress(progress),
+                &mut states::Kept,
+            )
         });
         (outcome, Instant::now())
     });
@@ -300,6 +307,20 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     py.detach(|| workload::open(&options.workload, &opening).map(drop)).map_err(raise)?;
     Ok(resolved.to_json().to_string())
+}
+
+/// From now on runs of this process keep states of preconditioned drives: up to `memory` bytes of them in memory, and up to
+/// `folder_bytes` in files of `folder`, where it is not None.
+#[pyfunction]
+#[pyo3(signature = (memory, folder, folder_bytes))]
+fn keep_states(memory: u64, folder: Option<&str>, folder_bytes: u64) -> PyResult<()> {
+    states::keep_states(memory, folder, folder_bytes).map_err(raise)
+}
+
+/// What was wrong with files of states since the last call, a line each.
+#[pyfunction]
+fn state_notes() -> Vec<String> {
+    states::take_notes()
 }
 
 /// The resolved configuration as TOML, every key with its meaning and source.
@@ -405,6 +426,8 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(keep_states, module)?)?;
+    module.add_function(wrap_pyfunction!(state_notes, module)?)?;
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;

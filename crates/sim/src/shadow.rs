@@ -39,6 +39,11 @@ pub struct Shadow {
     pub unreadable: u64,
 }
 
+// Where contents are no bytes, and no power cut is to come.
+palimpsest_flash::state!(Shadow { tags, unreadable } built {
+    payload, per_subpage, bytes, buffers, cut_ahead, again, unsettled, timed, earlier, doubt, lost
+});
+
 /// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lost {

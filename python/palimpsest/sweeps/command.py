@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import errors
-from ..parameters import Choice, Duration, jobs_option, json_option
+from ..parameters import Choice, Duration, jobs_option, json_option, state_options
 from . import driver
 from .board import SweepBoard
 from .engines import ENGINES
@@ -40,6 +40,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         "--point-timeout", type=Duration(), help="End a point that takes longer, such as 90s or 10min; it has failed."
     )
     @click.option("--fresh", is_flag=True, help="Run finished points again.")
+    @state_options
     @json_option("points and key figures")
     def sweep(
         file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
@@ -64,6 +65,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         Examples:
           palimpsest sweep op.toml --dry-run
           palimpsest sweep op.toml --out results/op --jobs 4
+          palimpsest sweep op.toml --state states
           palimpsest sweep op.toml --json | jq '.points[].figures'
           palimpsest sweep op.toml --engine dask --address tcp://host:8786
           palimpsest sweep op.toml --engine ray --address auto

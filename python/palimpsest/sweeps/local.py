@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from .. import states
 from .task import Outcome, Task, Watch, encode, lost
 
 __all__ = ["outcomes"]
@@ -34,6 +35,7 @@ class _Worker:
             [sys.executable, "-P", "-m", "palimpsest.sweeps.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=os.environ | states.environment(),
             start_new_session=True,  # Ctrl-C at the terminal is for the sweep, which keeps what was finished
         )
 

@@ -1,7 +1,7 @@
 """A worker process of the engine `local`: points come in as lines of JSON, progress and outcomes go out as such.
 
-It ends when its input does. While it runs a point it reports progress ten times a second, so that it notices at
-once when its sweep was killed, and ends.
+Points share states of preconditioned drives. It ends when its input does. While it runs a point it reports progress ten
+times a second, so that it notices at once when its sweep was killed, and ends.
 """
 
 import json
@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 
+from .. import states
 from .task import encode, run_point
 
 __all__ = ["main"]
@@ -29,9 +30,13 @@ def main() -> None:
     def progress(phase: str, done: int, expected: int, simulated_ns: int) -> None:
         send({"progress": [phase, done, expected, simulated_ns]})
 
+    # Neighbours among the points often differ in what their workload does only.
+    states.take(os.environ)
     try:
         for line in sys.stdin:
-            send({"outcome": run_point(json.loads(line), progress)})
+            outcome = run_point(json.loads(line), progress)
+            states.say(lambda note: print(note, file=sys.stderr))
+            send({"outcome": outcome})
     except BrokenPipeError:
         os._exit(1)
 

@@ -37,6 +37,24 @@ pub struct NandCounters {
     pub erase_energy: Picojoules,
 }
 
+crate::state!(NandCounters {
+    reads,
+    retries,
+    programs,
+    partial_programs,
+    reprograms,
+    erases,
+    reused_erases,
+    failed_programs,
+    failed_erases,
+    pair_copies,
+    pair_rescues,
+    read_energy,
+    program_energy,
+    reprogram_energy,
+    erase_energy
+});
+
 impl NandCounters {
     fn each(&mut self) -> [&mut u64; 15] {
         [

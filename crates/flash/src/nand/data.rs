@@ -28,6 +28,8 @@ pub struct Data {
     pub origin: u32,
 }
 
+crate::state!(Data { value, origin });
+
 impl Data {
     /// A subpage that the host never wrote, or trimmed.
     pub const ZERO: Data = Data::new(0);
@@ -59,6 +61,9 @@ pub struct PayloadStore {
     cells: Vec<Option<Box<[u8]>>>,
     buffers: Buffers,
 }
+
+// States with bytes are not kept.
+crate::state!(PayloadStore { tags, sequence } built { kind, cells, buffers });
 
 impl PayloadStore {
     /// Empty cells for `geometry`.
@@ -162,11 +167,14 @@ impl PayloadStore {
 }
 
 /// The cells of a run of subpages.
+#[derive(Default)]
 pub(super) struct SavedPayload {
     tags: Box<[u64]>,
     sequence: Box<[u64]>,
     cells: Box<[Option<Box<[u8]>>]>,
 }
+
+crate::state!(SavedPayload { tags, sequence, cells });
 
 impl SavedPayload {
     /// Whether the subpages `written` hold the same as those of `other`, as far as it is stored; nothing is zeros.

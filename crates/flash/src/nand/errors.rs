@@ -61,6 +61,8 @@ pub(super) struct ReadErrors {
     due: BTreeSet<u32>,
 }
 
+crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, losses });
+
 impl ReadErrors {
     pub fn new(settings: ErrorSettings, part: &Part, pages: usize, blocks: usize, seed: u64) -> Self {
         let bits = u64::from(part.word_bytes) * 8;

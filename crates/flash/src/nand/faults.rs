@@ -37,6 +37,8 @@ pub struct Faults {
     rng: Rng,
 }
 
+crate::state!(Faults { rng } built { settings, seed });
+
 impl Faults {
     /// Faults of `settings`, drawn from `seed`.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {

@@ -31,6 +31,9 @@ pub(super) struct Generations {
     levels: Vec<Option<Box<[u8]>>>,
 }
 
+// Levels are kept with bytes only.
+crate::state!(Generations { of_page } built { code, levels });
+
 /// Those of a run of pages.
 pub(super) struct SavedGenerations {
     of_page: Box<[u8]>,

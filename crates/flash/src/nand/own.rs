@@ -30,6 +30,8 @@ pub(super) struct OwnStore {
     spare: BTreeMap<u32, Box<[u8]>>,
 }
 
+crate::state!(OwnStore { subpages, spare });
+
 impl OwnStore {
     /// Whether any subpage holds some.
     #[inline]
@@ -72,10 +74,13 @@ impl OwnStore {
 }
 
 /// The bytes of a run of pages.
+#[derive(Default)]
 pub(super) struct SavedOwn {
     subpages: Vec<(u32, Box<[u8]>)>,
     spare: Vec<(u32, Box<[u8]>)>,
 }
+
+crate::state!(SavedOwn { subpages, spare });
 
 impl OwnStore {
     /// What `pages` hold, of `width` subpages each.

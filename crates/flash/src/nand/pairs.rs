@@ -21,7 +21,10 @@ pub(super) struct Pairs {
     copies: BTreeMap<u32, CopyOf>,
 }
 
+crate::state!(Pairs { corrupted, copies });
+
 /// What a page held.
+#[derive(Default)]
 struct Corrupted {
     logical: Box<[u32]>,
     payload: SavedPayload,
@@ -33,13 +36,17 @@ struct Corrupted {
     copy: Option<u32>,
 }
 
+crate::state!(Corrupted { logical, payload, own, programs, by, copy });
+
 /// A page as it was when it was copied: recorded out-of-band with the copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct CopyOf {
     ppn: u32,
     programs: u32,
     erases: u32,
 }
+
+crate::state!(CopyOf { ppn, programs, erases });
 
 /// The copies and corrupted pages of a run of pages.
 pub(super) struct SavedPairs {

@@ -151,6 +151,8 @@ pub struct Reached {
     pub high: u32,
 }
 
+crate::state!(Reached { low, high });
+
 impl Reached {
     /// `page` is programmed.
     #[inline]

@@ -18,6 +18,8 @@ pub enum Cause {
     Metadata,
 }
 
+palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata });
+
 /// Number of causes.
 pub const CAUSES: usize = 6;
 
@@ -52,6 +54,21 @@ pub struct IoCounters {
     /// Subpages that the host read without ever having written them.
     pub unwritten_subpages: u64,
 }
+
+palimpsest_flash::state!(IoCounters {
+    reads,
+    programs,
+    erases,
+    sensed,
+    wanted,
+    bus_bytes,
+    data_bytes,
+    second_bytes,
+    padding_bytes,
+    memory_reads,
+    lost,
+    unwritten_subpages
+});
 
 impl IoCounters {
     /// What operations added since they were `before`; what the host did, and what needed no flash, is left out.

@@ -97,6 +97,11 @@ pub struct Plan {
     pub timed: bool,
 }
 
+// Before anything is timed there are no gates, and nothing is under way.
+palimpsest_flash::state!(Plan { group, codec, step } built {
+    operations, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, timed
+});
+
 impl Plan {
     /// The next operation destroys what `block` holds, as an erase does: it follows the programs under way that replace what the block holds. Until they
     /// have ended the block has the only version that is safe. What signals `after` is left out, as the erase follows that gate.

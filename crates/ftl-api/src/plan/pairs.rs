@@ -29,7 +29,10 @@ pub struct PairGuard {
     begun: u64,
 }
 
+palimpsest_flash::state!(PairGuard { copied, begun } parts { planes } built { pages });
+
 /// A block for copies.
+#[derive(Default)]
 struct Kept {
     block: u32,
     /// Closes when the programs that rely on its copies have ended.
@@ -37,8 +40,10 @@ struct Kept {
     begun: u64,
 }
 
+palimpsest_flash::state!(Kept { block, users, begun });
+
 /// A page that is copied.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Copied {
     to: u32,
     /// Its programs, and the erases of its block, at that time.
@@ -46,6 +51,8 @@ struct Copied {
     /// Closes when the copy is programmed.
     done: Gate,
 }
+
+palimpsest_flash::state!(Copied { to, state, done });
 
 impl PairGuard {
     /// Keeps blocks of `nand`, which is new, if its part needs them: the last of each plane that are good.

@@ -48,6 +48,8 @@ pub struct HostPort {
     pub transfer_subpages: u32,
 }
 
+palimpsest_flash::state!(HostPort { write_number, changes } built { payload, subpage_bytes, incoming, subpages, delivered, transfer_subpages });
+
 impl HostPort {
     /// A port for subpages of `subpage_bytes`.
     pub fn new(payload: Payload, subpage_bytes: u32) -> Self {

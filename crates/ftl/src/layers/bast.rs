@@ -30,11 +30,14 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
+#[derive(Default)]
 struct Log {
     physical: u32,
     /// The logical block that it belongs to.
     owner: u32,
 }
+
+palimpsest_flash::state!(Log { physical, owner });
 
 struct Bast {
     /// Log blocks of a plane at most.
@@ -42,6 +45,8 @@ struct Bast {
     /// Those of each plane, the one written least recently first.
     logs: Vec<VecDeque<Log>>,
 }
+
+palimpsest_flash::state!(Bast { logs } built { most });
 
 impl Bast {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {

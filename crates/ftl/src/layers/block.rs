@@ -61,6 +61,8 @@ struct Counters {
     away: u64,
 }
 
+palimpsest_flash::state!(Counters { copies, copied_pages, erased, wear_moves, retired, away });
+
 /// The layer.
 pub struct Block {
     settings: LogSettings,
@@ -83,6 +85,8 @@ pub struct Block {
     contents: Vec<Data>,
     arrived: Vec<Gate>,
 }
+
+palimpsest_flash::state!(Block { map, valid, valid_count, free, erased, counters } built { settings, geometry, sectors_per_page, fills_gaps, per_channel, contents, arrived });
 
 impl Block {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -368,6 +372,8 @@ impl MapsPages for Block {
 }
 
 impl Ftl for Block {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         self.geometry.subpages_per_page
     }

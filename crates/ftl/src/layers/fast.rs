@@ -47,12 +47,16 @@ struct Logs {
     random: VecDeque<u32>,
 }
 
+palimpsest_flash::state!(Logs { sequential, random });
+
 struct Fast {
     /// RW log blocks of a plane at most.
     most: usize,
     /// Those of each plane.
     logs: Vec<Logs>,
 }
+
+palimpsest_flash::state!(Fast { logs } built { most });
 
 impl Fast {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {

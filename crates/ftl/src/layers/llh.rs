@@ -90,6 +90,20 @@ struct Counters {
     wom_failures: u64,
 }
 
+palimpsest_flash::state!(Counters {
+    collections,
+    erased,
+    moved_units,
+    wear_moves,
+    retired,
+    padded,
+    host_units,
+    reused_low,
+    skipped_low,
+    second_units,
+    wom_failures
+});
+
 pub(super) struct Llh {
     settings: LlhSettings,
     /// Whether low pages are reused at all.
@@ -134,6 +148,13 @@ pub(super) struct Llh {
     /// Coded pages of a read, with the wanted subpages of each.
     coded: Vec<(u32, SubpageMask)>,
 }
+
+palimpsest_flash::state!(Llh {
+    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions, disturbed
+} parts { use_states, banks, buffers } built {
+    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by, safe_erases, gc_start,
+    gc_stop, protected, timeout, logical, image, wanted, coded
+});
 
 impl Llh {
     /// A layer over erased flash; `reuse`: whether it programs low pages twice.
@@ -322,6 +343,8 @@ impl MapsSubpages for Llh {
 }
 
 impl Ftl for Llh {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         1
     }

@@ -82,6 +82,19 @@ struct Counters {
     retired: u64,
 }
 
+palimpsest_flash::state!(Counters {
+    page_writes,
+    exclusive_writes,
+    shared_writes,
+    merges,
+    merge_moved,
+    collections,
+    erased,
+    gc_moved,
+    wear_moves,
+    retired
+});
+
 struct Mga {
     settings: MgaSettings,
     subpages: u32,
@@ -107,6 +120,10 @@ struct Mga {
     /// Whether pages changed in ways that are no transitions of theirs: a program failed, or the power.
     disturbed: bool,
 }
+
+palimpsest_flash::state!(Mga { map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed } built {
+    settings, subpages, all, sectors_per_subpage, sectors_per_page, threshold, image, groups, reads
+});
 
 /// What `part` allows of programming a page again.
 fn rules(part: &Part, settings: &MgaSettings) -> Rules {
@@ -229,6 +246,8 @@ impl MapsSubpages for Mga {
 }
 
 impl Ftl for Mga {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         1
     }

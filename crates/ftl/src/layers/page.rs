@@ -34,6 +34,8 @@ pub struct Page<M: Map = FullMap> {
     contents: Vec<Data>,
 }
 
+palimpsest_flash::state!([M: Map] Page<M> { log, streams } built { settings, subpages, sectors_per_page, contents });
+
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
         Self::over(io, blueprint, FullMap::new(blueprint.logical_pages))
@@ -122,6 +124,8 @@ impl MapsPages for Page {
 }
 
 impl<M: Map> Ftl for Page<M> {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         self.subpages
     }

@@ -4,11 +4,11 @@
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
-use palimpsest_ftl_api::{Blueprint, Ftl};
+use palimpsest_ftl_api::{Blueprint, Ftl, State};
 
 /// A layer that is written page by page, with contents. Pages are numbered as in the extents of [`Ftl`];
 /// logical block b is the pages of a physical block from b times their number on.
-pub trait MapsPages: Ftl {
+pub trait MapsPages: Ftl + State {
     /// Writes `page`: `contents` has an entry a subpage. Starts after the gate `after` has closed; `signal` learns when it is
     /// durable.
     ///
@@ -38,10 +38,12 @@ pub trait MapsPages: Ftl {
 }
 
 /// A layer that maps subpages, and so takes a file system whose pages are subpages.
-pub trait MapsSubpages: Ftl {
+pub trait MapsSubpages: Ftl + State {
     /// Whether logical subpage `unit` was written since it was trimmed last.
     fn holds(&self, unit: u32) -> bool;
 }
+
+palimpsest_flash::state_of_box!(dyn MapsSubpages);
 
 /// Builds one over erased flash.
 pub type BuildSubpageLayer = fn(&Io, &Blueprint) -> Box<dyn MapsSubpages>;

@@ -76,6 +76,8 @@ struct Counters {
     unlogged: u64,
 }
 
+palimpsest_flash::state!(Counters { cleanings, merges, merged_subpages, logged, unlogged });
+
 struct SectorLog {
     settings: LogSettings,
     data: Log<SharedMap>,
@@ -90,6 +92,10 @@ struct SectorLog {
     gather: Gather,
     counters: Counters,
 }
+
+palimpsest_flash::state!(SectorLog { data, streams, log, counters } built {
+    settings, subpages, sectors_per_page, sectors_per_subpage, all, contents, gather
+});
 
 /// Something that was read already, and the gate that closes when it has arrived.
 #[derive(Clone, Copy)]
@@ -353,6 +359,8 @@ impl SectorLog {
 }
 
 impl Ftl for SectorLog {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         self.subpages
     }

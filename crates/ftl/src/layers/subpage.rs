@@ -43,6 +43,8 @@ struct Subpage {
     wanted: Gather,
 }
 
+palimpsest_flash::state!(Subpage { log, streams } built { settings, sectors_per_subpage, subpages_per_page, acknowledge_programs, timeout, wanted });
+
 impl Subpage {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let geometry = io.geometry();
@@ -100,6 +102,8 @@ impl MapsSubpages for Subpage {
 }
 
 impl Ftl for Subpage {
+    palimpsest_ftl_api::keeps_state!();
+
     fn unit_subpages(&self) -> u32 {
         1
     }

@@ -28,6 +28,8 @@ pub enum BlockState {
     Retired,
 }
 
+palimpsest_flash::state_of_words!(BlockState { Free, Open, Closed, Victim, Retired });
+
 /// Fields that every write reads or changes.
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -36,6 +38,8 @@ struct Block {
     /// Neighbours in the bucket of equal valid count.
     bucket: Links,
 }
+
+palimpsest_flash::state!(Block { state, valid, bucket });
 
 /// Fields of closing and cleaning.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +51,8 @@ struct Closing {
     position: u32,
 }
 
+palimpsest_flash::state!(Closing { closed_at, age, position });
+
 struct Plane {
     free: Vec<u32>,
     closed: Vec<u32>,
@@ -55,6 +61,8 @@ struct Plane {
     lowest: u32,
     usable: u32,
 }
+
+palimpsest_flash::state!(Plane { free, closed, by_age, lowest, usable });
 
 /// Bookkeeping of all blocks of a drive.
 pub struct Blocks {
@@ -70,6 +78,8 @@ pub struct Blocks {
     buckets: Vec<List>,
     closings: u64,
 }
+
+palimpsest_flash::state!(Blocks { valid, closings } parts { blocks, closing, planes, buckets } built { units_per_block, words_per_block, blocks_per_plane, plane_size });
 
 impl Blocks {
     /// All blocks free, with `units_per_block` units each, except those that `is_bad`.

@@ -39,6 +39,8 @@ pub(super) struct Collector {
     pub pace: Pace,
 }
 
+palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built { start, stop, leveling, wear_threshold });
+
 impl Collector {
     /// `rest` pages may be programmed for moved units that fill none; `streams` write to a plane at once, of which `spare` pages hold
     /// nothing when the drive is full.

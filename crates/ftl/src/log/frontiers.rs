@@ -15,6 +15,8 @@ struct Frontier {
     next_page: u32,
 }
 
+palimpsest_flash::state!(Frontier { block, next_page });
+
 const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
 /// Free pages that only cleaning may take: a block of each plane.
@@ -49,6 +51,10 @@ pub(super) struct Frontiers {
     /// Blocks that hold one bit a cell.
     pub single: Single,
 }
+
+palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single } parts { open } built {
+    data_streams, keep_class, streams, pages_per_block, units_per_block, level, reserved
+});
 
 impl Frontiers {
     /// No block is open; `own` streams follow those of data.

@@ -2,6 +2,7 @@
 
 use super::Log;
 use palimpsest_flash::nand::{Flash, Nand};
+use palimpsest_flash::state::State;
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
@@ -13,7 +14,7 @@ pub const IN_OPEN_PAGE: u32 = u32::MAX - (1 << 16);
 pub const MAX_UNITS: u32 = u32::MAX - (1 << 17);
 
 /// Where the units of a log are: an entry is a physical unit, a slot of an open page from [`IN_OPEN_PAGE`] on, or [`UNMAPPED`].
-pub trait Map: Send + Sized {
+pub trait Map: Send + Sized + State {
     /// Whether the map has units of its own in the log: they are pages, in blocks of their own.
     const IN_LOG: bool = false;
 

@@ -15,7 +15,7 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 /// Unit number of a slot whose unit was trimmed.
 pub(super) const HOLE: u32 = u32::MAX;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Slot {
     pub unit: u32,
     pub data: Data,
@@ -24,6 +24,8 @@ pub(super) struct Slot {
     /// Physical unit of the previous copy, or [`UNMAPPED`].
     pub previous: u32,
 }
+
+palimpsest_flash::state!(Slot { unit, data, arrived, previous });
 
 /// A slot without a unit.
 const EMPTY: Slot = Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, previous: UNMAPPED };
@@ -45,6 +47,8 @@ pub(super) struct OpenPage {
     /// Programs of other open pages, into which units of this one have moved.
     pub also: Vec<Gate>,
 }
+
+palimpsest_flash::state!(OpenPage { slots, ready, done, held, since, cause, from_host, also });
 
 impl OpenPage {
     fn new() -> Self {
@@ -80,6 +84,10 @@ pub(super) struct OpenPages {
     /// Whether they survive a power cut, so that a victim may be erased while they hold its units.
     pub protected: bool,
 }
+
+palimpsest_flash::state!(OpenPages { oldest } parts { pages } built {
+    moved, hosts, classes, streams, groups, units_per_page, protected
+});
 
 impl OpenPages {
     /// For the streams of `settings`; `groups`: planes or channels that addresses name.

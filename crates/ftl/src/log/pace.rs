@@ -17,7 +17,7 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
 /// A victim that is being emptied.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Progress {
     victim: u32,
     /// Its units before this one have moved.
@@ -27,6 +27,8 @@ struct Progress {
     /// Free pages that the plane keeps when it is empty, less what it needed for the moves.
     kept: i64,
 }
+
+palimpsest_flash::state!(Progress { victim, next, safe, kept });
 
 /// How far collection in steps has come; by default there is none.
 #[derive(Default)]
@@ -38,6 +40,8 @@ pub(super) struct Pace {
     /// Free pages of a plane up to which the background collects.
     stop: u32,
 }
+
+palimpsest_flash::state!(Pace { planes } built { start, stop });
 
 impl Pace {
     /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, where `streams` write to blocks of `block` pages

@@ -31,6 +31,8 @@ pub(super) struct Passes {
     pub suspect: bool,
 }
 
+palimpsest_flash::state!(Passes { moved, dropped, trims, suspect } built { most, most_marks });
+
 impl Passes {
     /// For a log of `units`, of which a page holds `units_per_page`.
     pub fn new(nand: &Nand, units: u32, units_per_page: u32) -> Self {

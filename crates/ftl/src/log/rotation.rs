@@ -17,6 +17,8 @@ pub struct Rotation {
     superblock: Option<Superblock>,
 }
 
+palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built { allocation, planes, channels, dies });
+
 /// The superblock that is written.
 struct Superblock {
     /// Its first die, of how many.
@@ -26,6 +28,8 @@ struct Superblock {
     written: u32,
     pages: u32,
 }
+
+palimpsest_flash::state!(Superblock { first, written } built { dies, pages });
 
 impl Superblock {
     /// The plane that is next in turn, where a drive has `dies` dies.

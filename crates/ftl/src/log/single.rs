@@ -25,6 +25,8 @@ pub struct Single {
     pages: u32,
 }
 
+palimpsest_flash::state!(Single { blocks, count } built { most, least_free, pages_per_block, pages });
+
 impl Single {
     /// None so far.
     pub fn new(settings: &LogSettings, geometry: &Geometry, cell: CellKind) -> Self {

@@ -10,6 +10,7 @@ mod size;
 
 use super::settings::keeps_class;
 use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
 use palimpsest_ftl_api::plan::inner::Hint;
@@ -17,7 +18,7 @@ use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Unfit};
 
 /// A classifier.
-pub trait HotCold: Send {
+pub trait HotCold: Send + State {
     /// Whether a write of `extent` is hot. Called for every write of the host, in order.
     fn is_hot(&mut self, extent: Extent) -> bool;
 
@@ -26,6 +27,8 @@ pub trait HotCold: Send {
         self.is_hot(extent)
     }
 }
+
+palimpsest_flash::state_of_box!(dyn HotCold);
 
 /// One line of the registry.
 pub struct Classifier {
@@ -115,6 +118,8 @@ pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<()
 pub struct StreamChooser {
     classifier: Option<Box<dyn HotCold>>,
 }
+
+palimpsest_flash::state!(StreamChooser {} parts { classifier });
 
 impl StreamChooser {
     /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.

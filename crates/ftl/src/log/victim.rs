@@ -11,11 +11,12 @@ mod windowed;
 
 use super::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
+use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
 
 /// A policy.
-pub trait Victim: Send {
+pub trait Victim: Send + State {
     /// The block of `plane` to clean next; `None` where there is no closed block, or cleaning any would gain nothing.
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32>;
 
@@ -24,6 +25,8 @@ pub trait Victim: Send {
         false
     }
 }
+
+palimpsest_flash::state_of_box!(dyn Victim);
 
 /// One line of the registry.
 pub struct Policy {

@@ -41,6 +41,8 @@ struct Counters {
     written: u64,
 }
 
+palimpsest_flash::state!(Counters { hits, misses, evictions, reads, updates, programs, written });
+
 /// Entries of all pages of the host, and behind them those of the translation pages: the GTD.
 pub struct CachedMap {
     entries: Vec<u32>,
@@ -56,6 +58,8 @@ pub struct CachedMap {
     peak: u32,
     counters: Counters,
 }
+
+palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built { pages, subpages, per_subpage, room });
 
 impl CachedMap {
     /// Of `pages` pages, none of them written; the CMT has room for `room` entries, one at least.

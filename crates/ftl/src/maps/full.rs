@@ -3,10 +3,21 @@
 use super::bytes::map_bytes;
 use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::prefetch::prefetch;
+use palimpsest_flash::state::{Loaded, Reader, State};
 use palimpsest_ftl_api::{LayerFigures, Mapping};
 
 /// One entry a unit.
 pub struct FullMap(Vec<u32>);
+
+impl State for FullMap {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+
+    fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
+        self.0.load(from)
+    }
+}
 
 impl FullMap {
     /// Of `units` units, none of them written.

@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 const PROBATIONARY: usize = 0;
 const PROTECTED: usize = 1;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Slot {
     unit: u32,
     dirty: bool,
@@ -19,12 +19,16 @@ struct Slot {
     ready: Gate,
 }
 
+palimpsest_flash::state!(Slot { unit, dirty, segment, older, newer, ready });
+
 #[derive(Clone, Copy)]
 struct Segment {
     oldest: u32,
     newest: u32,
     length: u32,
 }
+
+palimpsest_flash::state!(Segment { oldest, newest, length });
 
 const EMPTY: Segment = Segment { oldest: NONE, newest: NONE, length: 0 };
 
@@ -37,6 +41,8 @@ pub(super) struct Segments {
     segments: [Segment; 2],
     most_protected: u32,
 }
+
+palimpsest_flash::state!(Segments { slots, free, slot_of, segments } built { most_protected });
 
 impl Segments {
     /// None of `units` units; half of `room` may be protected.

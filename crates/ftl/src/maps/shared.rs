@@ -16,6 +16,8 @@ pub struct SharedMap {
     settled: Gate,
 }
 
+palimpsest_flash::state!(SharedMap { all, outside, settled });
+
 impl SharedMap {
     /// Of `units` whole pages of `subpages` subpages.
     pub fn new(units: u32, subpages: u32) -> Self {

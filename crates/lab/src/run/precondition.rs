@@ -133,7 +133,7 @@ pub(super) fn precondition(
     Ok(done)
 }
 
-fn describe(what: &Precondition) -> String {
+pub(super) fn describe(what: &Precondition) -> String {
     match what {
         Precondition::None => "none".into(),
         Precondition::Steady => "steady".into(),

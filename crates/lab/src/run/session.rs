@@ -7,6 +7,7 @@ mod life;
 mod power;
 mod watch;
 
+use super::states::UNREAD_TABLES;
 use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
 use crate::config::DriveConfig;
 use crate::metrics::curve::Curve;
@@ -59,9 +60,9 @@ pub(super) struct Baseline {
 
 /// A drive under a workload.
 pub struct Session<'a> {
-    config: &'a DriveConfig,
-    options: &'a Options,
-    watcher: Watcher<'a>,
+    pub(super) config: &'a DriveConfig,
+    pub(super) options: &'a Options,
+    pub(super) watcher: Watcher<'a>,
     pub(super) drive: Drive,
     pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
@@ -89,7 +90,7 @@ pub struct Session<'a> {
     taken: u64,
     /// Requests submitted to the drive.
     submitted: u64,
-    precondition_bytes: u64,
+    pub(super) precondition_bytes: u64,
     /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
     /// Bytes that the host wrote between preconditioning and the measurement.
@@ -113,7 +114,7 @@ impl<'a> Session<'a> {
         }
         let io = Io::new(nand, false);
         let blueprint = Blueprint {
-            settings: config.ftl.clone(),
+            settings: config.ftl.without(&UNREAD_TABLES),
             logical_pages: config.logical_pages() as u32,
             acknowledge_programs: config.host.acknowledge != Acknowledge::Buffer,
             buffer_timeout: config.host.buffer_timeout,

@@ -4,6 +4,12 @@
 use super::{Barrier, Ledger, Plan, Read, Source, WINDOW, Waits};
 use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
+// Before a ledger is active.
+palimpsest_flash::state!(Ledger { contents, forgotten } built {
+    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, cells, own_reads, places, unread, pieces, kept,
+    violation, ended_before, barrier, held, active, mutation, copying, plantable
+});
+
 impl Ledger {
     /// The last read that the layer's own bytes in `psn`, which are read from memory, were made of.
     fn read_before(&self, psn: u32) -> Option<u64> {

@@ -27,6 +27,8 @@ pub(super) enum UseState {
     Reused,
 }
 
+palimpsest_flash::state_of_words!(UseState { Clean, PartiallyUsed, Used, Reused });
+
 /// What is written into a block, from its first page to its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
@@ -39,6 +41,8 @@ pub(super) enum Round {
     /// `write H`.
     High,
 }
+
+palimpsest_flash::state_of_words!(Round { Whole, Low, Again, High });
 
 /// The block that a stream writes to, and its next page there.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +62,8 @@ pub(super) struct Frontier {
     /// Low pages that were programmed again.
     pub rewritten: u32,
 }
+
+palimpsest_flash::state!(Frontier { block, round, step, page, again, arrived, kept, rewritten });
 
 pub(super) const NO_FRONTIER: Frontier = Frontier {
     block: NO_BLOCK,
@@ -79,6 +85,8 @@ pub(super) struct Bank {
     pub threshold: Threshold,
 }
 
+palimpsest_flash::state!(Bank { frontiers, waiting, threshold });
+
 /// Transitions of Fig. 6, and two that only an ideal part has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Transitions {
@@ -90,6 +98,16 @@ pub(super) struct Transitions {
     pub used_clean: u64,
     pub reused_clean: u64,
 }
+
+palimpsest_flash::state!(Transitions {
+    clean_partially_used,
+    clean_used,
+    partially_used_reused,
+    partially_used_used,
+    used_reused,
+    used_clean,
+    reused_clean
+});
 
 impl Llh {
     #[inline]

@@ -14,7 +14,7 @@ pub(super) const HOLE: u32 = u32::MAX;
 /// A buffer without a waiting request.
 pub(super) const NOT_WAITING: Nanos = Nanos::MAX;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Slot {
     pub unit: u32,
     pub data: Data,
@@ -27,6 +27,8 @@ pub(super) struct Slot {
     /// A copy of what a newer one in another buffer replaces.
     pub shadow: bool,
 }
+
+palimpsest_flash::state!(Slot { unit, data, arrived, previous, holds, shadow });
 
 /// A slot whose unit is not needed any more.
 pub(super) const EMPTY: Slot =
@@ -43,6 +45,8 @@ pub(super) struct Buffer {
     /// Whether it holds what the host wrote.
     pub from_host: bool,
 }
+
+palimpsest_flash::state!(Buffer { slots, ready, done, from_host });
 
 /// A unit that is written to a bank.
 #[derive(Debug, Clone, Copy)]

@@ -38,6 +38,8 @@ pub(super) struct Coder {
     message: Vec<u8>,
 }
 
+palimpsest_flash::state!(Coder { rng } built { first, second, spare, failure, remark, scramblings, code, page, message });
+
 /// Bytes of a page that is small, and yet one that each code can have.
 const SMALL: usize = 256;
 

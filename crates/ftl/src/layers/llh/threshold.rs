@@ -33,6 +33,8 @@ pub(super) struct Threshold {
     run: i64,
 }
 
+palimpsest_flash::state!(Threshold { now, recent, next, run } built { least, most, steps, floor });
+
 impl Threshold {
     pub fn new(start: u32) -> Self {
         Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }

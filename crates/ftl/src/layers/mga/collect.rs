@@ -28,12 +28,14 @@ const SLACK: u32 = 1;
 const WEAR_CHECK_EVERY: u32 = 8;
 
 /// A victim that waits for its last subpages to fill a page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Waiting {
     block: u32,
     /// Closes when what was moved out of it is programmed.
     safe: Gate,
 }
+
+palimpsest_flash::state!(Waiting { block, safe });
 
 /// A valid subpage of a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +66,10 @@ pub(super) struct Collector {
     /// Whether the victim that waited has been erased.
     completed: bool,
 }
+
+palimpsest_flash::state!(Collector { wear_checks, waiting, arrivals, safe, pages_taken, completed } built {
+    gc_start, gc_stop, pages_per_block, blocks_per_plane, whole, gathered, scattered
+});
 
 impl Collector {
     pub fn new(geometry: &Geometry, settings: &MgaSettings) -> Self {

@@ -22,6 +22,8 @@ struct Frontier {
     next_page: u32,
 }
 
+palimpsest_flash::state!(Frontier { block, next_page });
+
 /// Clean blocks of a plane that small writes leave to what is moved.
 const RESERVE: u32 = 1;
 
@@ -41,6 +43,8 @@ pub(super) struct FreePages {
     /// Where low pages are taken before high ones.
     rounds: Option<Rounds>,
 }
+
+palimpsest_flash::state!(FreePages { free, total } parts { frontiers, rounds } built { streams, level, pages_per_block, blocks_per_plane });
 
 impl FreePages {
     /// The free blocks of `blocks`.

@@ -31,7 +31,7 @@ pub(super) enum Target {
 }
 
 /// What an SPMT entry has beside its addresses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SpmtEntry {
     /// The logical page; [`UNMAPPED`] in an entry that is free.
     pub lpn: u32,
@@ -40,6 +40,8 @@ pub(super) struct SpmtEntry {
     /// PPN count: physical pages that hold some of its subpages.
     pub pages: u8,
 }
+
+palimpsest_flash::state!(SpmtEntry { lpn, own, pages });
 
 /// The two tables.
 pub(super) struct Map {
@@ -55,6 +57,8 @@ pub(super) struct Map {
     /// Reads of the logical pages.
     pub read_counts: ReadCounts,
 }
+
+palimpsest_flash::state!(Map { pmt, entries, places, free, most_entries, read_counts } built { subpages, partial });
 
 impl Map {
     /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted of all logical pages, or of those

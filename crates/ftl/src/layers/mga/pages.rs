@@ -42,6 +42,8 @@ pub(super) struct Transitions {
     pub fi_ff: u64,
 }
 
+palimpsest_flash::state!(Transitions { ff_pv, ff_fv, pv_fv, pv_fi, fv_pv, fv_fi, fi_ff });
+
 /// What a page's part of the rules is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
@@ -68,6 +70,8 @@ struct Page {
     opened: u32,
 }
 
+palimpsest_flash::state!(Page { free, owner, previous, next, opened });
+
 const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: UNMAPPED, opened: 0 };
 
 /// All pages of a drive.
@@ -92,6 +96,10 @@ pub(super) struct PageStates {
     /// For each page of a block, where pages come in pairs: whether it is a high page, and its partner.
     partners: Vec<(bool, u32)>,
 }
+
+palimpsest_flash::state!(PageStates { blocks, free_in_block, heads, openings, transitions, lost } parts { pages } built {
+    rules, subpages, all, per_block, pages_per_plane, pages_per_block, partners
+});
 
 impl PageStates {
     /// All pages free, except in blocks that `is_bad`.

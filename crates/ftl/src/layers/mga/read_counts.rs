@@ -19,6 +19,8 @@ pub(super) struct ReadCounts {
     period: u32,
 }
 
+palimpsest_flash::state!(ReadCounts { counts, period } built { for_pages });
+
 impl ReadCounts {
     /// No reads of `logical_pages` pages; counts of SPMT entries instead, unless `for_pages`.
     pub fn new(logical_pages: u32, for_pages: bool) -> Self {

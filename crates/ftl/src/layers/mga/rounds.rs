@@ -20,6 +20,8 @@ pub(super) struct Rounds {
     partly: Vec<VecDeque<(u32, u32)>>,
 }
 
+palimpsest_flash::state!(Rounds { partly } built { order });
+
 impl Rounds {
     /// For `planes` planes of blocks of `part`, whose pages come in pairs.
     pub fn new(part: &Part, planes: u32) -> Self {

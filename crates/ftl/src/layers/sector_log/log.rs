@@ -40,6 +40,8 @@ pub(super) struct Frontier {
     pub free: SubpageMask,
 }
 
+palimpsest_flash::state!(Frontier { block, next_page, free });
+
 pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0, free: 0 };
 
 /// The log.
@@ -73,6 +75,10 @@ pub(super) struct SubpageLog {
     image: Vec<Data>,
     staged: Vec<Data>,
 }
+
+palimpsest_flash::state!(SubpageLog {
+    owned, blocks, opened, free_blocks, usable, rotation, index, entries, free_entries, held, peak, programmed
+} parts { frontiers } built { subpages, pages_per_block, per_page, per_block, logical, image, staged });
 
 impl SubpageLog {
     /// An empty log for `pages` logical pages in the blocks that are `owned`.

@@ -8,6 +8,8 @@ pub(super) struct Links {
     pub next: u32,
 }
 
+palimpsest_flash::state!(Links { previous, next });
+
 pub(super) const UNLINKED: Links = Links { previous: NO_BLOCK, next: NO_BLOCK };
 
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +17,8 @@ pub(super) struct List {
     pub first: u32,
     pub last: u32,
 }
+
+palimpsest_flash::state!(List { first, last });
 
 pub(super) const EMPTY: List = List { first: NO_BLOCK, last: NO_BLOCK };
 

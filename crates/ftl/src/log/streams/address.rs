@@ -65,6 +65,8 @@ pub(super) struct Address {
     boundary: u64,
 }
 
+palimpsest_flash::state!(Address {} built { boundary });
+
 impl Address {
     fn new(below: HotBelow, units: u32, unit_sectors: u32) -> Self {
         let boundary = match below {

@@ -35,6 +35,8 @@ pub(super) struct ByHint {
     median: Option<u32>,
 }
 
+palimpsest_flash::state!(ByHint { median });
+
 impl HotCold for ByHint {
     fn is_hot(&mut self, extent: Extent) -> bool {
         self.is_hot_for(extent, Hint::None)

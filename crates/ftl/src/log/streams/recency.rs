@@ -25,6 +25,8 @@ pub(super) struct Recency {
     recent: Vec<u32>,
 }
 
+palimpsest_flash::state!(Recency { recent } built { unit_sectors });
+
 impl Recency {
     pub(super) fn new(units: u32, unit_sectors: u32) -> Self {
         let places = (units / UNITS_PER_PLACE).max(LEAST_PLACES).next_power_of_two();

@@ -26,6 +26,8 @@ pub(super) struct Sequence {
     length: u64,
 }
 
+palimpsest_flash::state!(Sequence { next, length } built { unit_sectors });
+
 impl Sequence {
     pub(super) fn new(unit_sectors: u32) -> Self {
         Sequence { unit_sectors: u64::from(unit_sectors), next: u64::MAX, length: 0 }

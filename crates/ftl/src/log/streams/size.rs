@@ -16,6 +16,8 @@ const COLD_SECTORS: u32 = (64 * KIB / SECTOR_BYTES) as u32;
 
 pub(super) struct Size;
 
+palimpsest_flash::state!(Size {});
+
 impl HotCold for Size {
     fn is_hot(&mut self, extent: Extent) -> bool {
         extent.sectors < COLD_SECTORS

@@ -15,6 +15,8 @@ pub(super) const POLICY: Policy = Policy {
 
 pub(super) struct CostBenefit;
 
+palimpsest_flash::state!(CostBenefit {});
+
 impl Victim for CostBenefit {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
         let (units, now) = (u128::from(blocks.units_per_block()), blocks.closings());

@@ -19,6 +19,8 @@ pub(super) struct DChoices {
     pub(super) choices: u32,
 }
 
+palimpsest_flash::state!(DChoices {} built { choices });
+
 impl Victim for DChoices {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, drawing would never end.

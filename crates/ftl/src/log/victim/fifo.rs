@@ -9,6 +9,8 @@ pub(super) const POLICY: Policy =
 
 pub(super) struct Fifo;
 
+palimpsest_flash::state!(Fifo {});
+
 impl Victim for Fifo {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, going round would never end.

@@ -13,6 +13,8 @@ pub(super) const POLICY: Policy = Policy {
 
 pub(super) struct Greedy;
 
+palimpsest_flash::state!(Greedy {});
+
 impl Victim for Greedy {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
         let block = blocks.fewest_valid(plane)?;

@@ -16,6 +16,8 @@ struct Windowed {
     window: u32,
 }
 
+palimpsest_flash::state!(Windowed {} built { window });
+
 impl Victim for Windowed {
     fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, going round would never end.

@@ -1,0 +1,74 @@
+//! The channels of the pages of a write: what the [scheme](super::schemes) sees of the drive, and what it chooses.
+
+use super::FileSystem;
+use super::device::{Device, NO_PAGE};
+use super::schemes::View;
+use palimpsest_flash::units::Nanos;
+
+/// What a write is placed by, for each channel, and where its pages go.
+#[derive(Default)]
+pub(super) struct Placing {
+    reading: Vec<bool>,
+    outstanding: Vec<u32>,
+    work: Vec<Nanos>,
+    crowded: Vec<bool>,
+    file: Vec<u32>,
+    given: Vec<u32>,
+    /// For each page.
+    pub placed: Vec<u32>,
+}
+
+/// Makes `all` the values of `channels` channels.
+fn fill<T>(all: &mut Vec<T>, channels: u32, of: impl Fn(u32) -> T) {
+    all.clear();
+    all.extend((0..channels).map(of));
+}
+
+impl FileSystem {
+    /// Puts the channel of each of `pages`, which are at `addresses` of the disk, into `placing.placed`.
+    pub(super) fn place(
+        &mut self,
+        device: &dyn Device,
+        ino: u32,
+        pages: &[u32],
+        addresses: &[u32],
+        placing: &mut Placing,
+    ) {
+        let channels = self.shape.channels;
+        let Placing { reading, outstanding, work, crowded, file, given, placed } = placing;
+        fill(reading, channels, |channel| device.reading(channel));
+        fill(outstanding, channels, |channel| device.outstanding(channel));
+        fill(work, channels, |channel| device.queued(channel));
+        fill(given, channels, |_| 0);
+        let (write_time, read_time) = device.page_times();
+        self.avoided(device, crowded);
+        let inode = self.inodes[ino as usize].as_ref().expect("an inode that exists");
+        file.clone_from(&inode.channels);
+        placed.clear();
+        for &page in pages {
+            // An overwritten page is invalid before its successor is placed.
+            match inode.pointer(page, self.width) {
+                NO_PAGE => {}
+                old => {
+                    let held = &mut file[self.shape.channel(old) as usize];
+                    *held = held.saturating_sub(1);
+                }
+            }
+        }
+        let count = pages.len() as u32;
+        let deep = self.scheme.groups_pages(count);
+        while placed.len() < pages.len() {
+            let turn = if self.turns_by_address { addresses[placed.len()] % channels } else { self.turn };
+            let issued = &self.issued;
+            let view = View { pages: count, file, given, issued, outstanding, reading, work, read_time, crowded, turn };
+            let channel = self.scheme.choose(&view);
+            let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
+            placed.extend((0..pages).map(|_| channel));
+            file[channel as usize] += pages;
+            given[channel as usize] += pages;
+            work[channel as usize] += Nanos::from(pages) * write_time;
+            self.issued[channel as usize] += u64::from(pages);
+            self.turn = (channel + 1) % channels;
+        }
+    }
+}

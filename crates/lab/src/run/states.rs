@@ -1,0 +1,140 @@
+//! Kept states: a run whose drive was preconditioned alike before takes over what that made of it, and its result is the same.
+//!
+//! A state is that of flash, layer and the host's data, with all that has been counted and drawn at random so far. It depends on all
+//! settings of the drive but those of [`UNREAD_TABLES`], on the preconditioning, the payload, the seed, and whether times are verified:
+//! its [`Key`] has them all. Preconditioning is counted, so that the same state serves counted and timed runs. Where states are kept,
+//! and for how long, is up to the caller ([`States`]).
+//!
+//! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power, and `layout`, which
+//! depends on the workload.
+
+use super::precondition::{Precondition, describe, precondition as write};
+use super::{Fidelity, Options, Session};
+use crate::config::Resolved;
+use crate::layers::is_built_in;
+use crate::metrics::summary;
+use palimpsest_flash::error::Result;
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::state::{Loaded, Reader, State};
+use palimpsest_workload::request::Source;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Tables of keys that preconditioning does not read: they say how requests arrive, and how long operations take. Layers do not get
+/// them.
+pub const UNREAD_TABLES: [&str; 3] = ["host", "controller", "sim"];
+
+/// What a state depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// All of it, as text, but for the sources of the program.
+    pub text: String,
+    /// Whether these are all of the program's own sources: a layer of another crate may change without them.
+    pub built_in: bool,
+}
+
+/// Keeps states.
+pub trait States {
+    /// The state of `key`, if there is one.
+    fn find(&mut self, key: &Key) -> Option<Arc<Vec<u8>>>;
+
+    /// Keeps `state`, which replaces the one of `key`.
+    fn keep(&mut self, key: &Key, state: Vec<u8>);
+
+    /// Whether anything is kept at all.
+    fn is_used(&self) -> bool {
+        true
+    }
+}
+
+/// Keeps none.
+pub struct NotKept;
+
+impl States for NotKept {
+    fn find(&mut self, _key: &Key) -> Option<Arc<Vec<u8>>> {
+        None
+    }
+
+    fn keep(&mut self, _key: &Key, _state: Vec<u8>) {}
+
+    fn is_used(&self) -> bool {
+        false
+    }
+}
+
+/// The key of the state of the drive `resolved` after the preconditioning of `options`; `None` where it is not kept.
+pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
+    let is_whole = match options.precondition {
+        Precondition::None | Precondition::Layout => false,
+        Precondition::Fill { .. } | Precondition::Steady => true,
+    };
+    let drive = &resolved.drive;
+    if !is_whole || options.payload == Payload::Bytes || drive.loses_power() {
+        return None;
+    }
+    let verifies = options.fidelity == Fidelity::Timed && options.payload != Payload::None;
+    let Options { precondition, payload, seed, .. } = options;
+    let mut text = format!("{precondition:?}, payload {payload:?}, seed {seed}, times verified: {verifies}\n");
+    for (key, value) in resolved.values() {
+        let table = key.split_once('.').map_or(key, |(table, _)| table);
+        if !UNREAD_TABLES.contains(&table) {
+            let _ = writeln!(text, "{key} = {value:?}");
+        }
+    }
+    Some(Key { text, built_in: is_built_in(&drive.ftl.name) })
+}
+
+/// Preconditions the drive of `session`, which is new, or has it take over a kept state; returns what was written.
+pub(super) fn precondition<'a>(
+    mut session: Session<'a>,
+    source: &mut dyn Source,
+    resolved: &Resolved,
+    states: &mut dyn States,
+) -> Result<(Session<'a>, summary::Precondition)> {
+    let what = &session.options.precondition;
+    let keeps = states.is_used() && session.drive.ftl.state().is_some();
+    let Some(key) = key(resolved, session.options).filter(|_| keeps) else {
+        let done = write(&mut session, source, what)?;
+        return Ok((session, done));
+    };
+    if let Some(state) = states.find(&key) {
+        let mut done = summary::Precondition { spec: describe(what), ..Default::default() };
+        if load(&mut session, &mut done, &state).is_some() {
+            return Ok((session, done));
+        }
+        let Session { config, options, watcher, .. } = session;
+        session = Session::new(config, options, watcher)?;
+    }
+    let done = write(&mut session, source, what)?;
+    if let Some(state) = save(&session, &done) {
+        states.keep(&key, state);
+    }
+    Ok((session, done))
+}
+
+fn save(session: &Session<'_>, done: &summary::Precondition) -> Option<Vec<u8>> {
+    let (drive, mut out) = (&session.drive, Vec::new());
+    drive.io.save(&mut out);
+    drive.ftl.state()?.save(&mut out);
+    session.verifier.shadow.save(&mut out);
+    session.precondition_bytes.save(&mut out);
+    (done.last_write_amplification, done.converged).save(&mut out);
+    Some(out)
+}
+
+fn load(session: &mut Session<'_>, done: &mut summary::Precondition, state: &[u8]) -> Loaded {
+    let mut from = Reader::new(state);
+    let drive = &mut session.drive;
+    State::load(&mut drive.io, &mut from)?;
+    drive.ftl.state_mut()?.load(&mut from)?;
+    session.verifier.shadow.load(&mut from)?;
+    session.precondition_bytes.load(&mut from)?;
+    let mut measured = (None, None);
+    measured.load(&mut from)?;
+    (done.last_write_amplification, done.converged) = measured;
+    done.bytes_written = session.host_bytes_written();
+    from.is_at_end().then_some(())
+}
+
+#[cfg(test)]
+mod tests;

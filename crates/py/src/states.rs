@@ -1,0 +1,265 @@
+//! Where kept states are: in the memory of the process, and in a folder where the user names one.
+//!
+//! Memory has the states that were used last, up to a number of bytes. A file of the folder has a header with its version, its length
+//! and a checksum, and the whole key, the digest of the sources among it; its name is a hash of the key. It is written beside and
+//! renamed, so that it is whole or not there, whoever else uses the folder; those that were used least recently go when all take more
+//! than the folder may have. What is wrong with a file, or with writing one, is a note: the state is made anew, and the run goes on.
+//! Files of other names are left alone.
+
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::rng::mix;
+use palimpsest_lab::run::states::{Key, States};
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// The beginning of a file.
+const MAGIC: [u8; 16] = *b"palimpsest-st-1\n";
+/// Bytes before the key: the magic, the lengths of key and state, and the checksum.
+const HEADER: usize = 16 + 3 * 8;
+const ENDING: &str = ".state";
+/// What a process that ended while it wrote has left is removed after this.
+const LEFT_OVER: Duration = Duration::from_secs(3600);
+
+/// States of this process.
+struct Shelf {
+    /// The most bytes that memory keeps.
+    memory: u64,
+    /// The one used last at the end.
+    kept: VecDeque<(String, Arc<Vec<u8>>)>,
+    folder: Option<Folder>,
+    notes: Vec<String>,
+}
+
+/// A folder of states, which may take so many bytes.
+#[derive(Clone)]
+struct Folder {
+    path: PathBuf,
+    bytes: u64,
+}
+
+static SHELF: Mutex<Shelf> = Mutex::new(Shelf { memory: 0, kept: VecDeque::new(), folder: None, notes: Vec::new() });
+
+fn shelf() -> MutexGuard<'static, Shelf> {
+    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on runs of this process keep states: up to `memory` bytes of them, and files of up to `bytes` in `folder`.
+///
+/// # Errors
+/// [`Error::Input`]: the folder cannot be made.
+pub fn keep_states(memory: u64, folder: Option<&str>, bytes: u64) -> Result<()> {
+    let folder = folder.map(|path| Folder { path: path.into(), bytes });
+    if let Some(Folder { path, .. }) = &folder {
+        fs::create_dir_all(path).map_err(|error| {
+            Error::input(path.display().to_string(), format!("the folder of states cannot be made: {error}"))
+        })?;
+    }
+    let mut shelf = shelf();
+    (shelf.memory, shelf.folder) = (memory, folder);
+    shelf.fit();
+    Ok(())
+}
+
+/// What was wrong with files of states since this was called last.
+pub fn take_notes() -> Vec<String> {
+    std::mem::take(&mut shelf().notes)
+}
+
+impl Shelf {
+    /// Drops the states used least recently that memory has no room for.
+    fn fit(&mut self) {
+        let bytes =
+            |kept: &VecDeque<(String, Arc<Vec<u8>>)>| kept.iter().map(|(_, state)| state.len() as u64).sum::<u64>();
+        while bytes(&self.kept) > self.memory {
+            self.kept.pop_front();
+        }
+    }
+
+    fn put(&mut self, key: &str, state: Arc<Vec<u8>>) {
+        self.kept.retain(|(kept, _)| kept != key);
+        self.kept.push_back((key.into(), state));
+        self.fit();
+    }
+
+    fn take(&mut self, key: &str) -> Option<Arc<Vec<u8>>> {
+        let at = self.kept.iter().position(|(kept, _)| kept == key)?;
+        let found = self.kept.remove(at)?;
+        let state = Arc::clone(&found.1);
+        self.kept.push_back(found);
+        Some(state)
+    }
+}
+
+/// The states of this process, for one run.
+pub struct Kept;
+
+impl States for Kept {
+    fn is_used(&self) -> bool {
+        let shelf = shelf();
+        shelf.memory > 0 || shelf.folder.is_some()
+    }
+
+    fn find(&mut self, key: &Key) -> Option<Arc<Vec<u8>>> {
+        let folder = {
+            let mut shelf = shelf();
+            if let Some(state) = shelf.take(&key.text) {
+                return Some(state);
+            }
+            shelf.folder.clone().filter(|_| key.built_in)?
+        };
+        match folder.read(&key.text) {
+            Ok(state) => {
+                let state = Arc::new(state?);
+                shelf().put(&key.text, Arc::clone(&state));
+                Some(state)
+            }
+            Err(note) => {
+                shelf().notes.push(note);
+                None
+            }
+        }
+    }
+
+    fn keep(&mut self, key: &Key, state: Vec<u8>) {
+        let (state, folder) = (Arc::new(state), shelf().folder.clone());
+        shelf().put(&key.text, Arc::clone(&state));
+        if let Some(Err(note)) = folder.filter(|_| key.built_in).map(|folder| folder.write(&key.text, &state)) {
+            shelf().notes.push(note);
+        }
+    }
+}
+
+impl Folder {
+    /// The whole key of a file, and its path.
+    fn file(&self, key: &str) -> (String, PathBuf) {
+        let key = format!("sources {}\n{key}", env!("PALIMPSEST_SOURCES"));
+        let (one, two) = (sum(key.as_bytes(), 1), sum(key.as_bytes(), 2));
+        let path = self.path.join(format!("{one:016x}{two:016x}{ENDING}"));
+        (key, path)
+    }
+
+    /// The state of `key`; `None` where there is no file of it.
+    fn read(&self, key: &str) -> std::result::Result<Option<Vec<u8>>, String> {
+        let (key, path) = self.file(key);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("{}: {error}; the drive is preconditioned anew", path.display())),
+        };
+        let mut bytes = Vec::new();
+        let read = file.read_to_end(&mut bytes).ok().and_then(|_| state_of(bytes, &key));
+        let Some(state) = read else {
+            let what = "the file is torn, or is no state of this drive and this program";
+            return Err(format!("{}: {what}; the drive is preconditioned anew", path.display()));
+        };
+        // The folder keeps what was used last. Where it cannot be said, the file is only older than it seems.
+        let _ = file.set_modified(SystemTime::now());
+        Ok(Some(state))
+    }
+
+    fn write(&self, key: &str, state: &[u8]) -> std::result::Result<(), String> {
+        let (key, path) = self.file(key);
+        let needed = (HEADER + key.len() + state.len()) as u64;
+        if needed > self.bytes {
+            let what = format!("the state takes {needed} bytes, and the folder may take {}", self.bytes);
+            return Err(format!("{}: {what}; expected a larger --state-size", self.path.display()));
+        }
+        self.prune(self.bytes - needed, &path);
+        let beside = path.with_extension(format!("{}.part", std::process::id()));
+        let header = header(key.as_bytes(), state);
+        let written = File::create(&beside).and_then(|mut file| {
+            file.write_all(&header)?;
+            file.write_all(key.as_bytes())?;
+            file.write_all(state)
+        });
+        written.and_then(|()| fs::rename(&beside, &path)).map_err(|error| {
+            let _ = fs::remove_file(&beside);
+            format!("{}: {error}; the state is not kept", path.display())
+        })
+    }
+
+    /// Removes the files used least recently until the others take at most `bytes`. Another process may do the same.
+    fn prune(&self, bytes: u64, replaced: &Path) {
+        let now = SystemTime::now();
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+            let used = metadata.modified().unwrap_or(now);
+            match kind_of(&path) {
+                Some(Kind::State) if path != replaced => files.push((used, metadata.len(), path)),
+                Some(Kind::Part) if now.duration_since(used).is_ok_and(|age| age > LEFT_OVER) => {
+                    let _ = fs::remove_file(path);
+                }
+                _ => {}
+            }
+        }
+        files.sort();
+        let mut all: u64 = files.iter().map(|(_, length, _)| length).sum();
+        for (_, length, path) in files {
+            if all <= bytes {
+                return;
+            }
+            if fs::remove_file(path).is_ok() {
+                all -= length;
+            }
+        }
+    }
+}
+
+enum Kind {
+    State,
+    Part,
+}
+
+/// Whether the file at `path` is one of ours, by its name.
+fn kind_of(path: &Path) -> Option<Kind> {
+    let (hash, rest) = path.file_name()?.to_str()?.split_at_checked(32)?;
+    if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    match rest {
+        ENDING => Some(Kind::State),
+        rest if rest.ends_with(".part") => Some(Kind::Part),
+        _ => None,
+    }
+}
+
+fn header(key: &[u8], state: &[u8]) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    for number in [key.len() as u64, state.len() as u64, sum(key, 3) ^ sum(state, 4)] {
+        header.extend_from_slice(&number.to_le_bytes());
+    }
+    header
+}
+
+/// The state in the file with the contents `bytes`, if it is that of `key` and whole.
+fn state_of(mut bytes: Vec<u8>, key: &str) -> Option<Vec<u8>> {
+    let begin = HEADER + key.len();
+    let (written, rest) = bytes.split_at_checked(HEADER)?;
+    let (own_key, state) = rest.split_at_checked(key.len())?;
+    if own_key != key.as_bytes() || written != header(own_key, state) {
+        return None;
+    }
+    bytes.drain(..begin);
+    Some(bytes)
+}
+
+/// A checksum of 64 bits: four sums side by side, so that it is as fast as memory.
+fn sum(bytes: &[u8], seed: u64) -> u64 {
+    let mut sums = [seed, seed ^ 1 << 60, seed ^ 2 << 60, seed ^ 3 << 60];
+    let mut chunks = bytes.chunks_exact(32);
+    for chunk in &mut chunks {
+        for (sum, word) in sums.iter_mut().zip(chunk.chunks_exact(8)) {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            *sum = (*sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+    }
+    let mut last = [0; 32];
+    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    let tail = last.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    sums.into_iter().chain(tail).fold(mix(bytes.len() as u64), |all, part| mix(all ^ part).rotate_left(17))
+}

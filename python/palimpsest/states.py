@@ -1,0 +1,78 @@
+"""States of preconditioned drives, kept for later runs: in the memory of this process, and in a folder if asked.
+
+A run whose drive, preconditioning and seed are those of an earlier one goes on from what that made, and its result is
+the same, byte for byte; `docs/cli.md` says what is kept. This module only sets what the native module does.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from . import _core, units
+from .errors import InputError
+
+__all__ = ["DEFAULT_SIZE", "FOLDER", "SIZE", "environment", "keep_states", "say", "share", "size_of", "take"]
+
+FOLDER = "PALIMPSEST_STATE"
+"""Environment variable of `--state`."""
+SIZE = "PALIMPSEST_STATE_SIZE"
+"""Environment variable of `--state-size`."""
+DEFAULT_SIZE = "4GiB"
+MEMORY = "1GiB"
+"""What memory keeps where runs share states."""
+
+_chosen: dict[str, str] = {}
+
+
+def size_of(value: str | int) -> int:
+    """Bytes of a size such as `2GiB`.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = units.parse_bytes(value)
+    if found is None or found < 0:
+        raise InputError(f"size of states {value!r}: expected a size such as 2GiB or 500MiB")
+    return found
+
+
+def keep_states(folder: str | Path | None = None, size: str | int = DEFAULT_SIZE, memory: str | int = MEMORY) -> None:
+    """From now on, runs of this process go on from states that earlier runs left, where these are the same.
+
+    >>> keep_states()                            # in memory, for the runs of this program
+    >>> keep_states("states", size="10GiB")      # in a folder too, for later programs
+
+    Args:
+        folder: keeps them in files, too; made if it is not there. Several processes may share it.
+        size: bytes that all files may take; those used least recently go.
+        memory: bytes that memory keeps, of those used last; 0 for none.
+
+    Raises:
+        InputError: a size is none, or the folder cannot be made.
+    """
+    files, kept = size_of(size), size_of(memory)
+    _core.keep_states(kept, None if folder is None else str(folder), files)
+    _chosen.clear()
+    if folder is not None:
+        _chosen.update({FOLDER: str(Path(folder).absolute()), SIZE: str(files)})
+
+
+def share() -> None:
+    """The runs of this process share states in memory, beside the folder that was chosen before."""
+    take(_chosen)
+
+
+def environment() -> dict[str, str]:
+    """What a process gets in its environment to use the same folder."""
+    return dict(_chosen)
+
+
+def take(chosen: Mapping[str, str]) -> None:
+    """Uses memory, and the folder that `chosen`, such as the environment, names."""
+    size = chosen.get(SIZE, DEFAULT_SIZE)
+    keep_states(chosen.get(FOLDER) or None, int(size) if size.isdigit() else size)
+
+
+def say(echo: Callable[[str], object]) -> None:
+    """Gives what was wrong with files of states, a line each."""
+    for note in _core.state_notes():
+        echo(f"note: {note}")
