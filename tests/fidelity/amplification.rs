@@ -24,7 +24,7 @@ fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> R
         &format!(
             "{shape} part.subpage_size=4KiB ssd.channels={} ssd.planes_per_die={die_planes} ssd.blocks_per_plane={blocks} \
              part.pages_per_block={pages} ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
-             ftl.gc_pace=block ftl.allocation=round-robin {more}",
+             ftl.gc_pace=block ftl.moved_to=plane ftl.allocation=round-robin {more}",
             planes / die_planes
         ),
     )
@@ -171,6 +171,8 @@ fn collection_in_steps() {
         ("subpage", 1, 256, "28%", "buffer.ack=program", 2.0),
         ("subpage", 1, 256, "7%", "ftl.streams=2", 2.0),
         ("subpage", 4, 512, "7%", "ftl.streams=2", 2.0),
+        ("subpage", 4, 512, "7%", "ftl.streams=2 ftl.moved_to=die", 2.0),
+        ("page of 16 KiB", 8, 256, "28%", "ftl.streams=2 ftl.moved_to=die", 2.0),
         ("page of 4 KiB", 4, 512, "7%", "ftl.allocation=static", 2.0),
         ("page of 4 KiB", 1, 256, "7%", "ftl.streams=2 ftl.gc_start=2blocks ftl.gc_stop=2blocks", 3.0),
     ];
@@ -328,4 +330,28 @@ fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
     let (block, ..) = longest("block");
     println!("longest write: {} us in steps, {} us by blocks of {moved} pages", steps / 1000, block / 1000);
     assert!(steps < 8 * program && block > moved * program / 2);
+}
+
+/// Random writes to a die of four planes that are programmed together. Moves that take the planes in turn are at one page address, and run together,
+/// too; of moves that stay in their plane most run alone, as victims lose different numbers of pages. And no write waits for a whole block.
+#[test]
+fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
+    let sets =
+        "ssd.channels=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% buffer.size=64KiB";
+    let of = |keys: &str, workload: &str| {
+        let ssd = drive("tlc-32g", &format!("{sets} {keys}"));
+        let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=16k,norandommap,{workload}"));
+        run.precondition = "fill:100%,random:2x";
+        let result = run.result();
+        (result.throughput.iops.unwrap(), result.latency_ns.unwrap().write.unwrap().max / 1000)
+    };
+    let (block, own, turn) =
+        ("ftl.gc_pace=block ftl.moved_to=plane", "ftl.moved_to=plane", "ftl.gc_pace=paced ftl.moved_to=die");
+    let [by_blocks, alone, together] = [block, own, turn].map(|keys| of(keys, "n=5000,iodepth=256").0);
+    let [whole, longest] = [block, turn].map(|keys| of(keys, "n=5000,iodepth=64,rate_iops=800").1);
+    println!(
+        "{by_blocks:.0} IOPS by blocks; in steps {alone:.0} where moves stay in their plane, {together:.0} in turn; longest write at 800 IOPS \
+         {longest} us in steps, {whole} us by blocks"
+    );
+    assert!(together > 1.5 * alone && together > by_blocks && longest < whole / 10);
 }

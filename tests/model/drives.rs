@@ -122,8 +122,8 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
 fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
     // Its own draws: what else is drawn does not depend on them.
     let text = settings.concat();
-    let rng =
-        &mut Rng::new(text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into())), 0xc7);
+    let seed = text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let rng = &mut Rng::new(seed, 0xc7);
     let mut changes = vec![pick(rng, &["ftl.gc_pace=block", "ftl.gc_pace=paced", "ftl.gc_pace=paced"])];
     if rng.below(3) == 0 {
         changes.extend([
@@ -140,8 +140,12 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
     if rng.below(4) == 0 {
         changes.extend(["ftl.allocation=round-robin", "ftl.superblock_dies=1"]);
     }
+    let in_turn = Rng::new(seed, 0xd1).below(2) == 0 && !settings.iter().any(|own| own == "ssd.planes_per_die=1");
+    if in_turn {
+        changes.extend(["ftl.moved_to=die", "ftl.allocation=round-robin"]);
+    }
     let has = |setting: &str| settings.iter().any(|own| own == setting);
-    if rng.below(3) == 0 && has("part.cell=slc") && has("part.order=strict") && !has("ftl.streams=1") {
+    if !in_turn && rng.below(3) == 0 && has("part.cell=slc") && has("part.order=strict") && !has("ftl.streams=1") {
         let cell = pick(rng, &["part.cell=tlc", "part.cell=qlc"]);
         changes.extend([cell, "ftl.moved=together", pick(rng, &["ftl.slc_cache=30%", "ftl.slc_cache=2 blocks"])]);
         changes.extend(["part.t_read_slc=20us", "part.t_program_slc=70us"]);

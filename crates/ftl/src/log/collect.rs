@@ -189,21 +189,23 @@ impl<M: Map> Log<M> {
         self.fits_beside(io, plane, victim, slack, None)
     }
 
-    /// As [`Self::fits`], when the stream `taker` has taken a page.
-    pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<u32>) -> bool {
-        let (frontiers, per_page) = (&self.frontiers, self.shape.units_per_page);
-        let opens = taker.is_some_and(|stream| !frontiers.is_open(plane, stream));
+    /// As [`Self::fits`], when the stream `taker` has taken a page of a plane. Where moved data goes to the planes of a die in turn, there must be
+    /// room for what their victims have left, too.
+    pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<(u32, u32)>) -> bool {
+        let (frontiers, per_page, per_block) = (&self.frontiers, self.shape.units_per_page, self.shape.pages_per_block);
+        let opens = |plane: u32| taker.is_some_and(|(home, stream)| home == plane && !frontiers.is_open(plane, stream));
         // The pages that a stream has left without a block that the taker opens, and with that if it is its own.
-        let left_of = |stream: u32| {
-            let (own, block) = (taker == Some(stream), u32::from(opens) * self.shape.pages_per_block);
+        let left_of = |plane: u32, stream: u32| {
+            let (own, block) = (taker == Some((plane, stream)), u32::from(opens(plane)) * per_block);
             frontiers.pages_left(plane, stream) + if own { block } else { 0 } - u32::from(own)
         };
+        let free_of = |plane: u32| frontiers.blocks.free_count(plane).saturating_sub(u32::from(opens(plane)));
         let mut valid = frontiers.blocks.valid_count(victim);
-        let mut free_blocks = frontiers.blocks.free_count(plane).saturating_sub(u32::from(opens));
+        let mut free_blocks = free_of(plane);
         let own = self.own_units(io, victim);
         if own > 0 {
-            let left = left_of(frontiers.own_stream());
-            let takes = (own + slack).saturating_sub(left).div_ceil(self.shape.pages_per_block);
+            let left = left_of(plane, frontiers.own_stream());
+            let takes = (own + slack).saturating_sub(left).div_ceil(per_block);
             if takes > free_blocks || own == valid {
                 return takes <= free_blocks;
             }
@@ -213,13 +215,17 @@ impl<M: Map> Log<M> {
         let waiting = self.open.filled(self.open.moved_page(plane, stream));
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
-        let needed = (waiting + valid + rest) / per_page + slack;
-        let free = left_of(stream) + free_blocks * self.shape.pages_per_block;
-        let free = free.saturating_sub(frontiers.lost_in_free(plane));
+        let mut needed = (waiting + valid + rest) / per_page + slack;
+        let mut free = (left_of(plane, stream) + free_blocks * per_block).saturating_sub(frontiers.lost_in_free(plane));
+        for other in frontiers.planes_beside(plane).filter(|&other| other != plane) {
+            let victim = self.collector.pace.victim(other);
+            needed += victim.map_or(0, |victim| frontiers.blocks.valid_count(victim).div_ceil(per_page) + slack);
+            free += (left_of(other, stream) + free_of(other) * per_block).saturating_sub(frontiers.lost_in_free(other));
+        }
         let beside =
             |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
         let emptying = self.collector.emptying.iter().filter(|(block, _)| beside(*block)).count() as u32;
-        needed <= free || (free > 0 && needed <= free + emptying * self.shape.pages_per_block)
+        needed <= free || (free > 0 && needed <= free + emptying * per_block)
     }
 
     fn clean_victim(&mut self, io: &mut Io, plane: u32, victim: u32) -> Flash<()> {

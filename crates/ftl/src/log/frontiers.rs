@@ -1,5 +1,6 @@
 //! Where a page is written: the plane that a policy chooses, and the frontier of the stream in that plane, which is the open
-//! block that its pages are programmed into in order.
+//! block that its pages are programmed into in order. What cleaning moves stays in its plane, or goes to the planes of its die in turn
+//! (`ftl.moved_to = die`): then their frontiers are at one page address, as a program of several planes needs it.
 
 use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
@@ -9,7 +10,7 @@ use super::single::Single;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frontier {
     block: u32,
     next_page: u32,
@@ -32,6 +33,9 @@ pub(super) struct Frontiers {
     data_streams: u32,
     /// Whether what is moved stays in its stream.
     keep_class: bool,
+    /// Planes of a die that moved data goes to in turn; 1: it stays in its plane.
+    turns: u32,
+    dies: u32,
     /// The stream that each block was opened for last, where moved data keeps its class. It is recorded out-of-band, like the logical
     /// numbers, and so is known after a power cut.
     stream_of_block: Vec<u8>,
@@ -53,7 +57,7 @@ pub(super) struct Frontiers {
 }
 
 palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single } parts { open } built {
-    data_streams, keep_class, streams, pages_per_block, units_per_block, level, reserved
+    data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved
 });
 
 impl Frontiers {
@@ -69,6 +73,8 @@ impl Frontiers {
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
             data_streams: settings.data_streams(),
             keep_class: settings.keep_class,
+            turns: if settings.moves_to_die() { geometry.planes_per_die } else { 1 },
+            dies: geometry.dies(),
             stream_of_block: vec![0; if settings.keep_class { geometry.blocks() as usize } else { 0 }],
             streams,
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
@@ -148,9 +154,49 @@ impl Frontiers {
         self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
     }
 
-    /// Takes the next page at the frontier of `stream` in `plane`, or, where the plane has none left, in another plane.
+    /// Whether what is moved stays in its plane.
+    #[inline]
+    pub fn moves_stay(&self) -> bool {
+        self.turns == 1
+    }
+
+    /// The planes that data moved out of blocks of `plane` goes to in turn.
+    #[inline]
+    pub fn planes_beside(&self, plane: u32) -> impl Iterator<Item = u32> + use<> {
+        let (first, dies) = if self.turns == 1 { (plane, 1) } else { (plane % self.dies, self.dies) };
+        (0..self.turns).map(move |turn| first + turn * dies)
+    }
+
+    /// The plane that the next page of `stream`, moved out of a block of `plane`, goes to: of those of the die that have room the one
+    /// whose frontier is behind the others'. Frontiers that are less than half a block apart come together so, and go on in turn.
+    #[cold]
+    fn next_in_turn(&self, plane: u32, stream: u32) -> u32 {
+        let page_of = |plane: u32| match self.open[self.index(plane, stream)] {
+            CLOSED => 0,
+            Frontier { next_page, .. } => next_page,
+        };
+        let half = self.pages_per_block / 2;
+        let has_room = |plane: &u32| self.is_open(*plane, stream) || self.blocks.free_count(*plane) > 0;
+        let behind = self.planes_beside(plane).filter(has_room).reduce(|first, other| {
+            let ahead = (self.pages_per_block + page_of(first) - page_of(other)) % self.pages_per_block;
+            if (1..=half).contains(&ahead) { other } else { first }
+        });
+        behind.unwrap_or(plane)
+    }
+
+    /// Takes the next page at the frontier of `stream` in `plane`, or, where data is moved that has its turn elsewhere or the plane has none
+    /// left, in another plane.
     #[inline]
     pub fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        if self.turns > 1 && stream + 1 == self.data_streams {
+            let plane = self.next_in_turn(plane, stream);
+            return self.take_page_in(io, plane, stream);
+        }
+        self.take_page_in(io, plane, stream)
+    }
+
+    #[inline]
+    fn take_page_in(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         let index = self.index(plane, stream);
         if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
             return self.take_page_elsewhere(io, plane, stream);
@@ -175,7 +221,7 @@ impl Frontiers {
         });
         match most_free {
             Some(other) if self.is_open(other, stream) || self.open_block(io, other, stream) => {
-                self.take_page(io, other, stream)
+                self.take_page_in(io, other, stream)
             }
             _ => Err(Halt::NoSpace),
         }

@@ -1,7 +1,8 @@
 //! Open pages: units that wait in the controller's memory until they fill a page.
 //!
-//! There is one a stream of the host, and one a plane (and class, where that is kept) for what cleaning moves there: if moved units left their plane, the
-//! fuller planes, which are cleaned more often, would grow fuller still. Where the address of a unit names its plane or channel,
+//! There is one a stream of the host, and one a plane (and class, where that is kept) for what cleaning moves from there. Moved units stay in their plane: if
+//! they went wherever the host writes, the fuller planes, which are cleaned more often, would grow fuller still. Or all planes of the die take as many
+//! of them (`frontiers`). Where the address of a unit names its plane or channel,
 //! a stream of the host has an open page for each of these: units that followed others elsewhere would fill planes unevenly.
 //! A unit of an open page has the place of its previous copy, which stays valid until the page is programmed: so what was
 //! acknowledged after programming survives a power cut.

@@ -4,7 +4,8 @@
 //! b - v pages that the host writes there, as many with each: while r are left and the host may write h pages, r / h. So the victim is
 //! empty when the space is needed, and the plane has between start - b and start free pages at any time. Where a victim gains little, its
 //! moves are dealt out over a sixteenth of a block, and free space goes down by that. In the background each step moves a page in each
-//! plane. Steps are the last class of the scheduler (`Io::set_step`), where moved data has blocks of its own: else the host's programs
+//! plane. Where moved data goes to the planes of a die in turn (`frontiers`), each plane has the moves of its own victim done at the pace of its own
+//! host writes, and free space goes down by what is moved in from all planes: by as much in the mean. Steps are the last class of the scheduler (`Io::set_step`), where moved data has blocks of its own: else the host's programs
 //! would wait behind them.
 //!
 //! Where space is short all the same (a failed block, say), the rest of the victim is moved at once. Static wear levelling moves its
@@ -92,21 +93,34 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Whether `stream` may take a page of `plane` and leave the moves of its victim what they need.
+    /// Whether `stream` may take a page of `plane` and leave the moves of victims what they need.
     #[inline]
     pub(super) fn may_take(&self, io: &Io, plane: u32, stream: u32) -> bool {
         if self.frontiers.has_space(plane, stream) {
-            return true;
+            return self.frontiers.moves_stay() || self.leaves_room(io, plane, stream);
         }
         let Some(victim) = self.collector.pace.victim(plane) else { return false };
         let opens = !self.frontiers.is_open(plane, stream);
         self.frontiers.blocks.free_count(plane) >= u32::from(opens)
-            && self.fits_beside(io, plane, victim, SLACK, Some(stream))
+            && self.fits_beside(io, plane, victim, SLACK, Some((plane, stream)))
     }
 
-    /// Moves all that is left of the victim of `plane`.
+    /// Whether what is moved in the die of `plane` has room when `stream` has taken a page of `plane`.
+    #[cold]
+    fn leaves_room(&self, io: &Io, plane: u32, stream: u32) -> bool {
+        let mut victims =
+            self.frontiers.planes_beside(plane).filter_map(|at| Some((at, self.collector.pace.victim(at)?)));
+        victims.next().is_none_or(|(at, victim)| self.fits_beside(io, at, victim, SLACK, Some((plane, stream))))
+    }
+
+    /// Moves all that is left of the victim of `plane`, and of those whose units go to the same planes.
     pub(super) fn finish(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
-        if self.collector.pace.victim(plane).is_some() { self.advance(io, plane, u32::MAX, false) } else { Ok(()) }
+        for plane in self.frontiers.planes_beside(plane) {
+            if self.collector.pace.victim(plane).is_some() {
+                self.advance(io, plane, u32::MAX, false)?;
+            }
+        }
+        Ok(())
     }
 
     /// One step in each plane that has a victim, or has to collect. False where none is.

@@ -51,6 +51,13 @@ pub const KEYS: &[Key] = &[
         "where moved data goes: to blocks of one stream, or to those of its class, hot or cold, with ftl.streams = 3",
     ),
     Key::new(
+        "ftl.moved_to",
+        ValueType::Choice(&["plane", "die"]),
+        "plane",
+        "where in a die moved data goes that has blocks of its own: to the plane that it was in, or to the planes of the die in turn, which \
+         can be programmed together (sim.multi_plane)",
+    ),
+    Key::new(
         "ftl.allocation",
         ValueType::Choice(&["static", "channel", "round-robin", "least-loaded"]),
         "round-robin",
@@ -117,6 +124,15 @@ pub enum GcPace {
     Paced,
 }
 
+/// Where in a die moved data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MovedTo {
+    /// To the plane that it was in.
+    Plane,
+    /// To the planes of the die in turn.
+    Die,
+}
+
 /// How erases are kept even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WearLeveling {
@@ -143,6 +159,8 @@ pub struct LogSettings {
     pub streams: u32,
     /// Whether moved data keeps its class, hot or cold: it goes to the blocks of the host's stream that it came from.
     pub keep_class: bool,
+    /// Where in a die moved data goes that has blocks of its own.
+    pub moved_to: MovedTo,
     /// Where a host write goes.
     pub allocation: Allocation,
     /// Dies of a superblock; 0: all.
@@ -167,6 +185,7 @@ impl LogSettings {
             gc_pace: settings.choice("ftl.gc_pace", &[("block", GcPace::Block), ("paced", GcPace::Paced)]),
             streams: settings.small("ftl.streams"),
             keep_class: keeps_class(settings),
+            moved_to: settings.choice("ftl.moved_to", &[("plane", MovedTo::Plane), ("die", MovedTo::Die)]),
             allocation: settings.choice(
                 "ftl.allocation",
                 &[
@@ -197,6 +216,11 @@ impl LogSettings {
     /// Streams that data is moved to, and that have open pages for it.
     pub fn moved_streams(&self) -> u32 {
         if self.keep_class { self.host_streams() } else { 1 }
+    }
+
+    /// Whether moved data, in blocks of its own, goes to the planes of its die in turn.
+    pub fn moves_to_die(&self) -> bool {
+        self.moved_to == MovedTo::Die && self.data_streams() > 1 && !self.keep_class
     }
 
     /// Streams of data: of the host, and of what is moved where that is not one of the host's.
