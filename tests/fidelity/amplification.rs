@@ -161,7 +161,7 @@ fn long_greedy_on_several_planes() {
 }
 
 /// Collection in steps (`ftl.gc_pace = paced`) chooses its victims when L blocks of a plane are free, L = `ftl.gc_start` and a block for each
-/// stream but one, one at least: within 1 % of the forms with rho = U/((N - L P) b).
+/// stream but one, one at least, where static wear levelling counts as a stream: within 1 % of the forms with rho = U/((N - L P) b).
 #[test]
 fn collection_in_steps() {
     let points = [
@@ -175,6 +175,7 @@ fn collection_in_steps() {
         ("page of 16 KiB", 8, 256, "28%", "ftl.streams=2 ftl.moved_to=die", 2.0),
         ("page of 4 KiB", 4, 512, "7%", "ftl.allocation=static", 2.0),
         ("page of 4 KiB", 1, 256, "7%", "ftl.streams=2 ftl.gc_start=2blocks ftl.gc_stop=2blocks", 3.0),
+        ("page of 4 KiB", 1, 256, "28%", "ftl.streams=2 ftl.wear_leveling=static", 3.0),
     ];
     for (unit, planes, blocks, op, more, lost) in points {
         let ssd = flat(unit, planes, blocks, 64, op, &format!("ftl.gc_pace=paced {more}"));
@@ -354,4 +355,28 @@ fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
          {longest} us in steps, {whole} us by blocks"
     );
     assert!(together > 1.5 * alone && together > by_blocks && longest < whole / 10);
+}
+
+/// Static wear levelling moves a block of cold data now and then: in steps too, no write waits for all of it.
+#[test]
+fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
+    let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% \
+                buffer.size=64KiB ftl.wear_leveling=static ftl.wear_threshold=2";
+    let of = |pace: &str| {
+        let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
+        let workload =
+            "rw=randwrite,bs=16k,norandommap,n=2e4,iodepth=64,rate_iops=1000,random_distribution=zoned:95/50:5/50";
+        let mut run = Run::new(&ssd, workload);
+        run.precondition = "fill:100%";
+        let result = run.result();
+        let levelled = result.ftl_stats["wear_moves"].as_u64().unwrap();
+        (result.latency_ns.unwrap().write.unwrap().max, levelled, ssd.drive.part.t_program, result.write_amplification)
+    };
+    let ((steps, levelled, program, wa), (block, .., wa_block)) = (of("paced"), of("block"));
+    println!(
+        "{levelled} blocks moved to level wear: longest write {} us, {} us at once; {wa:?} {wa_block:?}",
+        steps / 1000,
+        block / 1000
+    );
+    assert!(levelled > 20 && steps < 12 * program && block > 50 * program);
 }

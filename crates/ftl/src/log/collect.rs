@@ -53,7 +53,10 @@ impl Collector {
         let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
         let pace = match settings.gc_pace {
             GcPace::Block => Pace::default(),
-            GcPace::Paced => Pace::new(geometry.planes(), block, streams, spare, start, stop),
+            GcPace::Paced => {
+                let levels = settings.wear_leveling == WearLeveling::Static;
+                Pace::new(geometry.planes(), block, streams + u32::from(levels), spare, start, stop)
+            }
         };
         Collector {
             policy,
@@ -320,7 +323,8 @@ impl<M: Map> Log<M> {
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;
         let due = self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY);
-        if !due || self.frontiers.blocks.free_count(plane) == 0 {
+        let idle = self.collector.pace.victim(plane).is_none();
+        if !due || !idle || self.frontiers.blocks.free_count(plane) == 0 {
             return Ok(());
         }
         let closed = self.frontiers.blocks.closed(plane);
@@ -329,7 +333,11 @@ impl<M: Map> Log<M> {
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
         if most - io.nand().erases(least) > self.collector.wear_threshold && self.fits(io, plane, least, SLACK) {
             self.counters.wear_moves += 1;
-            self.clean(io, least)?;
+            if self.collector.pace.is_used() {
+                self.level_in_steps(plane, least);
+            } else {
+                self.clean(io, least)?;
+            }
         }
         Ok(())
     }

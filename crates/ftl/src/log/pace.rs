@@ -8,14 +8,21 @@
 //! host writes, and free space goes down by what is moved in from all planes: by as much in the mean. Steps are the last class of the scheduler (`Io::set_step`), where moved data has blocks of its own: else the host's programs
 //! would wait behind them.
 //!
-//! Where space is short all the same (a failed block, say), the rest of the victim is moved at once. Static wear levelling moves its
-//! block at once, too.
+//! Static wear levelling makes its block a victim like others. That one gains nothing: its moves are dealt out over a quarter of a block, and
+//! those of the next victims make up for it, each over half of what it gains at the least.
+//!
+//! Where space is short all the same (a failed block, say), the rest of the victim is moved at once.
 
 use super::Log;
 use super::collect::SLACK;
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
+
+/// The moves of a victim are dealt out over this share of a block at the least, where there is room for so many pages.
+const LEAST: i64 = 16;
+/// The same of a block that is moved to level wear.
+const LEAST_OF_LEVELLING: i64 = 4;
 
 /// A victim that is being emptied.
 #[derive(Clone, Copy, Default)]
@@ -46,10 +53,11 @@ palimpsest_flash::state!(Pace { planes } built { start, stop });
 
 impl Pace {
     /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, where `streams` write to blocks of `block` pages
-    /// at once, and `spare` pages of a plane hold nothing when the drive is full.
+    /// at once, and `spare` pages of a plane hold nothing when the drive is full. Static wear levelling counts as a stream.
     ///
     /// Beside the block that the victim gives back, each stream but the last may have one that the others cannot use; and with one stream
-    /// there must be one where what a failed program leaves can go. A drive with little spare space has half of it for that.
+    /// there must be one where what a failed program leaves can go. To move a full block takes one more. A drive with little spare space has
+    /// half of it for that.
     pub fn new(planes: u32, block: u32, streams: u32, spare: u32, start: u32, stop: u32) -> Self {
         let beside = (streams - 1).max(1) * block;
         let start = start + beside.min(spare.saturating_sub(start) / 2);
@@ -134,7 +142,8 @@ impl<M: Map> Log<M> {
                     victim => victim,
                 };
                 let Some(victim) = victim else { continue };
-                self.take(plane, victim);
+                self.counters.collections += 1;
+                self.take(plane, victim, LEAST);
             }
             self.advance(io, plane, self.shape.units_per_page, true)?;
             done = true;
@@ -151,17 +160,23 @@ impl<M: Map> Log<M> {
             return Ok(false);
         }
         let Some(victim) = self.choose(io, plane) else { return Ok(false) };
-        self.take(plane, victim);
+        self.counters.collections += 1;
+        self.take(plane, victim, LEAST);
         Ok(true)
     }
 
-    /// The closed block `victim` is the victim of `plane`.
-    fn take(&mut self, plane: u32, victim: u32) {
-        self.counters.collections += 1;
+    /// The closed block `victim`, which is moved to level wear, is the victim of `plane`.
+    pub(super) fn level_in_steps(&mut self, plane: u32, victim: u32) {
+        self.take(plane, victim, LEAST_OF_LEVELLING);
+    }
+
+    /// The closed block `victim` is the victim of `plane`; its moves are dealt out over that share of a block at the least.
+    fn take(&mut self, plane: u32, victim: u32, share: i64) {
         self.frontiers.blocks.take_victim(victim);
         let block = i64::from(self.shape.pages_per_block);
-        let left = i64::from(self.frontiers.free_pages[plane as usize]) - self.moves_of(victim);
-        let least = (block / 16).min(left / 4);
+        let moves = self.moves_of(victim);
+        let left = i64::from(self.frontiers.free_pages[plane as usize]) - moves;
+        let least = (block / share).max((block - moves) / 2).min(left / 4);
         let pages = (left - (i64::from(self.collector.pace.start) - block)).max(least);
         self.collector.pace.planes[plane as usize] =
             Some(Progress { victim, next: 0, safe: Gate::NONE, kept: left - pages });

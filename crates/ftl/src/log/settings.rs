@@ -54,8 +54,8 @@ pub const KEYS: &[Key] = &[
         "ftl.moved_to",
         ValueType::Choice(&["plane", "die"]),
         "plane",
-        "where in a die moved data goes that has blocks of its own: to the plane that it was in, or to the planes of the die in turn, which \
-         can be programmed together (sim.multi_plane)",
+        "where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's data with round-robin \
+         allocation and without a fast cache, to the planes of the die in turn, which can be programmed together (sim.multi_plane)",
     ),
     Key::new(
         "ftl.allocation",
@@ -218,9 +218,11 @@ impl LogSettings {
         if self.keep_class { self.host_streams() } else { 1 }
     }
 
-    /// Whether moved data, in blocks of its own, goes to the planes of its die in turn.
+    /// Whether moved data, in blocks of its own, goes to the planes of its die in turn: where these take as many pages of the host, too, else the
+    /// fuller ones would fill up.
     pub fn moves_to_die(&self) -> bool {
-        self.moved_to == MovedTo::Die && self.data_streams() > 1 && !self.keep_class
+        let even = self.allocation == Allocation::RoundRobin && self.slc_cache.of(u32::MAX) == 0;
+        self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && !self.keep_class
     }
 
     /// Streams of data: of the host, and of what is moved where that is not one of the host's.
