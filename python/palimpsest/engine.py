@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from . import _core, native
+from . import _core, native, states
 from .errors import InputError, Interrupted
 from .files import digest
 from .options import RunOptions
@@ -121,6 +121,7 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
         WorkloadIoError: the workload could not be read.
         KeyboardInterrupt: the user ended it.
     """
+    states.prepare()
     configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
     try:
         summary, series = _core.run(options.to_json(), progress)

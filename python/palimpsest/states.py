@@ -4,13 +4,14 @@ A run whose drive, preconditioning and seed are those of an earlier one goes on 
 the same, byte for byte; `docs/cli.md` says what is kept. This module only sets what the native module does.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from . import _core, units
 from .errors import InputError
 
-__all__ = ["DEFAULT_SIZE", "FOLDER", "SIZE", "environment", "keep_states", "say", "share", "size_of", "take"]
+__all__ = ["DEFAULT_SIZE", "FOLDER", "SIZE", "environment", "keep_states", "prepare", "say", "share", "size_of", "take"]
 
 FOLDER = "PALIMPSEST_STATE"
 """Environment variable of `--state`."""
@@ -21,6 +22,7 @@ MEMORY = "1GiB"
 """What memory keeps where runs share states."""
 
 _chosen: dict[str, str] = {}
+_decided = False
 
 
 def size_of(value: str | int) -> int:
@@ -49,11 +51,19 @@ def keep_states(folder: str | Path | None = None, size: str | int = DEFAULT_SIZE
     Raises:
         InputError: a size is none, or the folder cannot be made.
     """
+    global _decided
     files, kept = size_of(size), size_of(memory)
     _core.keep_states(kept, None if folder is None else str(folder), files)
     _chosen.clear()
+    _decided = True
     if folder is not None:
         _chosen.update({FOLDER: str(Path(folder).absolute()), SIZE: str(files)})
+
+
+def prepare() -> None:
+    """Before a run: uses the folder that the environment names, where nothing else was said."""
+    if not _decided and os.environ.get(FOLDER):
+        keep_states(os.environ[FOLDER], os.environ.get(SIZE) or DEFAULT_SIZE, memory=0)
 
 
 def share() -> None:
@@ -68,8 +78,7 @@ def environment() -> dict[str, str]:
 
 def take(chosen: Mapping[str, str]) -> None:
     """Uses memory, and the folder that `chosen`, such as the environment, names."""
-    size = chosen.get(SIZE, DEFAULT_SIZE)
-    keep_states(chosen.get(FOLDER) or None, int(size) if size.isdigit() else size)
+    keep_states(chosen.get(FOLDER) or None, chosen.get(SIZE) or DEFAULT_SIZE)
 
 
 def say(echo: Callable[[str], object]) -> None:

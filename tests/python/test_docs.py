@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import documents
 from conftest import COMMAND, ROOT, Command
 from documents import COUNTS, Block
+from palimpsest import states
 
 pytestmark = pytest.mark.contract
 
@@ -55,6 +57,16 @@ def folder(inputs: Path, tmp_path: Path) -> Path:
     """A folder of its own with these files."""
     shutil.copytree(inputs, tmp_path, symlinks=True, dirs_exist_ok=True)
     return tmp_path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The examples precondition the same drives again and again: once is enough, for all processes of the tests."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if os.environ.get("PYTEST_XDIST_WORKER") is None else own.parent) / "states"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(states.FOLDER, str(folder))
+        yield
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:

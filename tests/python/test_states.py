@@ -1,5 +1,6 @@
 """Kept states: the same results from a state as from preconditioning, whatever is in the folder."""
 
+import collections
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 import palimpsest as ps
 from conftest import Command, measured
 from palimpsest import _core, states
+from palimpsest.sweeps.local import _take
 
 SMALL = {"ssd.channels": 2, "ssd.blocks_per_plane": 24, "host.fold": True}
 OPTIONS = [f"--set={key}={str(value).lower()}" for key, value in SMALL.items()]
@@ -123,7 +125,26 @@ def test_points_of_a_sweep_use_the_folder(palimpsest: Command, tmp_path: Path) -
     assert measured(tmp_path / "a").equals(measured(tmp_path / "b"))
 
 
-def test_runs_of_a_program_share_states_in_memory(keep: Callable[..., None], tmp_path: Path) -> None:
+def test_a_worker_goes_on_with_the_drive_that_it_has() -> None:
+    def taken(*waiting: tuple[str, int], state: str | None, others: set[str | None]) -> tuple[str, int]:
+        queue = collections.deque(
+            ({"identity": f"{place}", "state": one}, tries) for place, (one, tries) in enumerate(waiting)
+        )
+        task, tries = _take(queue, state, others)
+        assert len(queue) == len(waiting) - 1
+        return str(task["identity"]), tries
+
+    points = (("a", 1), ("a", 1), ("b", 1), ("c", 1), ("b", 2))
+    assert taken(*points, state=None, others={None}) == ("0", 1)
+    assert taken(*points, state="b", others={"a", "b"}) == ("2", 1)
+    assert taken(*points, state=None, others={"a", "b", None}) == ("3", 1), "a drive that no other worker is at"
+    assert taken(*points, state="d", others={"a", "b", "c", "d"}) == ("0", 1)
+    assert taken(("a", 1), ("b", 2), state="b", others={"b"}) == ("0", 1), "what was tried before is last"
+
+
+def test_runs_of_a_program_share_states_in_memory(
+    keep: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without, folder = run(), tmp_path / "states"
     keep(folder, size="1GiB")
     assert states.environment() == {states.FOLDER: str(folder), states.SIZE: str(1 << 30)}
@@ -136,6 +157,10 @@ def test_runs_of_a_program_share_states_in_memory(keep: Callable[..., None], tmp
     keep(folder, memory=0)
     with pytest.warns(UserWarning, match="the file is torn"):
         assert run() == without
+    monkeypatch.setattr(states, "_decided", False)
+    monkeypatch.setenv(states.FOLDER, str(tmp_path / "named"))
+    assert run() == without
+    assert len(files(tmp_path / "named")) == 1, "the environment names it"
     with pytest.raises(ps.InputError, match="size of states 'much'"):
         keep(size="much")
     with pytest.raises(ps.InputError, match="the folder of states cannot be made"):

@@ -399,11 +399,14 @@ impl Device for Attached<'_> {
     }
 
     fn reading(&self, channel: u32) -> bool {
-        self.dies_of(channel).any(|die| self.io.reading(die) > 0)
+        self.io.plan.timed && self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
     /// Bus and dies work in parallel: the longer of both.
     fn queued(&self, channel: u32) -> Nanos {
+        if !self.io.plan.timed {
+            return 0;
+        }
         let (mut bus, mut array, mut dies) = (0, 0, 0);
         for die in self.dies_of(channel) {
             let reads = Nanos::from(self.io.reading(die));
@@ -423,7 +426,7 @@ impl Device for Attached<'_> {
     }
 
     fn outstanding(&self, channel: u32) -> u32 {
-        self.dies_of(channel).map(|die| self.io.load(die)).sum()
+        if self.io.plan.timed { self.dies_of(channel).map(|die| self.io.load(die)).sum() } else { 0 }
     }
 
     fn wear(&self, channel: u32) -> u64 {

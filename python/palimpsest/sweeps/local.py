@@ -21,6 +21,9 @@ from .task import Outcome, Task, Watch, encode, lost
 __all__ = ["outcomes"]
 
 _ATTEMPTS = 2
+_LOOKED_AT = 500
+"""Of the waiting points, so many are looked at for the one that suits a worker best."""
+_Waiting = collections.deque[tuple[Task, int]]
 
 
 class _Worker:
@@ -28,6 +31,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.task: Task | None = None
+        self.state: str | None = None
         self.since = time.monotonic()
         self._text = b""
         self._process = subprocess.Popen(
@@ -51,6 +55,7 @@ class _Worker:
     def start(self, task: Task) -> None:
         """Sends it a point. Where it has ended meanwhile, reading its output shows that."""
         self.task = task
+        self.state = task["state"]
         self.since = time.monotonic()
         assert self._process.stdin is not None
         try:
@@ -112,7 +117,7 @@ def outcomes(
         point_timeout: seconds after which a point is ended, and not tried again.
     """
     assert address is None
-    waiting = collections.deque((task, 1) for task in tasks)
+    waiting: _Waiting = collections.deque((task, 1) for task in tasks)
     attempts: dict[str, int] = {}
     with selectors.DefaultSelector() as selector:
 
@@ -124,7 +129,8 @@ def outcomes(
         def give(worker: _Worker) -> None:
             worker.task = None
             if waiting:
-                task, attempts[task["identity"]] = waiting.popleft()
+                others = {key.data.state for key in selector.get_map().values()}
+                task, attempts[task["identity"]] = _take(waiting, worker.state, others)
                 worker.start(task)
                 return
             selector.unregister(worker.output)
@@ -166,6 +172,19 @@ def outcomes(
         finally:
             for key in list(selector.get_map().values()):
                 key.data.end()
+
+
+def _take(waiting: _Waiting, state: str | None, others: set[str | None]) -> tuple[Task, int]:
+    """The next point: one that goes on from the state that the worker holds; else from one that no worker holds."""
+
+    def rank(place: int) -> tuple[int, int]:
+        task, attempt = waiting[place]
+        return attempt, 0 if task["state"] == state else 1 + (task["state"] in others)
+
+    place = min(range(min(len(waiting), _LOOKED_AT)), key=rank)
+    taken = waiting[place]
+    del waiting[place]
+    return taken
 
 
 def late(point_timeout: float | None, selector: selectors.BaseSelector) -> list[_Worker]:

@@ -22,6 +22,7 @@ __all__ = ["Point", "resolve"]
 
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
+_NOT_OF_STATES = ("name", "host", "controller", "sim")
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 
@@ -59,7 +60,14 @@ class Point:
             "name": self.config["name"],
             "file": None if self.file is None else dataclasses.asdict(self.file),
             "simulator": simulator(),
+            "state": self._state(),
         }
+
+    def _state(self) -> str:
+        """Equal for points that go on from the same state, as far as that shows here: for who deals them out."""
+        drive = {table: keys for table, keys in self.config.items() if table not in _NOT_OF_STATES}
+        options = (self.options.precondition, self.options.payload, self.options.seed)
+        return hashlib.blake2b(json.dumps([drive, options]).encode(), digest_size=8).hexdigest()
 
 
 def resolve(definition: Definition) -> list[Point]:

@@ -23,7 +23,8 @@ from ..options import RunOptions
 __all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
 
 Task = dict[str, Any]
-"""`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`."""
+"""`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`, and
+`state`, which points that go on from one preconditioned drive share."""
 Outcome = dict[str, Any]
 """`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`."""
 

@@ -152,6 +152,37 @@ fn states_are_of_all_that_preconditioning_reads() {
     assert_eq!(of(&["faults.power_cut_at=9"], "steady", Fidelity::Timed, Payload::Tag), None);
 }
 
+/// A layer's own structure, as another crate would say its state: with what the laboratory re-exports.
+struct Stranger {
+    counts: Vec<u32>,
+    last: Option<(u64, bool)>,
+    limit: u64,
+}
+
+crate::state!(Stranger { counts, last } built { limit });
+
+/// A layer's trait methods, as another crate would say them.
+trait Layer {
+    fn state(&self) -> Option<&dyn State>;
+    fn state_mut(&mut self) -> Option<&mut dyn State>;
+}
+
+impl Layer for Stranger {
+    crate::ftl::keeps_state!();
+}
+
+#[test]
+fn a_layer_of_another_crate_has_a_state() {
+    let old = Stranger { counts: vec![3, 1, 4], last: Some((1 << 40, true)), limit: 9 };
+    let (mut new, mut out) = (Stranger { counts: vec![0; 5], last: None, limit: 7 }, Vec::new());
+    old.state().unwrap().save(&mut out);
+    new.state_mut().unwrap().load(&mut Reader::new(&out)).unwrap();
+    assert_eq!((new.counts, new.last, new.limit), (old.counts.clone(), old.last, 7));
+    for short in 0..out.len() {
+        assert_eq!(old.counts.clone().load(&mut Reader::new(&out[..short.min(19)])), None, "of {short} bytes");
+    }
+}
+
 #[test]
 fn a_state_of_another_drive_is_made_anew() {
     /// Finds what is no state of the drive.
