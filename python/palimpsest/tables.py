@@ -18,7 +18,7 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
             "read_mean_ns": pl.Float64(), "write_mean_ns": pl.Float64(), "read_p99_ns": pl.Float64(),
             "write_p99_ns": pl.Float64(), "max_ns": pl.UInt64(), "outstanding": pl.Float64(),
             "programs": pl.UInt64(), "reads": pl.UInt64(), "erases": pl.UInt64(), "gc_programs": pl.UInt64(),
-            "write_amplification": pl.Float64(),
+            "write_amplification": pl.Float64(), "power_w": pl.Float64(),
         },
     ),
     "latency": ("latency.parquet", {"class": pl.String(), "lower_ns": pl.UInt64(), "count": pl.UInt64()}),

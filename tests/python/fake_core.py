@@ -205,6 +205,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "erase": 2e5,
             "total": 1.2e6 + 5e6 * factor,
         },
+        "power_w": dict(zip(("mean", "peak", "window_ns"), (3.1, 4.4, 10**8) if timed else (None,) * 3, strict=True)),
         "lifetime": {
             "mean_erases": 3.21,
             "min_erases": 1,
@@ -249,6 +250,7 @@ def series(ftl: str) -> dict[str, Any]:
             "erases": [4] * 20,
             "gc_programs": [200] * 20,
             "write_amplification": [round(FTLS[ftl] * (1 + window / 40), 4) for window in windows],
+            "power_w": [2.5 + window / 10 for window in windows],
         },
         "latency": {"all": counts, "read": counts, "write": counts},
         "wear": {"erases": [(7 * block) % 10 for block in range(64)], "plane": [block // 2 for block in range(64)]},

@@ -410,6 +410,11 @@ impl Io {
         self.plan.step = step;
     }
 
+    /// Operations that are planned from now on get their energy, of what flash takes from now on.
+    pub fn meter(&mut self) {
+        self.plan.metered = Some(self.nand.counters().energy());
+    }
+
     /// `gate`, if something signals it by now; else none, and the gate is no more.
     pub fn used(&mut self, gate: Gate) -> Gate {
         if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot as usize].remaining > 0 {

@@ -10,6 +10,7 @@
 
 mod dies;
 mod ended;
+mod energy;
 mod gates;
 mod order;
 mod power;
@@ -139,6 +140,8 @@ pub struct Engine {
     woken: Vec<u32>,
     buffer_freed: u64,
     ended: ended::Ended,
+    /// Picojoules of what arrays have done.
+    spent: i64,
     collections: Vec<Nanos>,
     /// What verifies the times of a checked run.
     pub causality: Option<Box<Causality>>,
@@ -188,6 +191,7 @@ impl Engine {
             woken: Vec::new(),
             buffer_freed: 0,
             ended: ended::Ended::default(),
+            spent: 0,
             collections: Vec::new(),
             causality: None,
             timeline: None,

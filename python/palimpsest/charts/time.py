@@ -64,6 +64,7 @@ _PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
      True),
     ("GC and merging (pages programmed/s)", "%{y:,.4~g} pages/s",
      (("GC programs", 6, 0, _per_second("gc_programs")),), False),
+    ("power of flash (W)", "%{y:,.4~g} W", (("power", 5, 0, _column("power_w")),), False),
     ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), False),
 )  # fmt: skip
 
@@ -84,7 +85,7 @@ def _name(result: Result, results: Sequence[Result]) -> str:
 
 
 def time(results: Sequence[Result]) -> Specification | None:
-    """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
+    """Throughput, response times, queue, write amplification, collection, power and erases over simulated time."""
     timed = [(index, result) for index, result in enumerate(results) if part(result, "time").get("start_ns")]
     drawn: list[Panel] = []
     named: set[int] = set()

@@ -56,6 +56,13 @@ crate::state!(NandCounters {
 });
 
 impl NandCounters {
+    /// Energy of all operations, modulo 2^64.
+    #[inline]
+    pub fn energy(&self) -> Picojoules {
+        let programs = self.program_energy.wrapping_add(self.reprogram_energy);
+        self.read_energy.wrapping_add(programs).wrapping_add(self.erase_energy)
+    }
+
     fn each(&mut self) -> [&mut u64; 15] {
         [
             &mut self.reads,

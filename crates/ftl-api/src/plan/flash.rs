@@ -127,6 +127,7 @@ impl Io {
                 group: self.plan.group,
                 again: false,
                 step: self.plan.step,
+                energy: 0,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
@@ -238,6 +239,7 @@ impl Io {
                 group: self.plan.group,
                 again: over != Over::Erased,
                 step: self.plan.step,
+                energy: 0,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
@@ -293,6 +295,7 @@ impl Io {
                 group: self.plan.group,
                 again: false,
                 step: self.plan.step,
+                energy: 0,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
@@ -305,9 +308,18 @@ impl Io {
         Ok(outcome)
     }
 
+    /// The energy that flash has taken since the operation before, where it is metered.
+    #[inline]
+    pub(super) fn taken(&mut self) -> i64 {
+        let Some(metered) = &mut self.plan.metered else { return 0 };
+        let energy = self.nand.counters().energy();
+        energy.wrapping_sub(std::mem::replace(metered, energy)) as i64
+    }
+
     /// Puts `planned` into the plan, which is `operation` but for tests of the check.
     #[inline]
-    fn push(&mut self, operation: Operation, planned: Operation) {
+    fn push(&mut self, operation: Operation, mut planned: Operation) {
+        planned.energy = self.taken();
         if planned.signal != operation.signal && self.plan.gates.is_open(operation.signal) {
             self.delay(operation.signal, self.present.now);
         }

@@ -4,7 +4,7 @@ use super::replacing::Replacing;
 use super::under_way::UnderWay;
 use super::{Cause, Gate, Gates};
 use palimpsest_flash::nand::{Nand, TORN};
-use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::{Nanos, Picojoules};
 
 /// Kind of a planned operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +51,8 @@ pub struct Operation {
     pub again: bool,
     /// A step of collection that nobody waits for yet.
     pub step: bool,
+    /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
+    pub energy: i64,
     /// The first entry of what it stores in [`Replacing`].
     pub stored: u32,
     /// The entry of its page in [`UnderWay`].
@@ -93,13 +95,15 @@ pub struct Plan {
     pub codec: u32,
     /// [`Operation::step`] of what is planned now.
     pub step: bool,
+    /// The energy of flash up to the last operation of the plan, where operations get theirs.
+    pub metered: Option<Picojoules>,
     /// Whether a plan is wanted; without one only cells and counters change.
     pub timed: bool,
 }
 
 // Before anything is timed there are no gates, and nothing is under way.
 palimpsest_flash::state!(Plan { group, codec, step } built {
-    operations, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, timed
+    operations, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, metered, timed
 });
 
 impl Plan {

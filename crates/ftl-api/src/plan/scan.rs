@@ -36,6 +36,7 @@ impl Io {
         counters.sensed[cause as usize] += u64::from(part.page_bytes);
         counters.wanted[cause as usize] += u64::from(bytes);
         if self.plan.timed {
+            let energy = self.taken();
             self.plan.operations.push(Operation {
                 kind: OperationKind::Read,
                 cause,
@@ -52,6 +53,7 @@ impl Io {
                 group: 0,
                 again: false,
                 step: false,
+                energy,
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             });

@@ -11,6 +11,8 @@ use serde::Serialize;
 /// Most windows of the series; beyond it, windows are joined in pairs.
 const MOST_WINDOWS: usize = 512;
 const FIRST_WINDOW: Nanos = 100_000;
+/// In a watt.
+const PICOJOULES_PER_NANOSECOND: f64 = 1000.0;
 
 /// Counters at a point in time, for the series: operations of flash that have ended, and what was planned to store what the host wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,6 +43,8 @@ struct Window {
     outstanding: u64,
     max: Nanos,
     flash: FlashTotals,
+    /// Picojoules.
+    energy: i64,
     read_tail: Tail,
     write_tail: Tail,
 }
@@ -62,6 +66,9 @@ pub struct Recorder {
     windows: Vec<Window>,
     sampled: FlashTotals,
     next_sample: Nanos,
+    /// Picojoules in windows, and up to when.
+    metered: i64,
+    metered_to: Nanos,
     last_completion: Nanos,
     /// Whether windows have percentiles, and the requests outstanding in them.
     percentiles: bool,
@@ -81,6 +88,8 @@ impl Recorder {
             windows: Vec::new(),
             sampled: totals,
             next_sample: start + FIRST_WINDOW,
+            metered: 0,
+            metered_to: start,
             last_completion: start,
             percentiles,
         }
@@ -109,6 +118,7 @@ impl Recorder {
                 one.outstanding += two.outstanding;
                 one.max = one.max.max(two.max);
                 one.flash = add(one.flash, two.flash);
+                one.energy += two.energy;
                 one.read_tail.merge(&two.read_tail);
                 one.write_tail.merge(&two.write_tail);
             }
@@ -139,6 +149,56 @@ impl Recorder {
         window.flash = add(window.flash, done);
         let passed = (next - self.start) / self.window;
         self.next_sample = self.start + (passed + 1) * self.window;
+    }
+
+    /// Gives each window that ends by `until` its energy; `at` says what flash has taken up to a moment.
+    pub fn meter(&mut self, until: Nanos, at: impl Fn(Nanos) -> i64) {
+        loop {
+            self.window_at(self.metered_to);
+            let end = self.start + ((self.metered_to - self.start) / self.window + 1) * self.window;
+            if end > until {
+                return;
+            }
+            self.meter_to(end, at(end));
+        }
+    }
+
+    /// The run is over at `end`, up to which flash has taken `energy`.
+    pub fn meter_rest(&mut self, end: Nanos, energy: i64) {
+        if end > self.metered_to {
+            self.meter_to(end, energy);
+        }
+    }
+
+    fn meter_to(&mut self, end: Nanos, energy: i64) {
+        let taken = energy - std::mem::replace(&mut self.metered, energy);
+        self.window_at(end - 1).energy += taken;
+        self.metered_to = end;
+    }
+
+    /// Picojoules of all windows.
+    pub fn energy(&self) -> i64 {
+        self.windows.iter().map(|window| window.energy).sum()
+    }
+
+    /// Watts of a window; the last ends when flash has nothing to do any more.
+    fn watts(&self, index: u64, window: &Window) -> f64 {
+        let length = self.window.min((self.metered_to - self.start).saturating_sub(index * self.window));
+        window.energy as f64 / length.max(1) as f64 / PICOJOULES_PER_NANOSECOND
+    }
+
+    /// Watts of flash: the mean, and that of the window with most.
+    pub fn power(&self) -> Power {
+        let time = self.metered_to - self.start;
+        if time == 0 {
+            return Power::default();
+        }
+        let watts = (0..).zip(&self.windows).map(|(index, window)| self.watts(index, window));
+        Power {
+            mean: Some(self.energy() as f64 / time as f64 / PICOJOULES_PER_NANOSECOND),
+            peak: watts.reduce(f64::max),
+            window_ns: Some(self.window),
+        }
     }
 
     /// Mean of the requests outstanding in a window. The last window ends with the last completion.
@@ -184,6 +244,7 @@ impl Recorder {
                 .map(|window| window.flash)
                 .map(|flash| (flash.host_bytes > 0).then(|| flash.data_bytes as f64 / flash.host_bytes as f64))
                 .collect(),
+            power_w: (0..).zip(&self.windows).map(|(index, window)| self.watts(index, window)).collect(),
         }
     }
 }
@@ -271,4 +332,15 @@ pub struct Series {
     pub erases: Vec<u64>,
     pub gc_programs: Vec<u64>,
     pub write_amplification: Vec<Option<f64>>,
+    pub power_w: Vec<f64>,
+}
+
+/// Power of flash in watts, over windows of `window_ns`: the mean up to the end of its last operation, and that of the window with most. Null at
+/// count fidelity.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Power {
+    pub mean: Option<f64>,
+    pub peak: Option<f64>,
+    pub window_ns: Option<Nanos>,
 }

@@ -322,6 +322,7 @@ impl<'a> Session<'a> {
         self.warmup_bytes = std::mem::take(&mut self.host).bytes_written;
         self.arrivals = (None, 0);
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
+        self.drive.io.meter();
         self.recorder.volumes = self.drive.keeps_streams.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
@@ -366,6 +367,8 @@ impl<'a> Session<'a> {
         if self.drive.io.plan.timed {
             let (now, totals) = (self.drive.engine.now(), self.totals());
             self.recorder.sample(now, now, totals);
+            self.recorder.meter(now, |at| self.drive.engine.energy_at(at));
+            self.recorder.meter_rest(now, self.drive.engine.energy_at(now));
         }
         self.take_snapshot();
         self.add_point();

@@ -119,6 +119,7 @@ pub(super) fn outcome(
             tables: figures.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
+        power_w: if timed { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
         power: session.loses_power().then(|| power(session)),

@@ -84,6 +84,13 @@ impl Drive {
         Ok(())
     }
 
+    /// What the cut took back, and what is read back without time, is none of the next operation's energy.
+    fn meter_again(&mut self) {
+        if self.io.plan.metered.is_some() {
+            self.io.meter();
+        }
+    }
+
     /// Requests that have not completed.
     pub fn unanswered(&self) -> impl Iterator<Item = Command> {
         let entries = (0..).zip(&self.in_flight).filter(|(id, entry)| entry.held == 0 && !self.free.contains(id));
@@ -148,6 +155,7 @@ impl Drive {
     #[cold]
     pub(super) fn lose_power(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         self.engine.power_off(&mut self.io);
+        self.meter_again();
         let freed = self.engine.take_buffer_freed();
         self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
         self.cut_ahead = false;
@@ -179,6 +187,7 @@ impl Drive {
         self.io.plan.timed = false;
         self.read_back(verifier)?;
         self.power_cuts += 1;
+        self.meter_again();
         self.plan_in_time();
         self.schedule_next();
         if self.drops_requests {

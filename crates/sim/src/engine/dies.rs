@@ -47,6 +47,21 @@ impl Batch {
     pub(super) fn array_from(&self) -> Nanos {
         self.array_from
     }
+
+    /// When the array has done its work; of what is suspended how much is left.
+    pub(super) fn array_until(&self) -> Nanos {
+        self.array_until
+    }
+
+    /// What it is.
+    pub(super) fn kind(&self) -> OperationKind {
+        self.kind
+    }
+
+    /// Whether it is a read whose data is in the page register.
+    pub(super) fn is_sensed(&self) -> bool {
+        self.sensed
+    }
 }
 
 /// State of a die.
@@ -349,14 +364,17 @@ impl Engine {
     /// The array has sensed the newest read of `die`.
     pub(super) fn sensed(&mut self, die: u32) {
         let state = &mut self.dies[die as usize];
-        match (&mut state.front, &mut state.back) {
-            (Some(front), _) if !front.sensed => front.sensed = true,
+        let (batch, moves) = match (&mut state.front, &mut state.back) {
+            (Some(front), _) if !front.sensed => (front, true),
             // The register still moves the batch before it.
-            (_, Some(back)) => {
-                back.sensed = true;
-                return;
-            }
+            (_, Some(back)) => (back, false),
             _ => return,
+        };
+        batch.sensed = true;
+        let sensed = *batch;
+        self.spend(sensed.operations());
+        if !moves {
+            return;
         }
         self.move_front(die);
         if self.settings.cache_register {
@@ -417,6 +435,7 @@ impl Engine {
         }
         let Some(batch) = self.dies[die as usize].front else { return };
         self.note_ends(batch.operations());
+        self.spend(batch.operations());
         self.next_batch(die);
         for &index in batch.operations() {
             self.end_on_block(index);

@@ -61,6 +61,7 @@ impl Engine {
     /// says; the write buffer keeps what was to be programmed then, where it is protected.
     pub fn power_off(&mut self, io: &mut Io) {
         let Some(cut) = self.power_cut.take() else { return };
+        self.spent = self.energy_at(self.now);
         let mut running = Vec::new();
         for die in &mut self.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {

@@ -24,6 +24,20 @@ impl Session<'_> {
             let submitted = requests.read + requests.write + requests.trim + requests.flush;
             same("requests submitted and completed", submitted, self.recorder.all.count())?;
             same("requests still outstanding", u64::from(self.drive.outstanding()), 0)?;
+            self.check_energy()?;
+        }
+        Ok(())
+    }
+
+    /// The energy of the windows is that of all operations planned since the measurement began; a power cut takes operations back that had begun.
+    fn check_energy(&mut self) -> Result<()> {
+        let now = self.drive.engine.now();
+        self.recorder.meter_rest(now, self.drive.engine.energy_at(now));
+        let planned = self.drive.io.nand.counters().energy().wrapping_sub(self.baseline.nand.energy()) as i64;
+        let whole = self.drive.power_cuts == 0 && self.worn_out.is_none();
+        if whole && planned != self.recorder.energy() {
+            let law = format!("energy over time and of flash: {} against {planned} pJ", self.recorder.energy());
+            return Err(Error::Rule(format!("a conservation law does not hold: {law}")));
         }
         Ok(())
     }

@@ -97,7 +97,8 @@ impl Session<'_> {
     #[inline]
     pub(super) fn sample_before(&mut self, time: Nanos) {
         if time >= self.recorder.next_sample() {
-            let totals = self.totals();
+            let (totals, engine) = (self.totals(), &self.drive.engine);
+            self.recorder.meter(time, |at| engine.energy_at(at));
             self.recorder.sample(self.drive.engine.now(), time, totals);
         }
     }

@@ -1,0 +1,47 @@
+//! Energy over time: what flash has taken up to a moment. The energy of an operation is spread evenly over the time in which its array works,
+//! so while it is suspended it takes none. Operations that run together end together.
+//!
+//! Ignored: what controller, memory and bus take; that a program takes its current in bursts.
+
+use super::Engine;
+use super::dies::Batch;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::OperationKind;
+
+impl Engine {
+    /// The array has done the work of `members`.
+    #[inline]
+    pub(super) fn spend(&mut self, members: &[u32]) {
+        self.spent += self.energy_of(members);
+    }
+
+    #[inline]
+    fn energy_of(&self, members: &[u32]) -> i64 {
+        members.iter().map(|&index| self.pending[index as usize].operation.energy).sum()
+    }
+
+    /// Picojoules taken up to `time`, before which nothing happens; of operations that were given theirs.
+    pub fn energy_at(&self, time: Nanos) -> i64 {
+        let mut energy = self.spent;
+        for die in &self.dies {
+            for batch in [&die.front, &die.back].into_iter().flatten() {
+                let sensed = batch.kind() == OperationKind::Read && batch.is_sensed();
+                if !sensed {
+                    energy += self.share(batch, batch.array_until().saturating_sub(time.max(batch.array_from())));
+                }
+            }
+            if let Some(batch) = &die.suspended {
+                energy += self.share(batch, batch.array_until());
+            }
+        }
+        energy
+    }
+
+    /// The energy that `batch` has taken when its array has work for `left` more.
+    fn share(&self, batch: &Batch, left: Nanos) -> i64 {
+        let arrays = batch.operations().iter().map(|&index| self.pending[index as usize].operation.array);
+        let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
+        let done = whole.saturating_sub(left);
+        (i128::from(self.energy_of(batch.operations())) * i128::from(done) / i128::from(whole)) as i64
+    }
+}
