@@ -135,7 +135,7 @@ def run(
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
       palimpsest run --out results/a --operations operations.parquet
-      palimpsest run --seeds 1..5
+      palimpsest run --seeds 1..3
       palimpsest run --state states
     """
     if ftl is not None and "," in ftl:

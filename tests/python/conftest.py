@@ -58,7 +58,7 @@ def fake_command() -> Command:
     return call
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def palimpsest() -> Command:
     """Calls the installed command: `palimpsest(*arguments)`."""
 

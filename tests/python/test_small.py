@@ -52,10 +52,16 @@ def test_debugging_keeps_the_status(palimpsest: Command) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_ends_keep_what_was_measured(number: signal.Signals) -> None:
     endless = ("run", "--workload", "rw=randwrite,bs=4k,n=1e12", "--precondition", "none", "--json")
+    # What these tests run under may ignore it, as nohup does; so would the command.
+    here = signal.signal(number, signal.SIG_DFL)
     with subprocess.Popen([COMMAND, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        signal.signal(number, here)
         time.sleep(2)
         process.send_signal(number)
-        printed, said = process.communicate(timeout=30)
+        try:
+            printed, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, said) == (130, "interrupted\n")
     assert json.loads(printed)["interrupted"] is True
 
