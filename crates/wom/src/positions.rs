@@ -5,6 +5,8 @@
 //! 1 − (1 − p)² = 2p − p². Small p are carried exactly. A message bit fails where its position is known with the other
 //! value, so half the sum of p over the message is a bound on the failure.
 
+use std::cmp::Ordering;
+
 /// Positions of k message bits among 64 words.len().
 pub(super) struct Positions {
     /// 1 at the message bits.
@@ -34,21 +36,27 @@ fn known_rates(n: usize) -> Vec<f64> {
     rates
 }
 
-/// The k positions with the least probability to be known, and that probability of each position.
-fn choose(n: usize, k: usize) -> (Vec<u32>, Vec<f64>) {
-    let rates = known_rates(n);
-    let mut order: Vec<u32> = (0..n as u32).collect();
-    order.sort_unstable_by(|&one, &two| rates[one as usize].total_cmp(&rates[two as usize]).then(one.cmp(&two)));
-    order.truncate(k);
-    (order, rates)
+/// The k <= n positions with the least probability to be known, in no order, each with that probability.
+fn choose(n: usize, k: usize) -> Vec<(f64, u32)> {
+    let mut positions: Vec<(f64, u32)> = known_rates(n).into_iter().zip(0..).collect();
+    if k < n {
+        positions.select_nth_unstable_by(k, by_rate);
+    }
+    positions.truncate(k);
+    positions
+}
+
+fn by_rate(one: &(f64, u32), two: &(f64, u32)) -> Ordering {
+    one.0.total_cmp(&two.0).then(one.1.cmp(&two.1))
 }
 
 /// The fewest bits less than `wanted` by which the bound on failures falls to `failure` or less, on 2^m = n cells.
 pub(super) fn bits_short(n: usize, wanted: usize, failure: f64) -> usize {
-    let (order, rates) = choose(n, wanted);
+    let mut positions = choose(n, wanted);
+    positions.sort_unstable_by(by_rate);
     let mut bound = 0.0;
-    let good = order.iter().take_while(|&&at| {
-        bound += 0.5 * rates[at as usize];
+    let good = positions.iter().take_while(|(rate, _)| {
+        bound += 0.5 * rate;
         bound <= failure
     });
     wanted - good.count()
@@ -58,7 +66,7 @@ impl Positions {
     /// The best k of 64 * `words` positions, `words` a power of two.
     pub(super) fn new(words: usize, k: usize) -> Self {
         let mut mask = vec![0u64; words];
-        for at in choose(64 * words, k).0 {
+        for (_, at) in choose(64 * words, k) {
             mask[at as usize / 64] |= 1 << (at % 64);
         }
         let whole: Vec<usize> = (0..words).filter(|&word| mask[word] == u64::MAX).collect();

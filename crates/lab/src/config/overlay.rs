@@ -66,8 +66,10 @@ impl Overlay {
         let mut found = Vec::new();
         flatten(document.as_table(), "", &mut found);
         let mut overlay = Overlay::default();
+        let ends: Vec<usize> = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at).collect();
         for (name, raw, span) in found {
-            let place = format!("{file}:{}", line_of(text, span));
+            let start = span.map_or(0, |span| span.start);
+            let place = format!("{file}:{}", 1 + ends.partition_point(|&end| end < start));
             match ABOUT.contains(&name.as_str()) {
                 true => overlay.describe(&name, raw, place, describes)?,
                 false => overlay.set(&name, |value_type| value_type.read(&raw), place, describes)?,
