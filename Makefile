@@ -10,6 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
+PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 MODULE := python/palimpsest/_core.abi3.so
 SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
 TRACE ?= $(firstword $(wildcard $(SAMPLE)) mysql-like)
@@ -111,7 +112,9 @@ $(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
 endef
 
 lock: $(BIN)/.packages ## pin the newest packages that pyproject.toml allows
-	$(BIN)/pip install --quiet uv
+	$(BIN)/pip install --quiet --upgrade uv
+	echo uv | $(BIN)/uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade \
+		--quiet --custom-compile-command "make lock" -o requirements/uv.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --generate-hashes --upgrade \
 		--quiet --custom-compile-command "make lock" -o requirements/dev.lock
 	$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.lock --python-version 3.11 --universal --generate-hashes \
@@ -133,9 +136,11 @@ $(BIN)/.python:
 		echo "setup: .venv holds $$($(PY) -V 2>&1), expected 3.11 or newer; make clean removes it" >&2; exit 1; }
 	@touch $@
 
-$(BIN)/.packages: $(BIN)/.python requirements/dev.lock
+# uv takes a third of pip's time; where it does not find its way to the packages (it reads no pip.conf) pip does.
+$(BIN)/.packages: $(BIN)/.python requirements/dev.lock requirements/uv.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/dev.lock
+	@$(PIP_INSTALL) -r requirements/uv.lock && $(BIN)/uv pip install --quiet --python $(PY) --require-hashes -r requirements/dev.lock || \
+		$(PIP_INSTALL) -r requirements/dev.lock
 	@touch $@
 
 # Fetching every crate here, those of the tests included, lets all later builds work offline.
