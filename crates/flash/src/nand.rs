@@ -24,6 +24,7 @@ mod undo;
 pub mod wear;
 
 use crate::geometry::{Divisor, Geometry};
+use crate::prefetch::prefetch;
 pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
@@ -250,6 +251,12 @@ impl Nand {
     pub fn logical(&self, psn: u32) -> u32 {
         let ppn = self.subpages_per_page.divide(psn);
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
+    }
+
+    /// Asks for what [`Self::logical`] reads of physical subpage `psn`, which will be wanted soon.
+    #[inline]
+    pub fn prefetch_logical(&self, psn: u32) {
+        prefetch(&self.logical, psn as usize);
     }
 
     /// Logical numbers in the out-of-band areas of page `ppn`; none where it is erased.

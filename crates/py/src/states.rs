@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -40,6 +41,9 @@ struct Folder {
     path: PathBuf,
     bytes: u64,
 }
+
+/// Files that this process has begun to write.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 static SHELF: Mutex<Shelf> = Mutex::new(Shelf { memory: 0, kept: VecDeque::new(), folder: None, notes: Vec::new() });
 
@@ -169,7 +173,9 @@ impl Folder {
             return Err(format!("{}: {what}; expected a larger --state-size", self.path.display()));
         }
         self.prune(self.bytes - needed, &path);
-        let beside = path.with_extension(format!("{}.part", std::process::id()));
+        // Threads may write the same state at the same time, as processes may.
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_extension(format!("{}-{number}.part", std::process::id()));
         let header = header(key.as_bytes(), state);
         let written = File::create(&beside).and_then(|mut file| {
             file.write_all(&header)?;

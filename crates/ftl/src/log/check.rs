@@ -4,6 +4,9 @@ use super::Log;
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_ftl_api::plan::Io;
 
+/// What flash holds of a unit is fetched into the caches this many units before it is compared.
+const AHEAD: u32 = 32;
+
 impl<M: Map> Log<M> {
     /// Checks that each unit is where the map says, and that nothing else is valid.
     ///
@@ -14,7 +17,14 @@ impl<M: Map> Log<M> {
         self.map.check(io.nand())?;
         self.check_passes(io.nand())?;
         let mut copies = 0u64;
-        for unit in 0..self.map.units() {
+        let units = self.map.units();
+        for unit in 0..units {
+            if unit + AHEAD < units
+                && let ahead = self.on_flash(unit + AHEAD)
+                && ahead != UNMAPPED
+            {
+                io.nand().prefetch_logical(ahead * self.shape.unit_subpages);
+            }
             let entry = self.map.locate(unit);
             if entry != UNMAPPED && entry >= IN_OPEN_PAGE {
                 let holds = self.open.slot(entry).unit;
