@@ -211,6 +211,9 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
         set("ssd.planes_per_die", "2"),
         set("ssd.blocks_per_plane", &blocks.to_string()),
         set("ssd.over_provisioning", "28%"),
+        // What the goals were set for.
+        set("ftl.gc_pace", "block"),
+        set("ftl.moved_to", "plane"),
         // No effect on layers that program each page once.
         set("part.nop", "4"),
         set("part.order", "ascending"),
