@@ -54,7 +54,9 @@ fn idle(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
-    changes.extend((seed % 2 == 1).then_some("faults.power_cuts=every:300"));
+    // Four requests may copy two blocks each, with copies of paired pages, and must end between two cuts.
+    let cuts = format!("faults.power_cuts=every:{}", (40 * shape.drive.geometry.pages_per_block).max(300));
+    changes.extend((seed % 2 == 1).then_some(cuts.as_str()));
     let changed = with(&shape.settings, &changes);
     let Ok(shape) = build(entry.name, &changed) else { return false };
     note(&shape.settings);

@@ -9,8 +9,8 @@
 //! 2. A write is acknowledged when what it stored is as safe as the layer declares ([`Durability`]): programmed, or arrived and
 //!    held in a protected buffer. A flush of a file system, when all that was written before is programmed.
 //! 3. A read completes when what it delivers has arrived at the host.
-//! 4. An erase starts when nothing is lost by it: of each logical subpage that the block holds and the host has not trimmed, a
-//!    newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
+//! 4. An erase, or a second write, starts when nothing is lost by it: of each logical subpage that the block, or the page, holds and the host
+//!    has not trimmed, a newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
 //!
 //! 5. Behind a barrier of a file system, its records, and what changes what a block holds, start when all is programmed that was planned
 //!    before the barrier, or an equal copy is.

@@ -5,11 +5,12 @@ use super::operations;
 use super::replacing;
 use super::select;
 use super::under_way;
-use super::{Cause, Erase, Io, Operation, OperationKind, Program, Read};
+use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::errors::Attempt;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
 use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use std::ops::Range;
 
 /// Bytes of one read command.
 pub(super) struct Sensed {
@@ -229,8 +230,8 @@ impl Io {
                 array: array as u32,
                 codec: self.plan.codec,
                 after: match over {
-                    Over::Pass => self.all_of(&[program.after, self.plan.barrier]),
-                    _ => program.after,
+                    Over::Pass | Over::Data => self.all_of(&[program.after, self.plan.barrier]),
+                    Over::Erased => program.after,
                 },
                 signal: program.signal,
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
@@ -270,12 +271,7 @@ impl Io {
     /// See [`palimpsest_flash::nand::Nand::erase`].
     pub fn erase(&mut self, erase: Erase) -> Flash<Outcome> {
         let Erase { block, cause, after, signal } = erase;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.before_erase(&self.nand, block);
-        }
-        if self.plan.timed && !self.plan.protected {
-            self.plan.follow_replacing(&self.nand, block, after);
-        }
+        self.before_loss(self.pages_of(block), Some(block), after);
         let outcome = self.nand.erase(block)?;
         self.counters.erases += 1;
         if self.plan.timed {
@@ -314,6 +310,25 @@ impl Io {
         let Some(metered) = &mut self.plan.metered else { return 0 };
         let energy = self.nand.counters().energy();
         energy.wrapping_sub(std::mem::replace(metered, energy)) as i64
+    }
+
+    /// The next operation destroys what `pages` hold, after the gate `after`: it follows what replaces that, but for programs of block `before`,
+    /// which end before it in any case.
+    #[inline]
+    pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.before_loss(&self.nand, pages.clone());
+        }
+        if self.plan.timed && !self.plan.protected {
+            self.plan.follow_replacing(&self.nand, pages, before, after);
+        }
+    }
+
+    /// The pages of `block`.
+    #[inline]
+    pub(super) fn pages_of(&self, block: u32) -> Range<u32> {
+        let pages = self.nand.geometry().pages_per_block;
+        block * pages..(block + 1) * pages
     }
 
     /// Puts `planned` into the plan, which is `operation` but for tests of the check.

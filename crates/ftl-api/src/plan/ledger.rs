@@ -17,6 +17,7 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Origins that are remembered.
 const WINDOW: usize = 1 << 18;
@@ -55,11 +56,11 @@ pub enum Fact {
         sources: Vec<Source>,
         /// What it stores; nothing where it fails.
         stored: Vec<Stored>,
-        /// What its block held, where it begins a pass over it: as of an erase.
+        /// What it destroys, as an erase does: what its page held, or its block where it begins a pass over that.
         held: Vec<(u32, u64)>,
         /// What must have started: the change of its block before it, and reads of what it changes.
         behind: Vec<u64>,
-        /// The barrier that it must follow, where it stores records of a file system or begins a pass.
+        /// The barrier that it must follow, where it stores records of a file system or destroys anything.
         barrier: Barrier,
     },
     /// An erase.
@@ -347,17 +348,14 @@ impl Ledger {
         self.forgotten.get(&lsn).is_some_and(|&(_, until)| content <= until)
     }
 
-    /// What `block`, which is about to be erased, holds.
-    pub(super) fn before_erase(&mut self, nand: &Nand, block: u32) {
+    /// What `pages`, which are about to be erased or programmed over, hold.
+    pub(super) fn before_loss(&mut self, nand: &Nand, pages: Range<u32>) {
         if !self.active {
             return;
         }
-        let geometry = nand.geometry();
-        let width = geometry.subpages_per_page;
-        let first = block * geometry.pages_per_block;
+        let width = nand.geometry().subpages_per_page;
         self.held.clear();
-        for ppn in first..first + geometry.pages_per_block {
-            self.whole_reads.remove(&ppn);
+        for ppn in pages {
             for psn in ppn * width..(ppn + 1) * width {
                 let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
                 // Collection may have moved what a trim forgot, while the trim itself was served.
@@ -464,9 +462,10 @@ impl Ledger {
             }
         }
         self.unresolved.push((self.noted.len(), origins));
-        let barrier = if records || over == Over::Pass { self.barrier_of(plan) } else { Barrier::default() };
-        let behind = self.behind(operation.block, over != Over::Erased);
-        let held = if over == Over::Pass { std::mem::take(&mut self.held) } else { Vec::new() };
+        let destroys = over != Over::Erased;
+        let barrier = if records || destroys { self.barrier_of(plan) } else { Barrier::default() };
+        let behind = self.behind(operation.block, destroys);
+        let held = if destroys { std::mem::take(&mut self.held) } else { Vec::new() };
         let planned = self.note(operation, nand.operations(), Fact::Program { sources, stored, held, behind, barrier });
         self.mutate_follows(operation, plan);
         planned
@@ -474,6 +473,8 @@ impl Ledger {
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let (held, behind) = (std::mem::take(&mut self.held), self.behind(operation.block, true));
+        let (first, pages) = (operation.block * nand.geometry().pages_per_block, nand.geometry().pages_per_block);
+        (first..first + pages).for_each(|ppn| _ = self.whole_reads.remove(&ppn));
         let barrier = self.barrier_of(plan);
         let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier });
         self.mutate_follows(operation, plan);

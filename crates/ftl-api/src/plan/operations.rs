@@ -5,6 +5,7 @@ use super::under_way::UnderWay;
 use super::{Cause, Gate, Gates};
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::{Nanos, Picojoules};
+use std::ops::Range;
 
 /// Kind of a planned operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +78,7 @@ pub struct Plan {
     pub links: Vec<(Gate, Gate)>,
     /// Gates that also wait for a moment.
     pub delays: Vec<(Gate, Nanos)>,
-    /// Erases follow this gate.
+    /// Erases, and programs over data, follow this gate.
     pub barrier: Gate,
     /// What programs under way store, where the plan is not protected.
     pub replacing: Replacing,
@@ -85,7 +86,7 @@ pub struct Plan {
     pub under_way: UnderWay,
     /// Whether these are read from memory.
     pub reads_memory: bool,
-    /// Pairs (erase, program): operations of the plan that destroy what a block holds also follow these programs.
+    /// Pairs (destroyer, program): operations of the plan that destroy what pages hold also follow these programs.
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.
     pub protected: bool,
@@ -107,22 +108,23 @@ palimpsest_flash::state!(Plan { group, codec, step } built {
 });
 
 impl Plan {
-    /// The next operation destroys what `block` holds, as an erase does: it follows the programs under way that replace what the block holds. Until they
-    /// have ended the block has the only version that is safe. What signals `after` is left out, as the erase follows that gate.
-    pub(super) fn follow_replacing(&mut self, nand: &Nand, block: u32, after: Gate) {
+    /// The next operation destroys what `pages` hold, as an erase does: it follows the programs under way that replace that. Until they have ended
+    /// these pages have the only version that is safe. Left out are those of block `before`, which end before it in any case, and what signals
+    /// `after`, as the operation follows that gate.
+    pub(super) fn follow_replacing(&mut self, nand: &Nand, pages: Range<u32>, before: Option<u32>, after: Gate) {
         if self.replacing.is_empty() {
             return;
         }
-        let (pages, erase) = (nand.geometry().pages_per_block, self.operations.len() as u32);
-        let held = (block * pages..(block + 1) * pages).flat_map(|ppn| nand.logical_of(ppn)).copied();
+        let destroyer = self.operations.len() as u32;
+        let held = pages.flat_map(|ppn| nand.logical_of(ppn)).copied();
         for lsn in held.filter(|&lsn| lsn < TORN) {
-            for program in self.replacing.of(lsn, block) {
+            for program in self.replacing.of(lsn, before) {
                 let waits = match program {
                     Program::Running(_) => false,
                     Program::Planned(index) => !after.is_none() && self.operations[index as usize].signal == after,
                 };
-                if !waits && self.follows.last() != Some(&(erase, program)) {
-                    self.follows.push((erase, program));
+                if !waits && self.follows.last() != Some(&(destroyer, program)) {
+                    self.follows.push((destroyer, program));
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Which programs under way store a logical subpage: an erase follows those that replace what its block holds.
+//! Which programs under way store a logical subpage: an erase follows those that replace what its block holds, a second write those that
+//! replace what its page held.
 //!
 //! Ignored: copies that the layer's own collection makes. The erase of their source follows them by gate, and what their source
 //! stores is listed until it is safe.
@@ -88,16 +89,16 @@ impl Replacing {
         }
     }
 
-    /// The programs that store logical subpage `lsn` in other blocks than `block`.
+    /// The programs that store logical subpage `lsn` in other blocks than `besides`.
     #[inline]
-    pub fn of(&self, lsn: u32, block: u32) -> impl Iterator<Item = Program> {
+    pub fn of(&self, lsn: u32, besides: Option<u32>) -> impl Iterator<Item = Program> {
         let mut next = self.heads.get((lsn % BUCKETS) as usize).copied().unwrap_or(NONE);
         std::iter::from_fn(move || {
             let stored = self.entries.get(next as usize)?;
             next = stored.previous;
             Some(stored)
         })
-        .filter(move |stored| stored.lsn == lsn && stored.block != block)
+        .filter(move |stored| stored.lsn == lsn && Some(stored.block) != besides)
         .map(|stored| stored.program)
     }
 
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn programs_are_found_by_what_they_store_until_they_end() {
         let mut replacing = Replacing::default();
-        let list = |replacing: &Replacing, lsn| replacing.of(lsn, 9).collect::<Vec<_>>();
+        let list = |replacing: &Replacing, lsn| replacing.of(lsn, Some(9)).collect::<Vec<_>>();
         assert!(list(&replacing, 1).is_empty() && replacing.is_empty());
         // Subpages 1 and 1 + BUCKETS share a bucket.
         let first = replacing.add(3, Program::Planned(0), [1, 2, 1 + BUCKETS].into_iter());
