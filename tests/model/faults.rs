@@ -75,6 +75,12 @@ fn reads_that_fail_for_good() {
     assert!(happened.iter().all(|&count| count > 0) || std::env::var("MODEL_SEED").is_ok(), "{happened:?}");
 }
 
+/// Once red: the reads of moves made other blocks due, and those were moved too, without end.
+#[test]
+fn refresh_ends() {
+    assert!(read_errors(crate::drives::entry("dftl"), 701_015));
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_reads_that_fail_for_good() {

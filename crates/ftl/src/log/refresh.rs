@@ -11,11 +11,13 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::Io;
 
 impl<M: Map> Log<M> {
-    /// Moves the blocks that are due, where there is room. False where none was moved.
+    /// Moves the blocks that are due, where there is room; those that the reads of these moves make due wait for the next time. False where
+    /// none was moved.
     #[cold]
     pub(super) fn refresh(&mut self, io: &mut Io) -> Flash<bool> {
         let mut refreshed = false;
-        while let Some(block) = io.take_due() {
+        let due: Vec<u32> = std::iter::from_fn(|| io.take_due()).collect();
+        for block in due {
             let plane = io.geometry().plane_of_block(block);
             let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
             if closed && self.fits(io, plane, block, SLACK) {
