@@ -542,6 +542,12 @@ fn whole_runs_with_a_cut() {
     for_each_seed("power::whole_runs_with_a_cut", 60, whole_run);
 }
 
+/// Once red: cleaning held that it needs room twice for what is in a buffer already.
+#[test]
+fn what_waits_in_a_buffer_is_not_moved_again() {
+    assert!(whole_run(crate::drives::entry("hotcold"), 5658));
+}
+
 /// The cut leaves a bank of hotcold without a page to clean into, and data cannot go to the other.
 #[test]
 fn a_whole_run_that_a_cut_ends() {

@@ -215,6 +215,20 @@ fn what_is_on_the_link_at_the_cut_comes_in_its_time() {
     for_each_seed_of(REGISTRY, test, 5, |entry, seed| (seed > 0 && !entry.buffered) || cut_with(entry, seed, 4, &slow));
 }
 
+/// Once red: there was space, and the layer did not find it: in another plane than that whose moved data had none (spftl); in the block of the
+/// map (dftl); in the block of hot data, and in pages that the file system had trimmed (fs-llh); and, without a cut, in blocks of cold data
+/// that wait to be written again.
+#[test]
+fn space_after_a_cut_is_found() {
+    let cut = [("spftl", 1119, 943), ("dftl", 1019, 2291), ("fs-llh", 701_006, 5921)];
+    let cases = cut.into_iter().map(|(name, seed, operation)| (name, seed, Some(operation)));
+    for (name, seed, operation) in cases.chain([("fs-llh", 701_022, None)]) {
+        let case = Case::draw(entry(name), seed, &[]).expect("a drive");
+        note(&case.shape.settings);
+        assert!(case.run(operation).is_some(), "{name}: the drive ends");
+    }
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_cuts_in_timed_runs() {

@@ -249,8 +249,8 @@ impl FileSystem {
         7 * u64::from(self.shape.pages_per_block) + 4
     }
 
-    /// From now on single pages are trimmed too, after the commit that freed them. Those that a power cut leaves are trimmed with
-    /// their block.
+    /// From now on single pages are trimmed too, after the commit that freed them. Those that a power cut brings back are trimmed by
+    /// [`Self::trim_unowned`], or with their block.
     pub fn enable_page_trims(&mut self) {
         self.allocator.note_freed();
     }

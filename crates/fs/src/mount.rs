@@ -112,6 +112,26 @@ impl FileSystem {
         Ok(filesystem)
     }
 
+    /// Trims the written pages that nothing owns, as a power cut may have brought them back: the layer needs the space. For file systems
+    /// that trim single pages.
+    ///
+    /// # Errors
+    /// Errors of flash.
+    pub fn trim_unowned(&mut self, device: &mut dyn Device) -> Done<()> {
+        let (anchors, per_block) = (Self::anchors(self.shape), self.shape.pages_per_block);
+        for block in (0..self.shape.blocks()).filter(|block| !anchors.contains(block)) {
+            let first = block * per_block;
+            let written: Vec<u32> = (first..first + device.written(block)).collect();
+            let is_owned = |page: &u32| self.allocator.owner(*page).is_some();
+            for run in written.chunk_by(|one, other| is_owned(one) == is_owned(other)) {
+                if !is_owned(&run[0]) {
+                    device.discard(run[0], run.len() as u32)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the leaves of `ino`, from where the log has them.
     fn read_leaves(&mut self, device: &mut dyn Device, ino: u32, single: u32, replay: &Replay) -> Done<()> {
         let root = replay.root(ino, self.inode(ino)?.root);

@@ -515,7 +515,12 @@ impl Ftl for Replay {
         let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
         let mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
-            Ok(filesystem) => Some(self.prepare(filesystem)),
+            Ok(mut filesystem) => {
+                if self.discards {
+                    filesystem.trim_unowned(&mut device).map_err(halt)?;
+                }
+                Some(self.prepare(filesystem))
+            }
             Err(Fault::NotFormatted) => None,
             Err(fault) => return Err(halt(fault)),
         };

@@ -11,7 +11,7 @@ use super::settings::{GcPace, LogSettings, WearLeveling};
 use super::victim::{self, Victim};
 use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
-use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
@@ -101,7 +101,11 @@ impl<M: Map> Log<M> {
         }
         for moved in self.open.moved_pages(plane) {
             if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
-                self.program_open(io, plane, moved)?;
+                match self.program_open(io, plane, moved) {
+                    // It stays in memory, and its victim as it is: another plane may have space.
+                    Err(Halt::NoSpace) => return Ok(false),
+                    done => done?,
+                }
             }
         }
         Ok(self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream))
@@ -215,11 +219,14 @@ impl<M: Map> Log<M> {
             (valid, free_blocks) = (valid - own, free_blocks - takes);
         }
         let stream = frontiers.moved_stream(victim);
+        // The last pages of the map's block serve data, too.
+        let lent = if M::IN_LOG && free_blocks == 0 { left_of(plane, frontiers.own_stream()) } else { 0 };
         let waiting = self.open.filled(self.open.moved_page(plane, stream));
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let mut needed = (waiting + valid + rest) / per_page + slack;
-        let mut free = (left_of(plane, stream) + free_blocks * per_block).saturating_sub(frontiers.lost_in_free(plane));
+        let mut free =
+            (left_of(plane, stream) + lent + free_blocks * per_block).saturating_sub(frontiers.lost_in_free(plane));
         for other in frontiers.planes_beside(plane).filter(|&other| other != plane) {
             let victim = self.collector.pace.victim(other);
             needed += victim.map_or(0, |victim| frontiers.blocks.valid_count(victim).div_ceil(per_page) + slack);

@@ -199,7 +199,14 @@ impl Frontiers {
     fn take_page_in(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         let index = self.index(plane, stream);
         if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
-            return self.take_page_elsewhere(io, plane, stream);
+            // Where a power cut left no block to clean into, moved data takes the last pages of the block of the map.
+            return match stream != self.own_stream()
+                && self.streams > self.data_streams
+                && self.is_open(plane, self.own_stream())
+            {
+                true => self.take_page_in(io, plane, self.own_stream()),
+                false => self.take_page_elsewhere(io, plane, stream),
+            };
         }
         let frontier = &mut self.open[index];
         let ppn = frontier.block * self.pages_per_block + frontier.next_page;

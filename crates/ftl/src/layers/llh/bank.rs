@@ -109,6 +109,16 @@ palimpsest_flash::state!(Transitions {
     reused_clean
 });
 
+/// The frontier `hot` of hot data as one of cold data, which stores whole pages.
+fn as_cold(hot: Frontier) -> Frontier {
+    match hot.round {
+        Round::Whole => Frontier { kept: false, ..hot },
+        // Its high pages, which are behind all low ones.
+        Round::Low => Frontier { round: Round::High, step: 0, kept: false, ..hot },
+        Round::Again | Round::High => Frontier { round: Round::High, kept: false, ..hot },
+    }
+}
+
 impl Llh {
     #[inline]
     pub(super) fn frontier(&self, bank: u32, stream: u32) -> &Frontier {
@@ -290,7 +300,12 @@ impl Llh {
         if !self.banks[bank as usize].waiting[stream as usize].is_empty() {
             return self.begin_again(io, bank, stream);
         }
-        if stream == COLD { self.use_waiting(io, bank) } else { Err(Halt::NoSpace) }
+        // Where blocks of cold data wait and none of hot data does, hot data reuses those.
+        match (stream, self.banks[bank as usize].waiting[COLD as usize].is_empty()) {
+            (COLD, _) => self.use_waiting(io, bank),
+            (_, false) => self.begin_again(io, bank, stream),
+            _ => Err(Halt::NoSpace),
+        }
     }
 
     /// Whether as many blocks wait as the threshold allows.
@@ -363,9 +378,10 @@ impl Llh {
         self.seek(io, bank, stream, frontier.step)
     }
 
-    /// Reuses the block with the fewest valid units that waits for it.
+    /// Reuses the block with the fewest valid units that waits for it, of another stream where none of its own does.
     fn begin_again(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
-        let block = self.take_waiting(bank, stream).expect("a block waits");
+        let own = self.take_waiting(bank, stream);
+        let block = own.or_else(|| self.take_waiting(bank, HOT + COLD - stream)).expect("a block waits");
         self.begin(io, bank, stream, Frontier { block, round: Round::Again, ..NO_FRONTIER })
     }
 
@@ -380,6 +396,16 @@ impl Llh {
         Err(Halt::NoSpace)
     }
 
+    /// Cold and moved data go on in the block of hot data, as in blocks that wait: in pages that were not programmed.
+    pub(super) fn take_hot_block(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
+        let frontiers = &mut self.banks[bank as usize].frontiers;
+        let hot = std::mem::replace(&mut frontiers[HOT as usize], NO_FRONTIER);
+        if hot.block != NO_BLOCK {
+            self.begin(io, bank, COLD, as_cold(hot))?;
+        }
+        if self.frontier(bank, COLD).block == NO_BLOCK { Err(Halt::NoSpace) } else { Ok(()) }
+    }
+
     fn take_waiting(&mut self, bank: u32, stream: u32) -> Option<u32> {
         let waiting = &mut self.banks[bank as usize].waiting[stream as usize];
         let fewest = (0..waiting.len()).min_by_key(|&index| self.blocks.valid_count(waiting[index]))?;
@@ -389,7 +415,10 @@ impl Llh {
 
     /// Whole pages that cold and moved data can take in the present block.
     pub(super) fn pages_left(&self, io: &Io, bank: u32) -> u32 {
-        let frontier = self.frontier(bank, COLD);
+        let mut frontier = *self.frontier(bank, COLD);
+        if frontier.block == NO_BLOCK && self.blocks.free_count(bank) == 0 {
+            frontier = as_cold(*self.frontier(bank, HOT));
+        }
         if frontier.block == NO_BLOCK {
             return 0;
         }

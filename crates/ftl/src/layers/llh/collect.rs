@@ -4,7 +4,7 @@
 //! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
 use super::bank::{RESERVE, UseState};
-use super::buffers::BankWrite;
+use super::buffers::{BankWrite, HOLE, Slot};
 use super::threshold::ThresholdRule;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::settings::WearLeveling;
@@ -102,8 +102,25 @@ impl Llh {
             return true;
         }
         let free = clean + self.pages_left(io, bank);
+        // Units that wait in a buffer are not moved again.
+        let needed = needed.min(
+            (waiting + self.blocks.valid_count(victim) - self.buffered_of(bank, victim) + rest) / self.subpages + slack,
+        );
         let emptying = self.emptying.iter().filter(|(block, _)| self.bank_of_block(*block) == bank).count() as u32;
         needed <= free || (free > 0 && needed <= free + emptying * self.pages_per_block)
+    }
+
+    /// Units of `victim` with newer content in a buffer: cleaning drops their copies, or has moved them already.
+    fn buffered_of(&self, bank: u32, victim: u32) -> u32 {
+        let kinds = if self.protected { HOT..=MOVED } else { MOVED..=MOVED };
+        let slots = kinds.flat_map(|kind| &self.buffers[Self::buffer_of(bank, kind)].slots);
+        let of_victim = |slot: &&Slot| {
+            slot.unit != HOLE
+                && !slot.shadow
+                && slot.previous != UNMAPPED
+                && self.per_block.divide(slot.previous) == victim
+        };
+        slots.filter(of_victim).count() as u32
     }
 
     fn clean_victim(&mut self, io: &mut Io, bank: u32, victim: u32) -> Flash<()> {

@@ -7,7 +7,7 @@ use super::buffers::{BankWrite, HOLE};
 use super::{COLD, HOT, IN_BUFFER, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Outcome, PADDING};
+use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 impl Llh {
@@ -66,12 +66,15 @@ impl Llh {
         if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
     }
 
-    /// A page for what cleaning moves.
+    /// A page for what cleaning moves: where a power cut left no other, of the block of hot data.
     fn page_for_cleaning(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         if self.blocks.free_count(bank) > 0 {
             return self.open_clean(io, bank, COLD, false);
         }
-        self.use_waiting(io, bank)
+        match self.use_waiting(io, bank) {
+            Err(Halt::NoSpace) => self.take_hot_block(io, bank),
+            done => done,
+        }
     }
 
     /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let it,
