@@ -274,8 +274,8 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     power = result.get("power_w") or {}
     if power.get("peak"):
         yield (
-            "power of flash",
-            f"{power['mean']:.3g} W, at most {power['peak']:.3g} W in {units.nanoseconds(power['window_ns'])}",
+            "power",
+            f"flash {power['mean']:.3g} W, at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}",
         )
     if life:
         projected = life.get("projected_host_bytes")
