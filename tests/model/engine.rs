@@ -367,6 +367,30 @@ fn reads_first_until_the_bound() {
     assert!(reads[2] < reads[1]);
 }
 
+/// Programs of a block become ready one by one: however many wait, no more than one of them goes before reads in such a time.
+#[test]
+fn one_program_of_a_block_goes_before_reads_in_the_time_of_the_bound() {
+    const BOUND: Nanos = 1_000_000;
+    for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
+        let settings = ["sim.scheduler=read-first", "sim.starvation_bound=1ms", cache];
+        let mut bench = Bench::new(&config(&settings), 1);
+        bench.at(0, Read(0), Cause::Host);
+        for page in 0..6 {
+            bench.at(1, Program(first(1) + page), Cause::Host);
+        }
+        // More reads than the die can serve.
+        for number in 0..300 {
+            bench.at(2 + number * 30_000, Read((number % 16) as u32), Cause::Host);
+        }
+        let done = bench.run();
+        let read = COMMAND + SENSE + TRANSFER;
+        for (one, next) in done[1..6].iter().zip(&done[2..7]) {
+            assert!(next - one + 3 * read > BOUND, "{cache}: two within {} ns", next - one);
+            assert!(next - one < BOUND + PROGRAM + 4 * read, "{cache}: the next comes after {} ns", next - one);
+        }
+    }
+}
+
 #[test]
 fn the_host_first() {
     let run = |scheduler: &str| {
