@@ -26,8 +26,8 @@ FIGURES_SHOWN = 5
 
 WORKLOADS = {
     "random": "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30",
-    "mysql-like": "mysql-like",
-    "exchange-like": "exchange-like",
+    "mysql-like": "mysql-like,size=80%",
+    "exchange": "exchange",
 }
 SMALL = (
     "--set",
@@ -35,12 +35,16 @@ SMALL = (
     "--set",
     "ssd.blocks_per_plane=32",
     "--set",
-    "ssd.over_provisioning=20%",
-    "--set",
     "host.fold=true",
     "--precondition",
     "fill:90%,random:1x",
 )
+DRIVES = [
+    ("--ssd", ssd, "--set", f"ssd.over_provisioning={over_provisioning}")
+    for ssd in ("default", "spread-16g", "llh-64g", "womv-16g")
+    for over_provisioning in ("20%", "100%")
+]
+"""A layer runs on the first of these that has the commands, cells and spare pages that it needs."""
 FIDELITIES = {"timed": (), "counted": ("--fidelity", "count")}
 REQUESTS = {"timed": "4000", "counted": "20000"}
 
@@ -81,7 +85,7 @@ class Revision:
 
     def layers(self) -> list[str]:
         """Its layers, in the order of the registry."""
-        names = re.findall(r"^  ([a-z][\w-]*) ", self.palimpsest("list", "ftls").stdout, re.MULTILINE)
+        names = re.findall(r"^ {0,2}([a-z][\w-]*)  ", self.palimpsest("list", "ftls").stdout, re.MULTILINE)
         if not names:
             raise SystemExit(f"golden: {self.name} lists no layers")
         return names
@@ -106,13 +110,21 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def matrix(layers: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Name and arguments of each run."""
+def matrix(revision: Revision, layers: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and arguments of each run, on drives on which the layer runs in `revision`.
+
+    Raises:
+        SystemExit: a layer runs on none.
+    """
     for layer in layers:
+        tried = ("--ftl", layer, "--workload", WORKLOADS["random"], "--requests", "1", "--fidelity", "count", *SMALL)
+        drive = next((drive for drive in DRIVES if not isinstance(revision.figures((*tried, *drive)), str)), None)
+        if drive is None:
+            raise SystemExit(f"golden: {layer} runs on no drive of DRIVES; expected one for each layer")
         for workload, text in WORKLOADS.items():
             for fidelity, options in FIDELITIES.items():
-                arguments = ("--ftl", layer, "--workload", text, "--requests", REQUESTS[fidelity], *SMALL, *options)
-                yield f"{layer} {workload} {fidelity}", arguments
+                what = ("--ftl", layer, "--workload", text, "--requests", REQUESTS[fidelity])
+                yield f"{layer} {workload} {fidelity}", (*what, *SMALL, *drive, *options)
 
 
 def compare(name: str, before: Mapping[str, object] | str, after: Mapping[str, object] | str) -> bool:
@@ -166,13 +178,14 @@ def main(names: list[str]) -> int:
         after.build()
         known = after.layers()
         layers = [layer for layer in before.layers() if layer in known]
-        runs = same = figures = 0
+        runs = same = figures = ran = 0
         only: tuple[set[str], set[str]] = (set(), set())
-        for name, arguments in matrix(layers):
+        for name, arguments in matrix(before, layers):
             one, other = before.figures(arguments), after.figures(arguments)
             runs += 1
             same += compare(name, one, other)
             if not isinstance(one, str) and not isinstance(other, str):
+                ran += 1
                 figures += len(one.keys() & other.keys())
                 only[0].update(one.keys() - other.keys())
                 only[1].update(other.keys() - one.keys())
@@ -180,7 +193,8 @@ def main(names: list[str]) -> int:
         if keys:
             print(f"only in {revision.name}: {', '.join(sorted(keys))}")
     print(
-        f"golden: {same} of {runs} runs have the figures of {before.name} ({figures:,} figures held against each other)"
+        f"golden: {same} of {runs} runs have the figures of {before.name} "
+        f"({ran} ran in both, {figures:,} figures held against each other)"
     )
     return int(same != runs)
 
