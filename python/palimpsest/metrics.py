@@ -122,6 +122,7 @@ _FIGURES = {
     "merge": "count|moved_subpages",
     "gc": "runs|erased_blocks|moved_subpages|mean_ns|p99_ns",
     "energy_uj": "read|program|reprogram|erase|total",
+    "power_w": "mean|peak|window_ns",
     "read_amplification": "host|gc",
     "throughput": "iops|bytes_per_s",
     "precondition": "bytes_written|last_write_amplification",
