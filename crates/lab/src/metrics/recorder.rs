@@ -188,13 +188,13 @@ impl Recorder {
     }
 
     /// Watts of flash: the mean, and that of the window with most.
-    pub fn power(&self) -> Power {
+    pub fn power(&self) -> Watts {
         let time = self.metered_to - self.start;
         if time == 0 {
-            return Power::default();
+            return Watts::default();
         }
         let watts = (0..).zip(&self.windows).map(|(index, window)| self.watts(index, window));
-        Power {
+        Watts {
             mean: Some(self.energy() as f64 / time as f64 / PICOJOULES_PER_NANOSECOND),
             peak: watts.reduce(f64::max),
             window_ns: Some(self.window),
@@ -339,7 +339,7 @@ pub struct Series {
 /// count fidelity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
-pub struct Power {
+pub struct Watts {
     pub mean: Option<f64>,
     pub peak: Option<f64>,
     pub window_ns: Option<Nanos>,

@@ -33,7 +33,7 @@ pub struct Summary {
     pub merge: Merge,
     pub mapping: MappingBytes,
     pub energy_uj: Energy,
-    pub power_w: super::recorder::Power,
+    pub power_w: super::recorder::Watts,
     pub lifetime: Lifetime,
     pub endurance: Endurance,
     pub power: Option<Power>,
