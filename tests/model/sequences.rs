@@ -1,6 +1,6 @@
 //! Random sequences of requests against the shadow, counted and timed.
 
-use crate::drives::{Limits, Shape, draw, pick};
+use crate::drives::{Limits, Shape, build, draw, entry, pick, plain, with};
 use crate::harness::{Model, for_each_seed, note};
 use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
@@ -99,6 +99,22 @@ fn timed_sequences() {
 #[test]
 fn timed_sequences_of_bytes() {
     for_each_seed("sequences::timed_sequences_of_bytes", 5, |entry, seed| timed(entry, seed, Payload::Bytes));
+}
+
+/// Once red: the copies of one word line were in every full block that is kept for copies, so that none of those was erased.
+#[test]
+fn copies_of_one_word_line_may_be_in_every_block_of_copies() {
+    let cells = ["part.cell=qlc", "part.pair_corruption=true"];
+    let layer = ["ftl.streams=3", "ftl.classifier=recency", "ssd.over_provisioning=100%"];
+    let settings = with(&with(&plain(1, 24, 32, 1), &cells), &layer);
+    let shape = build("page", &settings).expect("a drive");
+    for seed in 0..3 {
+        let mut model = Model::new(&shape, entry("page"), Payload::Tag, seed);
+        for command in requests(&shape, seed) {
+            model.count(command).unwrap_or_else(|error| panic!("seed {seed}, {command:?}: {error}"));
+        }
+        model.read_back().unwrap_or_else(|error| panic!("seed {seed}, at the end: {error}"));
+    }
 }
 
 #[test]

@@ -83,8 +83,28 @@ impl Io {
             return Ok(program);
         }
         let done = self.gate();
-        let (mut gates, mut relied) = (vec![program.after], Vec::new());
-        for (mate, worth) in mates.into_iter().filter(|&(_, worth)| worth != 0) {
+        let mut copies = None;
+        // Where every full block has a copy of this very word line, one of them is erased all the same, and its copies are made again.
+        for _ in 0..=self.guard().planes[0].len() {
+            copies = self.copies_of(&mates)?;
+            if copies.is_some() {
+                break;
+            }
+        }
+        let copies = copies.ok_or(Halt::NoSpace)?;
+        let gates: Vec<Gate> = [program.after].into_iter().chain(copies.iter().map(|copied| copied.done)).collect();
+        let relied: Vec<u32> = copies.iter().map(|copied| self.nand.split(copied.to).0).collect();
+        for block in relied {
+            self.rely_on(block, done);
+        }
+        self.link(done, program.signal);
+        Ok(Program { after: self.all_of(&gates), signal: done, ..program })
+    }
+
+    /// The copies of those pages, made where there are none. `None` where making one took the block that another is in.
+    fn copies_of(&mut self, mates: &[(u32, SubpageMask)]) -> Flash<Option<Vec<Copied>>> {
+        let (mut copies, mut relied) = (Vec::new(), Vec::new());
+        for &(mate, worth) in mates.iter().filter(|&&(_, worth)| worth != 0) {
             let state = self.state_of(mate);
             let known = self.guard().copied.get(&mate).copied().filter(|copied| copied.state == state);
             let copied = match known {
@@ -97,13 +117,10 @@ impl Io {
                 }
             };
             relied.push(self.nand.split(copied.to).0);
-            gates.push(copied.done);
+            copies.push((mate, copied));
         }
-        for block in relied {
-            self.rely_on(block, done);
-        }
-        self.link(done, program.signal);
-        Ok(Program { after: self.all_of(&gates), signal: done, ..program })
+        let are_there = copies.iter().all(|(mate, _)| self.guard().copied.contains_key(mate));
+        Ok(are_there.then(|| copies.into_iter().map(|(_, copied)| copied).collect()))
     }
 
     /// The program of page `ppn` failed: the pages that it corrupted are read from their copies from now on.
@@ -161,7 +178,8 @@ impl Io {
         }
     }
 
-    /// Copies the subpages `worth` of page `from`; returns the copy, and what closes when it is programmed. Blocks of `relied` stay.
+    /// Copies the subpages `worth` of page `from`; returns the copy, and what closes when it is programmed. Blocks of `relied` stay where
+    /// another can make room.
     fn copy_to_kept(&mut self, from: u32, worth: SubpageMask, relied: &[u32]) -> Flash<(u32, Gate)> {
         let plane = self.geometry().plane_of_block(self.nand.split(from).0);
         let arrived = self.gate();
@@ -216,10 +234,9 @@ impl Io {
             return Ok(self.begin_copies(plane, erased[0]));
         }
         let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
-        let full = |block: &u32| written(&self.nand, *block) >= pages && !relied.contains(block);
-        let full: Vec<u32> = good.into_iter().filter(full).collect();
-        let full = full.into_iter().map(|block| (moved(self, block).len(), self.begun_at(plane, block), block));
-        let Some((kept, _, victim)) = full.min() else { return Err(Halt::NoSpace) };
+        let full: Vec<u32> = good.into_iter().filter(|&block| written(&self.nand, block) >= pages).collect();
+        let worth = |block| (relied.contains(&block), moved(self, block).len(), self.begun_at(plane, block), block);
+        let Some((_, kept, _, victim)) = full.into_iter().map(worth).min() else { return Err(Halt::NoSpace) };
         if kept > 0 {
             let &[room] = &erased[..] else { return Err(Halt::NoSpace) };
             if kept as u32 >= pages {
