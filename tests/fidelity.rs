@@ -25,6 +25,8 @@ mod operations;
 mod power;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/read_ahead.rs"]
+mod read_ahead;
 #[path = "fidelity/recovery.rs"]
 mod recovery;
 #[path = "fidelity/snapshots.rs"]

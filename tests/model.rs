@@ -30,6 +30,8 @@ mod power;
 mod power_timed;
 #[path = "model/prove.rs"]
 mod prove;
+#[path = "model/read_ahead.rs"]
+mod read_ahead;
 #[path = "model/reuse.rs"]
 mod reuse;
 #[path = "model/room.rs"]

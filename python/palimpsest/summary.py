@@ -13,7 +13,7 @@ from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata")
+CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead")
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 
@@ -225,6 +225,13 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"writes {units.ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
         f"reads {units.ratio(reads.get('host'))} host, {units.ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
+    ahead = result.get("read_ahead")
+    if ahead:
+        yield (
+            "read-ahead",
+            f"{units.count(ahead['subpages_read'])} subpages read, {units.count(ahead['subpages_hit'])} hits, "
+            f"{units.count(ahead['subpages_wasted'])} wasted; {units.size(ahead['buffer_bytes_peak'])} of memory",
+        )
     special = [
         (flash["partial_programs"], "partial programs"),
         (flash["reprograms"], "re-programs"),

@@ -57,6 +57,7 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
     let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
     drive.set_controller(config.controller);
+    drive.read_ahead(config.read_ahead, config.logical_subpages());
     drive.flush_is_free = config.host.flush_is_free;
     if config.host.acknowledge == Acknowledge::Volatile {
         let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);

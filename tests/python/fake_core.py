@@ -127,6 +127,7 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
             "rmw": {"reads": writes // 2, "programs": 0},
             "prefetch": {"reads": 0, "programs": 0},
             "metadata": {"reads": 0, "programs": 0},
+            "read_ahead": {"reads": 0, "programs": 0},
         },
     }
 
@@ -185,6 +186,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "write_amplification": 3.66 * factor,
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
+        "read_ahead": None,
         "gc": {
             "runs": 345,
             "erased_blocks": 346,

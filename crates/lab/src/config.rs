@@ -33,7 +33,7 @@ use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::power_cuts::PowerCuts;
-use palimpsest_sim::settings::{ControllerTimes, HostTimes, SimSettings};
+use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, keys};
 pub use size::{LARGEST_FILE, check_length, check_memory};
@@ -60,6 +60,8 @@ pub struct DriveConfig {
     pub host: HostSettings,
     /// Times of the controller.
     pub controller: ControllerTimes,
+    /// What it reads ahead.
+    pub read_ahead: ReadAhead,
     /// Injected faults.
     pub faults: FaultSettings,
     /// Errors of reads.

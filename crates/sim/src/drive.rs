@@ -6,6 +6,7 @@
 
 mod admission;
 mod power;
+pub mod read_ahead;
 mod recorded;
 mod write_back;
 
@@ -119,6 +120,7 @@ pub struct Drive {
     cut_ahead: bool,
     /// Power cuts so far.
     pub power_cuts: u64,
+    streams: Option<Box<read_ahead::Streams>>,
     /// What recovery from each took.
     pub recoveries: Vec<Recovery>,
     /// Cuts since a request completed.
@@ -168,6 +170,7 @@ impl Drive {
             plans: 0,
             cut_ahead: false,
             power_cuts: 0,
+            streams: None,
             recoveries: Vec::new(),
             futile: 0,
             schedule: None,
@@ -203,7 +206,8 @@ impl Drive {
         self.io.present.stream = stream;
     }
 
-    fn serve(&mut self, command: Command) -> Flash<()> {
+    #[inline]
+    fn serve_plainly(&mut self, command: Command) -> Flash<()> {
         match command.kind {
             RequestKind::Read => self.ftl.read(&mut self.io, command.extent),
             RequestKind::Write => self.ftl.write(&mut self.io, command.extent),

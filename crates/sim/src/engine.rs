@@ -129,6 +129,7 @@ pub struct Engine {
     edges: Vec<Edge>,
     free_edges: Vec<u32>,
     closing: Vec<u32>,
+    crossings: gates::Crossings,
     completed: Vec<u32>,
     /// Requests that the host still waits for, though the drive is done with them: for the check of times.
     ended_in_drive: Vec<u32>,
@@ -184,6 +185,7 @@ impl Engine {
             edges: Vec::new(),
             free_edges: Vec::new(),
             closing: Vec::new(),
+            crossings: gates::Crossings::default(),
             completed: Vec::new(),
             ended_in_drive: Vec::new(),
             accepted: Vec::new(),
@@ -413,7 +415,9 @@ impl Engine {
             Scheduler::Fifo => true,
             _ if operation.step => return if operation.kind == OperationKind::Read { 1 } else { STEPS },
             Scheduler::ReadFirst => operation.kind == OperationKind::Read,
-            Scheduler::HostFirst => matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::Prefetch),
+            Scheduler::HostFirst => {
+                matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::Prefetch | Cause::ReadAhead)
+            }
         };
         usize::from(!first)
     }

@@ -80,6 +80,15 @@ pub struct ControllerTimes {
     pub t_buffer_next: Nanos,
 }
 
+/// How a drive reads ahead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadAhead {
+    /// Pages that are read beyond a stream of sequential reads; 0: none.
+    pub pages: u32,
+    /// Streams that are told apart.
+    pub streams: u32,
+}
+
 /// Times between the host and the drive.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTimes {

@@ -16,15 +16,17 @@ pub enum Cause {
     Prefetch,
     /// The layer's or the file system's own records.
     Metadata,
+    /// Reading what a stream of the host comes to next.
+    ReadAhead,
 }
 
-palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata });
+palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead });
 
 /// Number of causes.
-pub const CAUSES: usize = 6;
+pub const CAUSES: usize = 7;
 
 /// Names of the causes in results, in the order of [`Cause`].
-pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata"];
+pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead"];
 
 /// Reads and programs of pages by cause, and what they moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -406,7 +406,7 @@ impl Ledger {
                 self.origins[origin as usize % WINDOW].waits = Waits::One(Source::Read(order));
             }
         }
-        let has_place = matches!(operation.cause, Cause::Host | Cause::Rmw);
+        let has_place = matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::ReadAhead);
         let located = if has_place { self.place_of(nand.logical_of(ppn)) } else { None };
         let stored = self.cells.read(operation.block, psns(), order, self.ended_before);
         self.note(operation, nand.operations(), Fact::Read { located, stored })

@@ -10,7 +10,7 @@ use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::power_cuts::PowerCuts;
-use palimpsest_sim::settings::{BlockOrder, ControllerTimes, MultiPlane, Scheduler, SimSettings, Suspend};
+use palimpsest_sim::settings::{BlockOrder, ControllerTimes, MultiPlane, ReadAhead, Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use std::ops::Deref;
 
@@ -73,6 +73,10 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         sim: sim(values),
         host: host(values),
         controller: controller(values),
+        read_ahead: ReadAhead {
+            pages: values.small("controller.read_ahead"),
+            streams: values.small("controller.read_streams"),
+        },
         faults: faults(values),
         errors: errors(values),
         power_cuts: PowerCuts::parse(&values.settings.text("faults.power_cuts")).expect("the key read it"),

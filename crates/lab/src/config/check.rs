@@ -52,6 +52,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     thresholds(drive, values)?;
     layer(drive, values)?;
     read_errors(drive, values)?;
+    read_ahead(drive, values)?;
     buffer(drive, values)
 }
 
@@ -72,6 +73,16 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
     if errors.strength > 0 && entry_of(drive).is_file_system() {
         let what = "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none";
         return refuse(values, &["ecc.strength", "ftl.name"], what);
+    }
+    Ok(())
+}
+
+/// Reads of a file system have places below it that only it knows.
+fn read_ahead(drive: &DriveConfig, values: &Values) -> Result<()> {
+    if drive.read_ahead.pages > 0 && entry_of(drive).is_file_system() {
+        let what =
+            "the controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system";
+        return refuse(values, &["controller.read_ahead", "ftl.name"], what);
     }
     Ok(())
 }

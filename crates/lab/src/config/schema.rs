@@ -264,6 +264,18 @@ static AROUND: &[Key] = &[
     ),
     Key::new("controller.t_end", Time, "0ns", "time of a request after flash or buffer, beside that of others"),
     Key::new(
+        "controller.read_ahead",
+        Count { min: 0, max: 1 << 16 },
+        "0",
+        "pages that are read beyond a stream of sequential reads before the host asks; 0: none",
+    ),
+    Key::new(
+        "controller.read_streams",
+        Count { min: 1, max: 256 },
+        "8",
+        "streams of sequential reads that read-ahead tells apart",
+    ),
+    Key::new(
         "ecc.strength",
         Count { min: 0, max: 1 << 20 },
         "0",

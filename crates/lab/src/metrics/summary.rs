@@ -29,6 +29,7 @@ pub struct Summary {
     pub write_amplification: Option<f64>,
     pub padding_bytes: u64,
     pub read_amplification: ReadAmplification,
+    pub read_ahead: Option<ReadAhead>,
     pub gc: Gc,
     pub merge: Merge,
     pub mapping: MappingBytes,
@@ -149,6 +150,17 @@ pub struct ByCause {
 pub struct ReadAmplification {
     pub host: Option<f64>,
     pub gc: Option<f64>,
+}
+
+/// Subpages read ahead of sequential streams, hits of these, those dropped before the host asked for them, and the most memory that they
+/// took; null where the controller does not read ahead.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct ReadAhead {
+    pub subpages_read: u64,
+    pub subpages_hit: u64,
+    pub subpages_wasted: u64,
+    pub buffer_bytes_peak: u64,
 }
 
 /// Garbage collection. Times are from the start of a collection to the end of its erase.

@@ -24,6 +24,7 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
+use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
@@ -52,6 +53,7 @@ pub(super) struct Baseline {
     pub(super) io: IoCounters,
     pub(super) ftl: LayerFigures,
     pub(super) time: Nanos,
+    pub(super) read_ahead: ReadAheadFigures,
     /// Power cuts that the counters here know of.
     power_cuts: u64,
     pub(super) bus_busy: Vec<Nanos>,
@@ -257,6 +259,7 @@ impl<'a> Session<'a> {
             self.verifier.shadow.start_timing();
             self.drive.start_timing()?;
         }
+        self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
         if self.config.power_cuts != PowerCuts::Never {
             let operations = self.drive.io.nand.operations();
             let schedule = Schedule::new(self.config.power_cuts.clone(), self.options.seed, operations);
@@ -314,6 +317,7 @@ impl<'a> Session<'a> {
             io: drive.io.counters.clone(),
             ftl: drive.ftl.figures(),
             time: drive.engine.now(),
+            read_ahead: drive.read_ahead_figures().unwrap_or_default(),
             power_cuts: drive.power_cuts,
             bus_busy: drive.engine.bus_busy(),
             die_busy: drive.engine.die_busy(),

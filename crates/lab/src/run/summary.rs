@@ -10,7 +10,7 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
-    ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
+    ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::format_bytes;
@@ -102,13 +102,8 @@ pub(super) fn outcome(
         write_amplification: amplification,
         padding_bytes: io.padding_bytes - io_before.padding_bytes,
         read_amplification: read_amplification(io, io_before),
-        gc: Gc {
-            runs: figures.gc_runs - before.gc_runs,
-            erased_blocks: figures.gc_erased - before.gc_erased,
-            moved_subpages: figures.gc_moved_subpages - before.gc_moved_subpages,
-            mean_ns: (recorder.collections.count() > 0).then(|| recorder.collections.mean()),
-            p99_ns: (recorder.collections.count() > 0).then(|| recorder.collections.percentile(990)),
-        },
+        read_ahead: read_ahead(session),
+        gc: gc(&figures, before, &recorder.collections),
         merge: Merge {
             count: figures.merges - before.merges,
             moved_subpages: figures.merge_moved_subpages - before.merge_moved_subpages,
@@ -178,6 +173,17 @@ fn flash(session: &Session<'_>) -> Flash {
     }
 }
 
+/// What was read ahead in the measured part; what was read before may be asked for, or dropped, in it.
+fn read_ahead(session: &Session<'_>) -> Option<ReadAhead> {
+    let (now, before) = (session.drive.read_ahead_figures()?, session.baseline.read_ahead);
+    Some(ReadAhead {
+        subpages_read: now.read - before.read,
+        subpages_hit: now.hit - before.hit,
+        subpages_wasted: now.wasted - before.wasted,
+        buffer_bytes_peak: now.pages_peak * u64::from(session.config.geometry.page_bytes()),
+    })
+}
+
 /// Reads of the host, and reads of cleaning and merging; without reads of read-modify-writes.
 fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification {
     let ratio = |causes: &[Cause]| {
@@ -185,7 +191,17 @@ fn read_amplification(io: &IoCounters, before: &IoCounters) -> ReadAmplification
         let (sensed, wanted) = (of(&io.sensed) - of(&before.sensed), of(&io.wanted) - of(&before.wanted));
         (wanted > 0).then(|| sensed as f64 / wanted as f64)
     };
-    ReadAmplification { host: ratio(&[Cause::Host]), gc: ratio(&[Cause::Gc, Cause::Merge]) }
+    ReadAmplification { host: ratio(&[Cause::Host, Cause::ReadAhead]), gc: ratio(&[Cause::Gc, Cause::Merge]) }
+}
+
+fn gc(figures: &LayerFigures, before: &LayerFigures, times: &Histogram) -> Gc {
+    Gc {
+        runs: figures.gc_runs - before.gc_runs,
+        erased_blocks: figures.gc_erased - before.gc_erased,
+        moved_subpages: figures.gc_moved_subpages - before.gc_moved_subpages,
+        mean_ns: (times.count() > 0).then(|| times.mean()),
+        p99_ns: (times.count() > 0).then(|| times.percentile(990)),
+    }
 }
 
 fn energy(session: &Session<'_>) -> Energy {

@@ -100,6 +100,7 @@ impl Drive {
     /// The drive is at the end of its life: nothing is timed any more, and it can only be read.
     pub fn end_life(&mut self) {
         self.io.plan.timed = false;
+        self.streams = None;
         self.io.host.take_delivered();
         self.io.buffers().end_request();
     }
@@ -137,6 +138,7 @@ impl Drive {
     pub(super) fn power_cycle(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.nand.set_power_cut_at(None);
         self.io.host.take_delivered();
+        self.lose_streams();
         self.recover()?;
         self.power_cuts += 1;
         if self.io.has_contents() {
@@ -168,6 +170,7 @@ impl Drive {
             self.buffered_at = 0;
         }
         self.forget_writes();
+        self.lose_streams();
         self.io.host.take_delivered();
         let mut planned: Vec<u32> = (0..self.in_flight.len() as u32)
             .filter(|id| !self.free.contains(id) && !self.waiting.contains(id))
@@ -205,13 +208,13 @@ impl Drive {
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
         let (io, nand) = (self.io.counters.clone(), self.io.nand.counters().clone());
-        let (futile, sectors) = (self.futile, self.subpage_bytes / SECTOR_BYTES);
+        let (futile, sectors, streams) = (self.futile, self.subpage_bytes / SECTOR_BYTES, self.streams.take());
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
             self.count(Command { kind: RequestKind::Read, extent }, verifier)?;
         }
-        self.futile = futile;
+        (self.futile, self.streams) = (futile, streams);
         let now = self.io.nand.counters();
         if (now.programs, now.erases) == (nand.programs, nand.erases) {
             self.io.counters = io;

@@ -12,6 +12,15 @@ pub(super) enum Waiter {
     Gate(u32),
     /// Completion of a request.
     Request(u32),
+    /// The host link, which takes one of [`Crossings`].
+    Crossing(u32),
+}
+
+/// Data that crosses the host link when a gate has closed: the slot of the gate that waits for that, and bytes.
+#[derive(Default)]
+pub(super) struct Crossings {
+    waiting: Vec<(u32, u64)>,
+    free: Vec<u32>,
 }
 
 /// A link of a gate's list of waiters.
@@ -75,9 +84,39 @@ impl Engine {
         self.kick_woken();
     }
 
+    /// `bytes` cross the host link when `gate`, which is open, has closed, and the gate `later` waits for that.
+    pub fn cross_after(&mut self, io: &mut Io, gate: Gate, later: Gate, bytes: u64) {
+        if self.link_rate.0 == 0 {
+            return io.link(gate, later);
+        }
+        io.plan.gates.expect(later);
+        let crossing = (later.slot, bytes);
+        let index = match self.crossings.free.pop() {
+            Some(index) => {
+                self.crossings.waiting[index as usize] = crossing;
+                index
+            }
+            None => {
+                self.crossings.waiting.push(crossing);
+                self.crossings.waiting.len() as u32 - 1
+            }
+        };
+        self.add_waiter(io, gate, Waiter::Crossing(index));
+    }
+
+    /// What waited to cross the host link does so.
+    #[cold]
+    fn cross(&mut self, index: u32) {
+        self.crossings.free.push(index);
+        let (slot, bytes) = self.crossings.waiting[index as usize];
+        let arrives = self.link_out.take(self.now, self.link_rate.time_for(bytes));
+        self.events.push(arrives, Event::Accepted(slot));
+    }
+
     #[inline]
     fn pass(&mut self, waiter: Waiter) {
         match waiter {
+            Waiter::Crossing(index) => self.cross(index),
             Waiter::Gate(slot) => self.closing.push(slot),
             Waiter::Request(id) if self.t_request == 0 => self.completed.push(id),
             Waiter::Request(id) => {

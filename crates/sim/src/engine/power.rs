@@ -89,6 +89,7 @@ impl Engine {
         self.edges.clear();
         self.free_edges.clear();
         self.closing.clear();
+        self.crossings = super::gates::Crossings::default();
         self.accepted.clear();
         self.ended_in_drive.clear();
         self.woken.clear();

@@ -117,7 +117,7 @@ impl Engine {
                     }
                 }
                 Waiter::Gate(later) => timeline.linked(later, &numbers),
-                Waiter::Request(_) => {}
+                Waiter::Request(_) | Waiter::Crossing(_) => {}
             }
         }
     }

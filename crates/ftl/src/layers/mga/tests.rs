@@ -191,7 +191,7 @@ fn figure_6b_never_read_the_update_goes_to_a_third_page() {
     assert!(c != a && c != b);
     let Target::Partial(entry) = bench.ftl.map.look_up(0) else { panic!("mapped by subpages") };
     assert_eq!((bench.ftl.map.entry(entry).pages, bench.ftl.counters.merges), (3, 0));
-    assert_eq!((bench.programs(), bench.io.counters().reads), ((1, 0, 0), [0; 6]));
+    assert_eq!((bench.programs(), bench.io.counters().reads), ((1, 0, 0), [0; palimpsest_ftl_api::plan::CAUSES]));
 }
 
 #[test]

@@ -1,0 +1,303 @@
+//! Read-ahead: the controller finds streams of sequential reads, and reads the pages that such a stream comes to next before the host asks.
+//!
+//! A read that begins where one before it ended continues its stream; from the second read on, the drive reads [`ReadAhead::pages`] pages
+//! beyond it, page by page and through the layer, as operations of a cause of their own. What the host then asks for is
+//! a hit: it is there when its page has been read, and crosses the host link like anything else. A page is dropped when its
+//! stream has passed it; writes and trims drop what they change, and of streams beyond those that are told apart the one that was idle longest ends.
+//! The buffer is memory of the controller: [`ReadAheadFigures::pages_peak`] says how much of it.
+//!
+//! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and that read-ahead stands back where dies are busy.
+
+use super::{Command, Drive};
+use crate::settings::ReadAhead;
+use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_ftl_api::plan::inner::{Hint, Inner};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What read-ahead did since the drive has it. Subpages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadAheadFigures {
+    /// Read ahead.
+    pub read: u64,
+    /// Served to the host from what was read ahead.
+    pub hit: u64,
+    /// Read ahead, and dropped before the host asked for them.
+    pub wasted: u64,
+    /// Pages that the buffer held at the most.
+    pub pages_peak: u64,
+}
+
+/// A page, or the rest of one, that was read ahead.
+struct Held {
+    /// Its first logical subpage, and the one after its last.
+    subpages: Range<u32>,
+    /// Closes when it has been read.
+    gate: Gate,
+    /// Its contents, where they are stored.
+    contents: Vec<Data>,
+    /// Which of its subpages it still has, and which the host has asked for, from the first on.
+    has: u64,
+    used: u64,
+}
+
+impl Held {
+    fn bit(&self, lsn: u32) -> u64 {
+        1 << (lsn - self.subpages.start)
+    }
+
+    fn holds(&self, lsn: u32) -> bool {
+        self.subpages.contains(&lsn) && self.has & self.bit(lsn) != 0
+    }
+
+    /// What it has of subpages `first`, which it has, to `end`, without a gap.
+    fn wanted(&self, first: u32, end: u32) -> Range<u32> {
+        first..(first + 1..end).find(|&lsn| !self.holds(lsn)).unwrap_or(end)
+    }
+}
+
+/// A stream of sequential reads.
+#[derive(Default)]
+struct Stream {
+    /// The sector that it comes to next.
+    next: u64,
+    /// What was read ahead ends here.
+    ahead: u32,
+    /// Number of its last request.
+    used: u64,
+    held: VecDeque<Held>,
+}
+
+/// The streams of a drive, and what was read ahead for them.
+pub(super) struct Streams {
+    settings: ReadAhead,
+    /// Logical subpages of the drive, and subpages of a page.
+    logical: u32,
+    width: u32,
+    streams: Vec<Stream>,
+    requests: u64,
+    pages: u64,
+    figures: ReadAheadFigures,
+}
+
+impl Streams {
+    fn new(settings: ReadAhead, logical: u32, width: u32) -> Self {
+        let (streams, figures) = (Vec::new(), ReadAheadFigures::default());
+        Streams { settings, logical, width, streams, requests: 0, pages: 0, figures }
+    }
+
+    /// The page that holds `lsn`, which the host asks for.
+    fn find(&mut self, lsn: u32) -> Option<&mut Held> {
+        let mut held = self.streams.iter_mut().flat_map(|stream| &mut stream.held);
+        held.find(|held| held.holds(lsn))
+    }
+
+    /// A page is no longer kept.
+    fn drop_page(&mut self, io: &mut Io, held: Held) {
+        self.pages -= 1;
+        self.figures.wasted += u64::from((held.has & !held.used).count_ones());
+        held.contents.into_iter().for_each(|data| io.unpin(data));
+    }
+
+    fn drop_pages(&mut self, io: &mut Io, stream: usize, count: usize) {
+        for _ in 0..count {
+            let held = self.streams[stream].held.pop_front();
+            self.drop_page(io, held.expect("as many as are counted"));
+        }
+    }
+
+    /// The host has asked for `extent`: what its stream wants read ahead, if it is one.
+    fn follow(&mut self, io: &mut Io, extent: Extent) -> Option<(usize, Range<u32>)> {
+        self.requests += 1;
+        let Some(index) = self.streams.iter().position(|stream| stream.next == extent.sector) else {
+            self.begin(io, extent.end());
+            return None;
+        };
+        let per_subpage = u64::from(io.sectors_per_subpage());
+        let stream = &mut self.streams[index];
+        (stream.next, stream.used) = (extent.end(), self.requests);
+        let is_behind = |held: &&Held| u64::from(held.subpages.end) * per_subpage <= extent.end();
+        let passed = stream.held.iter().take_while(is_behind).count();
+        self.drop_pages(io, index, passed);
+        let end = extent.end().div_ceil(per_subpage) as u32;
+        let until = (end.next_multiple_of(self.width) + self.settings.pages * self.width).min(self.logical);
+        let from = self.streams[index].ahead.max(end);
+        (from < until).then_some((index, from..until))
+    }
+
+    /// A stream may have begun, which comes to sector `next`.
+    fn begin(&mut self, io: &mut Io, next: u64) {
+        let stream = Stream { next, ahead: 0, used: self.requests, held: VecDeque::new() };
+        if self.streams.len() < self.settings.streams as usize {
+            self.streams.push(stream);
+            return;
+        }
+        let oldest = (0..self.streams.len()).min_by_key(|&index| self.streams[index].used).expect("there is a stream");
+        self.drop_pages(io, oldest, self.streams[oldest].held.len());
+        self.streams[oldest] = stream;
+    }
+
+    /// Subpages `first` to `end` change: what was read ahead of them is worth nothing.
+    fn forget(&mut self, io: &mut Io, first: u32, end: u32) {
+        for index in 0..self.streams.len() {
+            for held in &mut self.streams[index].held {
+                for lsn in first.max(held.subpages.start)..end.min(held.subpages.end) {
+                    let bit = held.bit(lsn);
+                    self.figures.wasted += u64::from(held.has & !held.used & bit != 0);
+                    held.has &= !bit;
+                }
+            }
+            while let Some(at) = self.streams[index].held.iter().position(|held| held.has == 0) {
+                let held = self.streams[index].held.remove(at).expect("it was found");
+                self.drop_page(io, held);
+            }
+        }
+    }
+}
+
+impl Drive {
+    /// From now on the drive, which has `logical` subpages, reads ahead as `settings` say.
+    pub fn read_ahead(&mut self, settings: ReadAhead, logical: u64) {
+        let width = self.io.geometry().subpages_per_page;
+        self.streams = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical as u32, width)));
+    }
+
+    /// What read-ahead did; `None` where there is none.
+    pub fn read_ahead_figures(&self) -> Option<ReadAheadFigures> {
+        self.streams.as_ref().map(|streams| streams.figures)
+    }
+
+    /// The first of the subpages of `extent`, and the one after the last.
+    fn span(&self, extent: Extent) -> (u32, u32) {
+        let per_subpage = u64::from(self.io.sectors_per_subpage());
+        ((extent.sector / per_subpage) as u32, extent.end().div_ceil(per_subpage) as u32)
+    }
+
+    #[inline]
+    pub(super) fn serve(&mut self, command: Command) -> Flash<()> {
+        if self.streams.is_some() { self.serve_streams(command) } else { self.serve_plainly(command) }
+    }
+
+    /// Serves `command` on a drive that reads ahead.
+    #[cold]
+    #[inline(never)]
+    fn serve_streams(&mut self, command: Command) -> Flash<()> {
+        if command.kind != RequestKind::Read {
+            if command.kind != RequestKind::Flush {
+                self.change_streams(command.extent);
+            }
+            return self.serve_plainly(command);
+        }
+        let Some(mut streams) = self.streams.take() else { return Ok(()) };
+        let done = self.serve_from(&mut streams, command.extent);
+        self.streams = Some(streams);
+        done
+    }
+
+    /// Serves a read from what was read ahead, and by the layer where that has it not.
+    fn serve_from(&mut self, streams: &mut Streams, extent: Extent) -> Flash<()> {
+        let (first, end) = self.span(extent);
+        let (mut missing, mut lsn) = (first, first);
+        while lsn < end {
+            let Some(held) = streams.find(lsn) else {
+                lsn += 1;
+                continue;
+            };
+            let wanted = held.wanted(lsn, end);
+            held.used |= wanted.clone().fold(0, |used, lsn| used | held.bit(lsn));
+            streams.figures.hit += u64::from(wanted.end - lsn);
+            self.read_missing(extent, missing..lsn)?;
+            if let Some(held) = streams.find(lsn) {
+                self.deliver_held(held, wanted.clone());
+            }
+            (missing, lsn) = (wanted.end, wanted.end);
+        }
+        self.read_missing(extent, missing..end)?;
+        let Some((stream, range)) = streams.follow(&mut self.io, extent) else { return Ok(()) };
+        self.read_pages(streams, stream, range)
+    }
+
+    /// The layer serves subpages `missing` of `extent`.
+    fn read_missing(&mut self, extent: Extent, missing: Range<u32>) -> Flash<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let per_subpage = u64::from(self.io.sectors_per_subpage());
+        let first = (u64::from(missing.start) * per_subpage).max(extent.sector);
+        let end = (u64::from(missing.end) * per_subpage).min(extent.end());
+        self.ftl.read(&mut self.io, Extent { sector: first, sectors: (end - first) as u32 })
+    }
+
+    /// Serves subpages `wanted` from `held`. They cross the host link when they are there, as many bytes as flash would send.
+    fn deliver_held(&mut self, held: &Held, wanted: Range<u32>) {
+        let count = wanted.end - wanted.start;
+        self.io.count_buffered(count);
+        for lsn in wanted {
+            if let Some(&data) = held.contents.get((lsn - held.subpages.start) as usize) {
+                self.io.deliver(lsn, data);
+            }
+        }
+        if self.io.is_open(held.gate) {
+            let units = u64::from(count.next_multiple_of(self.io.host.transfer_subpages)) * self.subpage_bytes;
+            let bytes = units.min(self.io.present.link_left);
+            self.io.present.link_left -= bytes;
+            let request = self.io.request();
+            self.engine.cross_after(&mut self.io, held.gate, request, bytes);
+        }
+    }
+
+    /// Reads subpages `range` ahead for `stream`, page by page.
+    fn read_pages(&mut self, streams: &mut Streams, stream: usize, range: Range<u32>) -> Flash<()> {
+        let per_subpage = self.io.sectors_per_subpage();
+        let mut first = range.start;
+        streams.streams[stream].ahead = range.end;
+        while first < range.end {
+            let end = (first + 1).next_multiple_of(streams.width).min(range.end);
+            let gate = self.io.gate();
+            let inner = Inner { cause: Cause::ReadAhead, after: Gate::NONE, signal: gate, hint: Hint::None };
+            let extent =
+                Extent { sector: u64::from(first) * u64::from(per_subpage), sectors: (end - first) * per_subpage };
+            let (mut contents, before) = (Vec::new(), self.io.counters.clone());
+            let Drive { io, ftl, .. } = self;
+            io.serve_inner_read(inner, &mut contents, |io| ftl.read(io, extent))?;
+            let gate = self.io.used(gate);
+            let counters = &mut self.io.counters;
+            let unwritten = counters.unwritten_subpages - before.unwritten_subpages;
+            let lost = counters.lost != before.lost;
+            // What the layer had no flash to read for is none of the host's.
+            counters.unwritten_subpages = before.unwritten_subpages;
+            counters.memory_reads[Cause::Host as usize] = before.memory_reads[Cause::Host as usize];
+            // The host's own read says that data is lost, and what was never written is not kept.
+            if !lost && unwritten < u64::from(end - first) {
+                contents.iter().for_each(|&data| self.io.pin(data));
+                let has = u64::MAX >> (64 - (end - first));
+                streams.streams[stream].held.push_back(Held { subpages: first..end, gate, contents, has, used: 0 });
+                streams.pages += 1;
+                streams.figures.read += u64::from(end - first);
+                streams.figures.pages_peak = streams.figures.pages_peak.max(streams.pages);
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// `extent` was written or trimmed.
+    fn change_streams(&mut self, extent: Extent) {
+        let (first, end) = self.span(extent);
+        if let Some(streams) = &mut self.streams {
+            streams.forget(&mut self.io, first, end);
+        }
+    }
+
+    /// The power failed: the buffer is empty, and there are no streams.
+    pub(super) fn lose_streams(&mut self) {
+        let Some(streams) = &mut self.streams else { return };
+        for index in 0..streams.streams.len() {
+            streams.drop_pages(&mut self.io, index, streams.streams[index].held.len());
+        }
+        streams.streams.clear();
+    }
+}
