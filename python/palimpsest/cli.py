@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
-from . import _core, completion, engine, errors, interrupts, native, states, trace_commands
+from . import _core, completion, engine, errors, interrupts, native, serving, states, trace_commands
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
@@ -35,7 +35,7 @@ from .parameters import (
 )
 from .progress import ProgressBoard
 from .result import Comparison, Result
-from .run_options import run_options
+from .run_options import ftl_option, run_options, set_option, ssd_option
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 from .validate import command as validate_command
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cli", "main"]
 
-_DEFAULT = RunOptions()
 _NARROW = 60
 
 
@@ -110,12 +109,7 @@ def cli(ctx: click.Context) -> None:
 
 
 @cli.command()
-@click.option(
-    "--ftl",
-    metavar="NAME",
-    help="Translation layer.  [default: the drive's own]",
-    shell_complete=completion.layers,
-)
+@ftl_option
 @run_options
 def run(
     ftl: str | None,
@@ -374,24 +368,9 @@ def list_(kind: str | None, as_json: bool) -> None:
 
 
 @cli.command(short_help="Print the resolved configuration.")
-@click.option(
-    "--ssd",
-    default=_DEFAULT.ssd,
-    metavar="NAME|FILE",
-    help="Drive: preset or TOML file.",
-    shell_complete=completion.files_and("ssds"),
-)
-@click.option(
-    "--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]", shell_complete=completion.layers
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change a key; may be repeated.",
-    shell_complete=completion.settings,
-)
+@ssd_option
+@ftl_option
+@set_option
 def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
     """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
 
@@ -512,6 +491,7 @@ def _print_result(result: "str | RenderableType") -> None:
 
 
 trace_commands.add_to(cli, _print_result)
+serving.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
 
 
 def _fail(error: BaseException) -> NoReturn:

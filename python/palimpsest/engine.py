@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from .files import digest
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "made_from", "provenance", "run_many", "run_one", "warnings"]
+__all__ = ["Progress", "check", "made_from", "provenance", "run_many", "run_one", "serve", "warnings"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -127,14 +127,48 @@ def run_one(options: RunOptions, progress: Progress | None = None, *, keep_inter
         summary, series = _core.run(options.to_json(), progress)
     except Interrupted as error:
         raise KeyboardInterrupt from error
-    data = json.loads(summary)
-    if data.get("interrupted") and not keep_interrupted:
+    result = _result(options, summary, series, configuration)
+    if result.get("interrupted") and not keep_interrupted:
         raise KeyboardInterrupt
+    return result
+
+
+def _result(options: RunOptions, summary: str, series: str, configuration: str) -> Result:
+    data = json.loads(summary)
     if options.label is not None:
         data["label"] = options.label
     data["provenance"] = provenance(options)
     data.setdefault("sim", {})["peak_rss_bytes"] = peak_rss_bytes()
     return Result(data, json.loads(series), configuration)
+
+
+def serve(
+    options: RunOptions, serving: Mapping[str, object], say: Callable[[str], None], progress: Progress | None = None
+) -> tuple[Result, int]:
+    """Serves a drive to real programs until a signal, or what `serving` says, ends that.
+
+    Args:
+        options: the drive; it stores bytes.
+        serving: how it is served: `listen` (places), `once`, `run` (a command or None), `timeout_s`.
+        say: gets a line, from any thread, where there is something to say: first where the drive is served.
+        progress: receives the progress of preconditioning.
+
+    Returns:
+        The result, and the status of the command that ran beside it (0 without one, 1 where a signal ended it).
+
+    Raises:
+        InputError: the options are wrong, or a place cannot be listened at.
+        DeviceError: the simulated drive failed.
+        RuleError: the layer broke a rule of flash.
+        KeyboardInterrupt: the user ended it before it was served.
+    """
+    configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
+    try:
+        summary, series, status = _core.serve(options.to_json(), json.dumps(serving), say, progress)
+    except Interrupted as error:
+        raise KeyboardInterrupt from error
+    run = serving.get("run") is not None
+    return _result(options, summary, series, configuration), 0 if not run else 1 if status is None else status
 
 
 class _Stopped(Exception):

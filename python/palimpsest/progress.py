@@ -39,6 +39,10 @@ class ProgressBoard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Shows nothing any more: the terminal is for other lines."""
         with self._lock:
             self._enabled = False
             if self._bars is not None:

@@ -1,4 +1,4 @@
-"""The options that `palimpsest run` and `compare` share, on the command line."""
+"""The options that `palimpsest run` and `compare` share, on the command line; some are those of other commands, too."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,19 +10,37 @@ from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
 from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option, state_options
 
-__all__ = ["run_options"]
+__all__ = ["force_option", "ftl_option", "run_options", "seed_option", "set_option", "ssd_option"]
 
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
+ftl_option = click.option(
+    "--ftl",
+    metavar="NAME",
+    help="Translation layer.  [default: the drive's own]",
+    shell_complete=completion.layers,
+)
+ssd_option = click.option(
+    "--ssd",
+    default=_DEFAULT.ssd,
+    metavar="NAME|FILE",
+    help="Drive: preset or TOML file.",
+    shell_complete=completion.files_and("ssds"),
+)
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a configuration key; may be repeated.",
+    shell_complete=completion.settings,
+)
+seed_option = click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random.")
+force_option = click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out.")
+
 _RUN_OPTIONS = (
-    click.option(
-        "--ssd",
-        default=_DEFAULT.ssd,
-        metavar="NAME|FILE",
-        help="Drive: preset or TOML file.",
-        shell_complete=completion.files_and("ssds"),
-    ),
+    ssd_option,
     click.option(
         "--workload",
         default=_DEFAULT.workload,
@@ -30,14 +48,7 @@ _RUN_OPTIONS = (
         shell_complete=completion.files_and("workloads"),
         help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
     ),
-    click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change a configuration key; may be repeated.",
-        shell_complete=completion.settings,
-    ),
+    set_option,
     click.option(
         "--precondition",
         default=_DEFAULT.precondition,
@@ -61,7 +72,7 @@ _RUN_OPTIONS = (
         is_flag=True,
         help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
     ),
-    click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random."),
+    seed_option,
     click.option("--seeds", type=Seeds(), help="Repeat with these seeds (1..5 or 1,2,7): means with intervals."),
     click.option(
         "--interval",
@@ -102,7 +113,7 @@ _RUN_OPTIONS = (
         help="Play the workload again until the drive can write no more (faults.wear_out).",
     ),
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
-    click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out."),
+    force_option,
     json_option("the result"),
     state_options,
     click.option(

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "figure", "rerun", "cite",
-    "run", "compare", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
+    "run", "compare", "serve", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth",
 )  # fmt: skip
 LONG = {
@@ -29,6 +29,7 @@ LONG = {
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
+    "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }
 SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000"

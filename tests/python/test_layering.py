@@ -38,7 +38,7 @@ DEPENDENCIES = {
     "sim": "flash ftl-api",
     "fs": "flash ftl-api ftl",
     "lab": "flash ftl-api workload wom ftl sim fs",
-    "py": "lab",
+    "py": "lab server",
     "server": "lab",
 }
 """What each crate of ours is built from."""

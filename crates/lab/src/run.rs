@@ -104,7 +104,7 @@ pub struct Progress {
 }
 
 /// Receives the progress of a run every few thousand requests, and may end the run.
-pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+pub type Watcher<'a> = &'a mut (dyn FnMut(Progress) -> ControlFlow<()> + Send);
 
 /// Options of a run.
 #[derive(Debug, Clone)]

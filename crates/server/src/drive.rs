@@ -1,54 +1,25 @@
-//! The one thread that runs the drive, and its queue of requests.
+//! The drive behind one lock: the thread of each connection serves its own requests.
 //!
-//! Connections put requests into a queue and wait; the drive serves one after the other, so each is atomic. A read or write
-//! that does not cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and
-//! counts that). A trim is narrowed to whole sectors, and the drive unmaps the whole units of its map within. A durable
-//! write is a write and a flush.
+//! Requests are served one after the other, so each is atomic, but for zeroes, which are written in pieces. A read or write that does not
+//! cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and counts that). A trim is narrowed to
+//! whole sectors, and the drive unmaps the whole units of its map within. Zeroes unmap whole units where that lasts: a power cut may
+//! bring back what was trimmed, so where the power may fail they are written. What must be durable is followed by a flush.
 //!
 //! Writes are in a volatile cache until they are flushed, as NVMe has it, and a power cut may lose them. So a cut refuses the request in
 //! which it comes, and every later one of the clients that were connected then: what they wrote is not what they would go on with.
 
-use crate::transmission::{Refusal, Request};
+use crate::transmission::{Asked, PowerLost, Replies, Request};
+use crate::wire;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, MutexGuard};
 
-/// Requests in the queue; beyond it, connections wait.
-const QUEUE: usize = 64;
-
-/// A message to the thread of the drive.
-pub enum Job {
-    /// Serve a request.
-    Serve {
-        /// The request.
-        request: Request,
-        /// How often the power had failed when its client connected.
-        since: u64,
-        /// Where the answer goes.
-        answer: Sender<std::result::Result<Vec<u8>, Refusal>>,
-    },
-    /// End, after the requests before it in the queue.
-    Stop,
-}
-
-/// The two ends of the queue.
-pub fn queue() -> (SyncSender<Job>, Receiver<Job>) {
-    sync_channel(QUEUE)
-}
-
-/// How often the power failed.
-#[derive(Debug, Default)]
-pub struct PowerCuts(AtomicU64);
-
-impl PowerCuts {
-    /// How often so far.
-    pub fn count(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
+/// Bytes of zeroes that are written before others have their turn.
+const ZEROES: u64 = 1 << 20;
 
 /// Hears what happens to the drive.
 pub trait Witness {
@@ -59,59 +30,182 @@ pub trait Witness {
     fn power_lost(&self);
 }
 
-/// Sends `request` of a client that connected when the power had failed `since` times to the thread of the drive, and waits for the
-/// answer.
-///
-/// # Errors
-/// [`Refusal`]: the power failed since, the drive failed, or has ended.
-pub fn request(jobs: &SyncSender<Job>, since: u64, request: Request) -> std::result::Result<Vec<u8>, Refusal> {
-    let (answer, answered) = channel();
-    jobs.send(Job::Serve { request, since, answer }).map_err(|_| Refusal::Ending)?;
-    answered.recv().unwrap_or(Err(Refusal::Ending))
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The drive failed.
+    Failed,
+    /// The power of the drive failed since the client connected.
+    PowerLost,
+    /// The server is ending.
+    Ending,
 }
 
-/// Runs the drive until [`Job::Stop`]. After the drive's first error every request is refused, as its flash may hold part of a
-/// write; at the end of its life all but reads are. `witness` hears of it, and of power cuts, immediately.
-///
-/// # Errors
-/// That first error.
-pub fn work(
-    served: &mut Served<'_>,
-    jobs: &Receiver<Job>,
-    power_cuts: &PowerCuts,
-    witness: &dyn Witness,
-) -> Result<()> {
-    let (mut state, mut worn_out) = (Ok(()), false);
-    for job in jobs {
-        let Job::Serve { request, since, answer } = job else { break };
-        let outcome = match &state {
-            Err(_) => Err(Refusal::Failed),
-            Ok(()) if since < power_cuts.count() => Err(Refusal::PowerLost),
-            Ok(()) => serve(served, request).map_err(|failure| match failure {
-                Failure::PowerLost => {
-                    power_cuts.0.fetch_add(1, Ordering::SeqCst);
-                    witness.power_lost();
-                    Refusal::PowerLost
-                }
-                Failure::Unreadable => Refusal::Failed,
-                Failure::WornOut(why) => {
-                    if !worn_out {
-                        witness.failed(&Error::WornOut(why));
-                    }
-                    worn_out = true;
-                    Refusal::Failed
-                }
-                Failure::Drive(error) => {
-                    witness.failed(&error);
-                    state = Err(error);
-                    Refusal::Failed
-                }
-            }),
-        };
-        // A closed connection needs no answer.
-        let _ = answer.send(outcome);
+impl Refusal {
+    fn error(self) -> u32 {
+        if self == Refusal::Ending { wire::ESHUTDOWN } else { wire::EIO }
     }
-    state
+}
+
+struct State<'a> {
+    served: Served<'a>,
+    failed: Option<Error>,
+    worn_out: bool,
+    ending: bool,
+    /// Zeroes, or a write that was widened.
+    scratch: Vec<u8>,
+}
+
+/// The drive of all connections.
+pub struct Drive<'a> {
+    state: Mutex<State<'a>>,
+    power_cuts: AtomicU64,
+}
+
+impl<'a> Drive<'a> {
+    /// `served`, for many.
+    pub fn new(served: Served<'a>) -> Self {
+        let state = State { served, failed: None, worn_out: false, ending: false, scratch: Vec::new() };
+        Drive { state: Mutex::new(state), power_cuts: AtomicU64::new(0) }
+    }
+
+    /// How often the power failed so far.
+    pub fn power_cuts(&self) -> u64 {
+        self.power_cuts.load(Ordering::SeqCst)
+    }
+
+    /// Whether a thread panicked while it served: the drive is of no use.
+    pub fn is_broken(&self) -> bool {
+        self.state.is_poisoned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().expect("no request has panicked")
+    }
+
+    /// Every later request is refused.
+    pub fn end(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.ending = true;
+        }
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// The first error of the drive, and those of [`Served::finish`].
+    pub fn finish(self) -> Result<Outcome> {
+        let State { served, failed, .. } = self.state.into_inner().expect("no request has panicked");
+        failed.map_or_else(|| served.finish(), Err)
+    }
+
+    /// Serves `asked` in order for a client that connected when the power had failed `since` times. After the drive's first error every
+    /// request is refused, as its flash may hold part of a write; at the end of its life all but reads are. `witness` hears of it, and of
+    /// power cuts, immediately.
+    ///
+    /// # Errors
+    /// [`PowerLost`]; all have an answer nevertheless.
+    pub fn serve(
+        &self,
+        since: u64,
+        asked: &[Asked],
+        input: &mut Vec<u8>,
+        replies: &mut Replies,
+        witness: &dyn Witness,
+    ) -> std::result::Result<(), PowerLost> {
+        let mut lost = Ok(());
+        let mut state = self.lock();
+        for asked in asked {
+            let request = match asked.request {
+                Ok(request) => request,
+                Err(error) => {
+                    replies.refuse(asked, error);
+                    continue;
+                }
+            };
+            let refusal = if state.failed.is_some() {
+                Err(Refusal::Failed)
+            } else if since < self.power_cuts() {
+                Err(Refusal::PowerLost)
+            } else if state.ending {
+                Err(Refusal::Ending)
+            } else {
+                let done;
+                (state, done) = self.perform(state, request, asked, input, replies);
+                done.map_err(|failure| self.refusal(&mut state, failure, witness))
+            };
+            if let Err(refusal) = refusal {
+                replies.refuse(asked, refusal.error());
+                if refusal == Refusal::PowerLost {
+                    lost = Err(PowerLost);
+                }
+            }
+        }
+        lost
+    }
+
+    fn refusal(&self, state: &mut State<'a>, failure: Failure, witness: &dyn Witness) -> Refusal {
+        match failure {
+            Failure::PowerLost => {
+                self.power_cuts.fetch_add(1, Ordering::SeqCst);
+                witness.power_lost();
+                return Refusal::PowerLost;
+            }
+            Failure::Unreadable => {}
+            Failure::WornOut(why) => {
+                if !state.worn_out {
+                    witness.failed(&Error::WornOut(why));
+                }
+                state.worn_out = true;
+            }
+            Failure::Drive(error) => {
+                witness.failed(&error);
+                state.failed = Some(error);
+            }
+        }
+        Refusal::Failed
+    }
+
+    /// Serves one request, and answers it unless it fails. Others may have their turn in the middle of many zeroes.
+    fn perform<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State<'a>>,
+        request: Request,
+        asked: &Asked,
+        input: &mut Vec<u8>,
+        replies: &mut Replies,
+    ) -> (MutexGuard<'s, State<'a>>, Reply<()>) {
+        let flush = match request {
+            Request::Read { offset, length } => {
+                let read = |bytes: &mut Vec<u8>| state.read(offset, length, bytes);
+                let done = replies.read(asked, offset, length, read);
+                return (state, done);
+            }
+            Request::Write { offset, length, at, durable } => state.write(offset, length, input, at).map(|()| durable),
+            Request::Trim { offset, length, durable } => state.trim(offset, length).map(|()| durable),
+            Request::Flush => Ok(true),
+            Request::Zero { offset, length, unmap, durable } => {
+                let (mut from, end) = (offset, offset + u64::from(length));
+                let unmap = unmap && !state.served.may_lose_power();
+                loop {
+                    let to = if unmap { end } else { end.min(from + ZEROES) };
+                    match state.zero(from, to, unmap) {
+                        Err(failure) => break Err(failure),
+                        Ok(()) if to == end => break Ok(durable),
+                        Ok(()) => from = to,
+                    }
+                    drop(state);
+                    std::thread::yield_now();
+                    state = self.lock();
+                }
+            }
+        };
+        let done = flush.and_then(|flush| if flush { state.served.flush() } else { Ok(()) });
+        if done.is_ok() {
+            replies.done(asked);
+        }
+        (state, done)
+    }
 }
 
 /// The sectors that overlap a range of bytes.
@@ -120,44 +214,65 @@ fn widened(offset: u64, length: u64) -> Extent {
     Extent { sector, sectors: ((offset + length).div_ceil(SECTOR_BYTES) - sector) as u32 }
 }
 
-fn serve(served: &mut Served<'_>, request: Request) -> Reply<Vec<u8>> {
-    match request {
-        Request::Read { offset, length } => {
-            let mut bytes = served.read(widened(offset, u64::from(length)))?;
-            bytes.drain(..(offset % SECTOR_BYTES) as usize);
-            bytes.truncate(length as usize);
-            Ok(bytes)
-        }
-        Request::Write { offset, bytes, durable } => {
-            write(served, offset, bytes)?;
-            if durable { served.flush().map(|()| Vec::new()) } else { Ok(Vec::new()) }
-        }
-        Request::Trim { offset, length } => {
-            let first = offset.div_ceil(SECTOR_BYTES);
-            let sectors = ((offset + u64::from(length)) / SECTOR_BYTES).saturating_sub(first) as u32;
-            if sectors > 0 {
-                served.trim(Extent { sector: first, sectors })?;
-            }
-            Ok(Vec::new())
-        }
-        Request::Flush => served.flush().map(|()| Vec::new()),
+impl State<'_> {
+    /// Appends the bytes of a range to `into`.
+    fn read(&mut self, offset: u64, length: u32, into: &mut Vec<u8>) -> Reply<()> {
+        let begin = into.len();
+        self.served.read(widened(offset, u64::from(length)), into)?;
+        into.drain(begin..begin + (offset % SECTOR_BYTES) as usize);
+        into.truncate(begin + length as usize);
+        Ok(())
     }
-}
 
-fn write(served: &mut Served<'_>, offset: u64, bytes: Vec<u8>) -> Reply<()> {
-    let extent = widened(offset, bytes.len() as u64);
-    let whole = u64::from(extent.sectors) * SECTOR_BYTES;
-    if whole == bytes.len() as u64 {
-        return served.write(extent.sector, bytes.into());
+    /// Writes what `input` has from `at` on.
+    fn write(&mut self, offset: u64, length: u32, input: &mut Vec<u8>, at: usize) -> Reply<()> {
+        let extent = widened(offset, u64::from(length));
+        if offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES) {
+            return self.served.write(extent, input, at);
+        }
+        let per_sector = SECTOR_BYTES as usize;
+        let mut sectors = std::mem::take(&mut self.scratch);
+        sectors.clear();
+        self.served.read(Extent { sectors: 1, ..extent }, &mut sectors)?;
+        sectors.resize(extent.sectors as usize * per_sector, 0);
+        if extent.sectors > 1 {
+            sectors.truncate((extent.sectors as usize - 1) * per_sector);
+            self.served.read(Extent { sector: extent.end() - 1, sectors: 1 }, &mut sectors)?;
+        }
+        let begin = (offset - extent.sector * SECTOR_BYTES) as usize;
+        sectors[begin..begin + length as usize].copy_from_slice(&input[at..at + length as usize]);
+        let done = self.served.write(extent, &mut sectors, 0);
+        sectors.shrink_to(ZEROES as usize);
+        self.scratch = sectors;
+        done
     }
-    let mut sectors = vec![0; whole as usize];
-    let last = Extent { sector: extent.end() - 1, sectors: 1 };
-    let per_sector = SECTOR_BYTES as usize;
-    sectors[..per_sector].copy_from_slice(&served.read(Extent { sectors: 1, ..extent })?);
-    if last.sector > extent.sector {
-        sectors[whole as usize - per_sector..].copy_from_slice(&served.read(last)?);
+
+    fn trim(&mut self, offset: u64, length: u32) -> Reply<()> {
+        let first = offset.div_ceil(SECTOR_BYTES);
+        let sectors = ((offset + u64::from(length)) / SECTOR_BYTES).saturating_sub(first) as u32;
+        if sectors > 0 { self.served.trim(Extent { sector: first, sectors }) } else { Ok(()) }
     }
-    let begin = (offset - extent.sector * SECTOR_BYTES) as usize;
-    sectors[begin..begin + bytes.len()].copy_from_slice(&bytes);
-    served.write(extent.sector, sectors.into())
+
+    /// Zeroes from one byte to another. With `unmap` whole units are unmapped, where the power cannot fail.
+    fn zero(&mut self, from: u64, to: u64, unmap: bool) -> Reply<()> {
+        let unit = self.served.unit_bytes();
+        let (first, last) = (from.next_multiple_of(unit), to / unit * unit);
+        if !unmap || first >= last {
+            return self.write_zeroes(from, to);
+        }
+        self.write_zeroes(from, first)?;
+        self.write_zeroes(last, to)?;
+        // A trim has as many sectors as a number of 32 bits counts, and a request no more bytes than that.
+        self.served.trim(Extent { sector: first / SECTOR_BYTES, sectors: ((last - first) / SECTOR_BYTES) as u32 })
+    }
+
+    fn write_zeroes(&mut self, mut from: u64, to: u64) -> Reply<()> {
+        let mut zeroes = vec![0; (to - from).min(ZEROES) as usize];
+        while from < to {
+            let length = (to - from).min(ZEROES);
+            self.write(from, length as u32, &mut zeroes, 0)?;
+            from += length;
+        }
+        Ok(())
+    }
 }

@@ -1,7 +1,7 @@
 //! The fuzz target of sessions, shared by the fuzzer and the property test, with a minimal client.
 
 use crate::handshake::{Chosen, Export, negotiate};
-use crate::transmission::{Refusal, Request, transmit};
+use crate::transmission::{Asked, PowerLost, Replies, Request, Target, transmit};
 use crate::wire::{Fault, Stream};
 use std::io::{self, Read, Write};
 
@@ -42,27 +42,43 @@ impl Write for Conversation<'_> {
 /// bytes of the server and how the session ended.
 pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
-    let (mut array, mut stream) = (vec![0; size], Conversation::new(said));
+    let (mut array, mut stream) = (Array(vec![0; size]), Conversation::new(said));
     let ended = match negotiate(&mut stream, &export) {
-        Ok(Chosen::Export) => transmit(&mut stream, &export, &mut |request| serve(&mut array, request)),
+        Ok(Chosen::Export { structured }) => transmit(&mut stream, &export, structured, &mut array),
         Ok(Chosen::Nothing) => Ok(0),
         Err(fault) => Err(fault),
     };
     (stream.answered, ended)
 }
 
-fn serve(array: &mut [u8], request: Request) -> Result<Vec<u8>, Refusal> {
-    match request {
-        Request::Read { offset, length } => Ok(array[offset as usize..][..length as usize].to_vec()),
-        Request::Write { offset, bytes, .. } => {
-            array[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
-            Ok(Vec::new())
+/// A drive that is an array.
+struct Array(Vec<u8>);
+
+impl Target for Array {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
+        for asked in asked {
+            let range = |offset: u64, length: u32| offset as usize..offset as usize + length as usize;
+            match asked.request {
+                Err(error) => replies.refuse(asked, error),
+                Ok(Request::Read { offset, length }) => {
+                    let fill = |bytes: &mut Vec<u8>| {
+                        bytes.extend(&self.0[range(offset, length)]);
+                        Ok::<(), ()>(())
+                    };
+                    replies.read(asked, offset, length, fill).expect("an array can be read");
+                }
+                Ok(Request::Write { offset, length, at, .. }) => {
+                    self.0[range(offset, length)].copy_from_slice(&input[range(at as u64, length)]);
+                    replies.done(asked);
+                }
+                Ok(Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. }) => {
+                    self.0[range(offset, length)].fill(0);
+                    replies.done(asked);
+                }
+                Ok(Request::Flush) => replies.done(asked),
+            }
         }
-        Request::Trim { offset, length } => {
-            array[offset as usize..][..length as usize].fill(0);
-            Ok(Vec::new())
-        }
-        Request::Flush => Ok(Vec::new()),
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The handshake: fixed newstyle negotiation, up to the choice of the one export.
 //!
-//! Ignored: TLS, structured and extended replies, metadata contexts; they are answered as unknown options, and the client
-//! continues without. The export has the drive's name, and the empty name, NBD's default.
+//! Ignored: TLS, extended headers, metadata contexts; they are answered as unknown options, and the client continues without.
+//! The export has the drive's name, and the empty name, NBD's default.
 
 use crate::wire::{self, Fault, Fields};
 use std::io::{Read, Write};
@@ -26,7 +26,10 @@ pub fn preferred_block(unit_bytes: u64) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen {
     /// The client uses the export.
-    Export,
+    Export {
+        /// Whether its reads are answered with structured replies.
+        structured: bool,
+    },
     /// The client closed the connection.
     Nothing,
 }
@@ -46,7 +49,7 @@ pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Ch
     if flags & !u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES) != 0 {
         return Err(Fault::Protocol(format!("client flags {flags:#x} are not known; expected 0 to 3")));
     }
-    let padded = flags & u32::from(wire::NO_ZEROES) == 0;
+    let mut terms = Terms { padded: flags & u32::from(wire::NO_ZEROES) == 0, structured: false };
     while let Some(header) = wire::read_array_or_end::<16>(stream)? {
         let mut fields = Fields(&header);
         let (magic, option, length) = (fields.u64(), fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
@@ -58,11 +61,23 @@ pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Ch
             return Err(Fault::Protocol(format!("option {option} brings {length} bytes; expected at most {most}")));
         }
         let data = wire::read_bytes(stream, length)?;
-        if let Some(chosen) = answer(stream, export, option, &data, padded)? {
+        if let Some(chosen) = answer(stream, export, option, &data, &mut terms)? {
             return Ok(chosen);
         }
     }
     Ok(Chosen::Nothing)
+}
+
+/// What is agreed so far.
+struct Terms {
+    padded: bool,
+    structured: bool,
+}
+
+impl Terms {
+    fn flags(&self) -> u16 {
+        wire::TRANSMISSION_FLAGS | if self.structured { wire::DONT_FRAGMENT } else { 0 }
+    }
 }
 
 /// Answers one option; `None` where the negotiation continues.
@@ -71,7 +86,7 @@ fn answer(
     export: &Export,
     option: u32,
     data: &[u8],
-    padded: bool,
+    terms: &mut Terms,
 ) -> Result<Option<Chosen>, Fault> {
     match option {
         wire::OPT_EXPORT_NAME => {
@@ -83,10 +98,10 @@ fn answer(
                 )));
             }
             let mut begin = export.bytes.to_be_bytes().to_vec();
-            begin.extend(wire::TRANSMISSION_FLAGS.to_be_bytes());
-            begin.extend(vec![0; if padded { 124 } else { 0 }]);
+            begin.extend(terms.flags().to_be_bytes());
+            begin.extend(vec![0; if terms.padded { 124 } else { 0 }]);
             stream.write_all(&begin)?;
-            return Ok(Some(Chosen::Export));
+            return Ok(Some(Chosen::Export { structured: terms.structured }));
         }
         wire::OPT_ABORT => {
             // The client may be gone before the answer.
@@ -100,14 +115,22 @@ fn answer(
             reply(stream, option, wire::REP_ACK, &[])?;
         }
         wire::OPT_LIST => reply(stream, option, wire::REP_ERR_INVALID, b"a list takes no data")?,
+        wire::OPT_STRUCTURED_REPLY if data.is_empty() => {
+            terms.structured = true;
+            reply(stream, option, wire::REP_ACK, &[])?;
+        }
+        wire::OPT_STRUCTURED_REPLY => {
+            reply(stream, option, wire::REP_ERR_INVALID, b"structured replies take no data")?;
+        }
         wire::OPT_INFO | wire::OPT_GO => match wanted_name(data) {
             None => reply(stream, option, wire::REP_ERR_INVALID, b"expected a name and a list of facts")?,
             Some(name) if !goes_by(export, name) => {
                 reply(stream, option, wire::REP_ERR_UNKNOWN, b"there is no export of this name")?;
             }
             Some(_) => {
-                describe(stream, option, export)?;
-                return Ok((option == wire::OPT_GO).then_some(Chosen::Export));
+                describe(stream, option, export, terms.flags())?;
+                let chosen = Chosen::Export { structured: terms.structured };
+                return Ok((option == wire::OPT_GO).then_some(chosen));
             }
         },
         _ => reply(stream, option, wire::REP_ERR_UNSUP, b"this option is not supported")?,
@@ -132,10 +155,10 @@ fn wanted_name(data: &[u8]) -> Option<&[u8]> {
     (fields.0.len() == usize::from(facts) * 2).then_some(name)
 }
 
-fn describe(stream: &mut impl Write, option: u32, export: &Export) -> Result<(), Fault> {
+fn describe(stream: &mut impl Write, option: u32, export: &Export, flags: u16) -> Result<(), Fault> {
     let mut size = wire::INFO_EXPORT.to_be_bytes().to_vec();
     size.extend(export.bytes.to_be_bytes());
-    size.extend(wire::TRANSMISSION_FLAGS.to_be_bytes());
+    size.extend(flags.to_be_bytes());
     reply(stream, option, wire::REP_INFO, &size)?;
     let mut blocks = wire::INFO_BLOCK_SIZE.to_be_bytes().to_vec();
     for bytes in [512, export.preferred_block, wire::MAX_BYTES] {

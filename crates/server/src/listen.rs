@@ -1,27 +1,30 @@
-//! Sockets: one thread that accepts, one for each client.
+//! Sockets: a thread for each that accepts, and one for each client.
 //!
-//! Where all places are taken, the client that has been idle for longest leaves its own to a new one. Ignored: access control beyond
-//! that of the socket.
+//! Where all places are taken, the client that has been idle for longest leaves its own to a new one. A socket in the file system is for
+//! this user alone (mode 0600). Ignored: access control beyond that.
 
-use crate::drive::{self, Job, PowerCuts, Witness};
+use crate::drive::{Drive, Witness};
 use crate::handshake::{self, Chosen, Export};
 use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
-use crate::transmission;
+use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::{Fault, Stream};
 use palimpsest_lab::error::Error;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::fs::FileTypeExt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 /// Most clients at the same time; more are refused.
 const MOST_CLIENTS: usize = 64;
+
+/// How long clients have to take their last replies when the service ends.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Wait after a failure to accept.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -57,34 +60,41 @@ impl Listener {
     }
 
     /// Removes the file of the socket.
-    pub fn clean_up(path: Option<PathBuf>) {
-        if let Some(path) = path {
+    pub fn clean_up(&self) {
+        if let Listener::Unix(_, path) = self {
             let _ = std::fs::remove_file(path);
-        }
-    }
-
-    /// The file of the socket.
-    pub fn path(&self) -> Option<PathBuf> {
-        match self {
-            Listener::Tcp(_) => None,
-            Listener::Unix(_, path) => Some(path.clone()),
         }
     }
 }
 
-/// Opens a socket in the file system, in the place of one that no server listens at any more.
+/// Opens a socket in the file system that only this user can use, in the place of one that no server listens at any more.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let is_socket = || std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_socket() => {
+    match bind_private(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_socket() => {
             match UnixStream::connect(path).map_err(|error| error.kind()) {
                 Err(io::ErrorKind::ConnectionRefused) => std::fs::remove_file(path)?,
-                _ => return Err(error),
+                _ => return Err(io::ErrorKind::AddrInUse.into()),
             }
-            UnixListener::bind(path)
+            bind_private(path)
         }
         other => other,
     }
+}
+
+/// Opens a socket at `path`, where nothing is yet. It gets its mode in a folder that nobody else can enter, and moves then.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let folder = path.with_file_name(format!(".{}", std::process::id()));
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    let made = folder.join("s");
+    let bound = UnixListener::bind(&made).and_then(|listener| {
+        std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o600))?;
+        std::fs::hard_link(&made, path)?;
+        Ok(listener)
+    });
+    let _ = std::fs::remove_file(&made);
+    let _ = std::fs::remove_dir(&folder);
+    bound
 }
 
 /// A connection.
@@ -92,8 +102,12 @@ trait Socket: Limited + Send + Sized + 'static {
     /// Another handle of it.
     fn another(&self) -> io::Result<Self>;
 
-    /// Takes no more requests from it; replies still go out.
-    fn hang_up(&self);
+    /// Takes no more requests from it; replies still go out, where it is not the `whole` connection that ends.
+    fn hang_up(&self, whole: bool);
+}
+
+fn direction(whole: bool) -> Shutdown {
+    if whole { Shutdown::Both } else { Shutdown::Read }
 }
 
 impl Socket for TcpStream {
@@ -101,8 +115,8 @@ impl Socket for TcpStream {
         self.try_clone()
     }
 
-    fn hang_up(&self) {
-        let _ = self.shutdown(Shutdown::Read);
+    fn hang_up(&self, whole: bool) {
+        let _ = self.shutdown(direction(whole));
     }
 }
 
@@ -111,28 +125,34 @@ impl Socket for UnixStream {
         self.try_clone()
     }
 
-    fn hang_up(&self) {
-        let _ = self.shutdown(Shutdown::Read);
+    fn hang_up(&self, whole: bool) {
+        let _ = self.shutdown(direction(whole));
     }
 }
 
 impl Limited for TcpStream {
-    fn limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
+    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)
+    }
+
+    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(limit))
     }
 }
 
 impl Limited for UnixStream {
-    fn limit(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)?;
-        self.set_write_timeout(limit)
+    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.set_read_timeout(limit)
+    }
+
+    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(limit))
     }
 }
 
 /// A client that is connected.
 struct Client {
-    hang_up: Box<dyn Fn() + Send>,
+    hang_up: Box<dyn Fn(bool) + Send>,
     idle: Idle,
 }
 
@@ -142,45 +162,92 @@ impl Client {
     }
 }
 
-/// The state that all threads share.
-pub struct Service {
+/// What all threads share.
+pub struct Service<'a> {
     /// The drive as a client finds it.
     pub export: Export,
-    /// The queue of the drive.
-    pub jobs: SyncSender<Job>,
+    /// The drive.
+    pub drive: Drive<'a>,
     /// Whether to end after the last client that used the drive; those whom a power cut disconnects may come back.
-    pub once: bool,
-    /// Power cuts of the drive.
-    pub power_cuts: Arc<PowerCuts>,
+    once: bool,
     /// Clients that are connected, by number.
     connected: Mutex<BTreeMap<u64, Client>>,
+    /// Whether the service is to end, or ends.
+    ending: Mutex<bool>,
+    changed: Condvar,
     /// Clients that use the drive.
     using: AtomicUsize,
+    /// Number of the next client.
+    next: AtomicU64,
     /// How long a handshake or a message may take, and a client is idle before it leaves its place to another.
     timeout: Duration,
-    /// Memory for requests and replies.
+    /// Memory for large requests and replies.
     budget: Arc<Budget>,
     log: Log,
+    say: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Service {
-    /// A service without clients.
-    pub fn new(export: Export, jobs: SyncSender<Job>, once: bool, timeout: Duration) -> Arc<Service> {
-        Arc::new(Service {
+impl<'a> Service<'a> {
+    /// A service without clients, which says a line to `say` where there is something to say.
+    pub fn new(
+        export: Export,
+        drive: Drive<'a>,
+        once: bool,
+        timeout: Duration,
+        say: &'a (dyn Fn(&str) + Sync),
+    ) -> Self {
+        Service {
             export,
-            jobs,
+            drive,
             once,
-            power_cuts: Arc::default(),
             connected: Mutex::default(),
+            ending: Mutex::new(false),
+            changed: Condvar::new(),
             using: AtomicUsize::new(0),
+            next: AtomicU64::new(0),
             timeout,
             budget: Budget::new(BUDGET),
             log: Log::default(),
-        })
+            say,
+        }
     }
 
     fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Client>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ending(&self) -> MutexGuard<'_, bool> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, line: &str) {
+        self.log.say(line, &self.say);
+    }
+
+    /// The service is to end.
+    pub fn stop(&self) {
+        *self.ending() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for so long at the most; whether the service is to end.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let ending = self.ending();
+        let waited = self.changed.wait_timeout_while(ending, at_most, |ending| !*ending);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 || self.drive.is_broken()
+    }
+
+    /// Ends all connections: the replies of what is served go out, if their clients take them.
+    pub fn hang_up(&self, wakers: &[Waker]) {
+        self.stop();
+        self.drive.end();
+        self.clients().values().for_each(|client| (client.hang_up)(false));
+        wakers.iter().for_each(Waker::wake);
+        let begin = Instant::now();
+        while !self.clients().is_empty() && begin.elapsed() < FAREWELL {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.clients().values().for_each(|client| (client.hang_up)(true));
     }
 
     /// Whether there is a place for one more; an idle client may have to leave its own.
@@ -192,7 +259,7 @@ impl Service {
         let idle = clients.iter().filter_map(|(&number, client)| Some((client.idle_since()?, number)));
         match idle.min().filter(|(since, _)| since.elapsed() >= self.timeout) {
             Some((_, number)) => {
-                clients.remove(&number).into_iter().for_each(|client| (client.hang_up)());
+                clients.remove(&number).into_iter().for_each(|client| (client.hang_up)(false));
                 true
             }
             None => false,
@@ -200,32 +267,65 @@ impl Service {
     }
 }
 
-impl Witness for Service {
+impl Witness for Service<'_> {
     fn failed(&self, error: &Error) {
-        eprintln!("error: {error}; every further request is refused");
+        (self.say)(&format!("error: {error}; every further request is refused"));
     }
 
     fn power_lost(&self) {
         let clients = self.clients();
-        clients.values().for_each(|client| (client.hang_up)());
-        eprintln!(
+        clients.values().for_each(|client| (client.hang_up)(false));
+        (self.say)(&format!(
             "the power failed, and the drive has recovered; {} connections end: what they wrote and did not flush may be lost",
             clients.len()
-        );
+        ));
     }
 }
 
-/// Accepts clients for ever.
-pub fn accept(listener: Listener, service: Arc<Service>) {
+/// Ends the wait for clients.
+pub enum Waker {
+    /// By an address.
+    Tcp(Option<SocketAddr>),
+    /// By a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Waker {
+    /// The one of `listener`.
+    pub fn of(listener: &Listener) -> Self {
+        match listener {
+            Listener::Tcp(listener) => Waker::Tcp(listener.local_addr().ok().map(|mut address| {
+                match address.ip() {
+                    IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                    IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+                    _ => {}
+                }
+                address
+            })),
+            Listener::Unix(_, path) => Waker::Unix(path.clone()),
+        }
+    }
+
+    /// Connects: whoever waits sees that the service ends.
+    fn wake(&self) {
+        match self {
+            Waker::Tcp(address) => drop(address.map(|address| TcpStream::connect_timeout(&address, FAREWELL))),
+            Waker::Unix(path) => drop(UnixStream::connect(path)),
+        }
+    }
+}
+
+/// Accepts clients until the service ends.
+pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s Scope<'s, '_>) {
     match listener {
-        Listener::Tcp(listener) => accept_from(&service, || {
+        Listener::Tcp(listener) => accept_from(service, scope, || {
             let (stream, address) = listener.accept()?;
             stream.set_nodelay(true)?;
             Ok((stream, address.to_string()))
         }),
         Listener::Unix(listener, _) => {
             let mut number = 0;
-            accept_from(&service, || {
+            accept_from(service, scope, || {
                 number += 1;
                 Ok((listener.accept()?.0, number.to_string()))
             });
@@ -233,57 +333,88 @@ pub fn accept(listener: Listener, service: Arc<Service>) {
     }
 }
 
-fn accept_from<S: Socket>(service: &Arc<Service>, mut next: impl FnMut() -> io::Result<(S, String)>) {
-    for number in 0.. {
-        let (stream, client) = match next() {
+fn accept_from<'s, S: Socket>(
+    service: &'s Service<'_>,
+    scope: &'s Scope<'s, '_>,
+    mut next: impl FnMut() -> io::Result<(S, String)>,
+) {
+    loop {
+        let accepted = next();
+        if *service.ending() {
+            return;
+        }
+        let (stream, client) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                service.log.say(&format!("a client could not be accepted: {error}"));
+                service.log(&format!("a client could not be accepted: {error}"));
                 std::thread::sleep(AFTER_FAILURE);
                 continue;
             }
         };
         if !service.make_room() {
-            service.log.say(&format!("client {client}: refused, {MOST_CLIENTS} are connected"));
-            continue;
-        }
-        let since = service.power_cuts.count();
-        let another = match stream.another() {
-            Ok(another) => another,
-            Err(error) => {
-                service.log.say(&format!("client {client}: refused, {error}"));
-                continue;
-            }
-        };
-        let idle = Idle::default();
-        let entry = Client { hang_up: Box::new(move || another.hang_up()), idle: Arc::clone(&idle) };
-        service.clients().insert(number, entry);
-        let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), idle);
-        let shared = Arc::clone(service);
-        let spawned = std::thread::Builder::new().spawn(move || {
-            if let Err(fault) = serve_client(&mut stream, &shared, since) {
-                shared.log.say(&format!("client {client}: {fault}; connection closed"));
-            }
-            shared.clients().remove(&number);
-        });
-        if let Err(error) = spawned {
-            service.clients().remove(&number);
-            service.log.say(&format!("a client was refused: {error}"));
+            service.log(&format!("client {client}: refused, {MOST_CLIENTS} are connected"));
+        } else if let Err(error) = admit(service, scope, stream, &client) {
+            service.log(&format!("client {client}: refused, {error}"));
         }
     }
 }
 
-/// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
-fn serve_client(stream: &mut impl Stream, service: &Service, since: u64) -> Result<(), Fault> {
-    if handshake::negotiate(stream, &service.export)? == Chosen::Nothing {
-        return Ok(());
+/// Starts the thread of a client.
+fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: S, client: &str) -> io::Result<()> {
+    let (since, number) = (service.drive.power_cuts(), service.next.fetch_add(1, Ordering::Relaxed));
+    let another = stream.another()?;
+    let idle = Idle::default();
+    let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), Arc::clone(&idle))?;
+    service.clients().insert(number, Client { hang_up: Box::new(move |whole| another.hang_up(whole)), idle });
+    let client = client.to_owned();
+    let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
+        let _gone = Gone { service, number };
+        if let Err(fault) = serve_client(&mut stream, service, since) {
+            service.log(&format!("client {client}: {fault}; connection closed"));
+        }
+    });
+    if spawned.is_err() {
+        service.clients().remove(&number);
     }
+    if *service.ending() {
+        // The others were hung up before it was among them.
+        service.clients().get(&number).into_iter().for_each(|client| (client.hang_up)(false));
+    }
+    spawned.map(|_| ())
+}
+
+/// Takes a client out of the list, in a panic too.
+struct Gone<'s, 'a> {
+    service: &'s Service<'a>,
+    number: u64,
+}
+
+impl Drop for Gone<'_, '_> {
+    fn drop(&mut self) {
+        self.service.clients().remove(&self.number);
+    }
+}
+
+/// The drive for one client.
+struct Own<'s, 'a> {
+    service: &'s Service<'a>,
+    since: u64,
+}
+
+impl Target for Own<'_, '_> {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
+        self.service.drive.serve(self.since, asked, input, replies, self.service)
+    }
+}
+
+/// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
+fn serve_client(stream: &mut impl Stream, service: &Service<'_>, since: u64) -> Result<(), Fault> {
+    let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
     service.using.fetch_add(1, Ordering::SeqCst);
-    let mut serve = |request| drive::request(&service.jobs, since, request);
-    let ended = transmission::transmit(stream, &service.export, &mut serve);
+    let ended = transmission::transmit(stream, &service.export, structured, &mut Own { service, since });
     let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
-    if is_last && service.once && service.power_cuts.count() == since {
-        let _ = service.jobs.send(Job::Stop);
+    if is_last && service.once && service.drive.power_cuts() == since {
+        service.stop();
     }
     ended.map(|_| ())
 }

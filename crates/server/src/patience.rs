@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// Bytes that a message brings in a second, beyond the time that each message has.
 const LEAST_RATE: u64 = 1 << 20;
 
-/// Bytes of requests and replies of all clients.
-pub const BUDGET: u64 = 256 << 20;
+/// Bytes of large requests and replies of all clients; with what each connection keeps it is 256 MiB.
+pub const BUDGET: u64 = 192 << 20;
 
 /// Lines in [`LOG_WINDOW`].
 const LOG_LINES: u32 = 50;
@@ -73,11 +73,17 @@ pub type Idle = Arc<Mutex<Option<Instant>>>;
 
 /// A socket whose waits can be limited.
 pub trait Limited: Read + Write {
-    /// The next reads and writes end with an error after `limit`; never if there is none.
+    /// The next reads end with an error after `limit`; never if there is none.
     ///
     /// # Errors
     /// Those of the operating system.
-    fn limit(&self, limit: Option<Duration>) -> io::Result<()>;
+    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()>;
+
+    /// Writes end with an error after `limit`.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn limit_writes(&self, limit: Duration) -> io::Result<()>;
 }
 
 /// A connection of a client that the server waits for so long, and no longer.
@@ -89,12 +95,19 @@ pub struct Patient<S> {
     idle: Idle,
     /// When the handshake or the present message must have come; `None` between messages.
     until: Option<Instant>,
+    /// Whether reads are limited now.
+    limited: bool,
 }
 
 impl<S: Limited> Patient<S> {
     /// A new connection, in its handshake.
-    pub fn new(socket: S, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> Self {
-        Patient { socket, timeout, budget, share: None, idle, until: Some(Instant::now() + timeout) }
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn new(socket: S, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> io::Result<Self> {
+        socket.limit_writes(timeout)?;
+        let until = Some(Instant::now() + timeout);
+        Ok(Patient { socket, timeout, budget, share: None, idle, until, limited: false })
     }
 
     /// The error of a wait that took too long.
@@ -116,7 +129,10 @@ impl<S: Limited> Read for Patient<S> {
         if left == Some(Duration::ZERO) {
             return self.explained(Err(io::ErrorKind::TimedOut.into()));
         }
-        self.socket.limit(left)?;
+        if left.is_some() || self.limited {
+            self.socket.limit_reads(left)?;
+            self.limited = left.is_some();
+        }
         let read = self.socket.read(buffer);
         if self.until.is_none() {
             *lock(&self.idle) = None;
@@ -128,7 +144,6 @@ impl<S: Limited> Read for Patient<S> {
 
 impl<S: Limited> Write for Patient<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.limit(Some(self.timeout))?;
         let written = self.socket.write(bytes);
         self.explained(written)
     }
@@ -146,12 +161,14 @@ impl<S: Limited> Stream for Patient<S> {
     }
 
     fn hold(&mut self, bytes: u64) {
-        self.share = Some(self.budget.take(bytes));
+        // Who waits holds nothing, or two would wait for each other.
+        self.share = None;
+        self.share = (bytes > 0).then(|| self.budget.take(bytes));
         self.until = Some(Instant::now() + self.timeout + Duration::from_secs(bytes / LEAST_RATE));
     }
 }
 
-/// Lines on standard error about clients, of which a flood is left out.
+/// Lines about clients, of which a flood is left out.
 #[derive(Default)]
 pub struct Log(Mutex<Window>);
 
@@ -164,8 +181,8 @@ struct Window {
 
 impl Log {
     /// Says `line`, unless there were too many just before.
-    pub fn say(&self, line: &str) {
-        self.lines(line, Instant::now()).iter().for_each(|line| eprintln!("{line}"));
+    pub fn say(&self, line: &str, say: &dyn Fn(&str)) {
+        self.lines(line, Instant::now()).iter().for_each(|line| say(line));
     }
 
     /// The lines to print for `line` at the moment `now`.

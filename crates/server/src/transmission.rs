@@ -1,15 +1,22 @@
-//! The transmission phase: requests and simple replies, one after the other.
+//! The transmission phase: requests and replies.
 //!
-//! A client may send many requests before it reads a reply; they are served, and answered, in order. A refused request has no
-//! effect and the connection continues; a malformed message ends it. A power cut of the drive is answered with an error, and ends it:
-//! a client that connects again knows that what it had not flushed may be lost.
+//! A client may send many requests before it reads a reply: all that have come whole are served together, in order, and answered in one
+//! write. A message that is larger than what a connection keeps is served alone, with memory that all clients share. A refused request
+//! has no effect and the connection continues; a malformed message ends it. A power cut of the drive is answered with an error, and
+//! ends it: a client that connects again knows that what it had not flushed may be lost. Ignored: fragments of a read.
 
 use crate::handshake::Export;
 use crate::wire::{self, Fault, Fields, Stream};
-use std::io::{self, Read, Write};
+use std::io;
+
+/// Bytes that a connection keeps for requests, and as many for replies.
+pub const KEPT: usize = 512 << 10;
+
+/// Bytes of the header of a request.
+const HEADER: usize = 28;
 
 /// A request to the drive, in bytes at any alignment, within its size.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// The bytes of a range.
     Read {
@@ -22,9 +29,22 @@ pub enum Request {
     Write {
         /// First byte.
         offset: u64,
-        /// The bytes, at least one.
-        bytes: Vec<u8>,
+        /// Length, at least one.
+        length: u32,
+        /// Where the bytes begin in what the client has sent.
+        at: usize,
         /// Whether the write must be durable before the reply.
+        durable: bool,
+    },
+    /// Zeroes for a range.
+    Zero {
+        /// First byte.
+        offset: u64,
+        /// Length, at least one.
+        length: u32,
+        /// Whether the range may be unmapped.
+        unmap: bool,
+        /// Whether the zeroes must be durable before the reply.
         durable: bool,
     },
     /// Unmap a range.
@@ -33,124 +53,322 @@ pub enum Request {
         offset: u64,
         /// Length, at least one.
         length: u32,
+        /// Whether all that was written before must be durable before the reply.
+        durable: bool,
     },
     /// Make everything durable.
     Flush,
 }
 
-/// Why a request was refused.
+/// A message of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The drive failed.
-    Failed,
-    /// The power of the drive failed since the client connected.
-    PowerLost,
-    /// The server is ending.
-    Ending,
+pub struct Asked {
+    /// The client's name of it.
+    pub cookie: u64,
+    /// Its request, or the error that it is refused with.
+    pub request: Result<Request, u32>,
+    /// Whether it is a read, refused or not: its reply has another form.
+    pub is_read: bool,
 }
 
-/// Serves one request: the bytes of a read, nothing for any other.
-pub type Serve<'a> = &'a mut dyn FnMut(Request) -> Result<Vec<u8>, Refusal>;
+/// The power of the drive failed since the client connected: the connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PowerLost;
 
-/// Serves requests until the client disconnects; returns their number.
+/// What serves requests.
+pub trait Target {
+    /// Serves `asked` in order, and puts the answer of each into `replies`. Bytes of writes are in `input`, which is given back as it
+    /// was.
+    ///
+    /// # Errors
+    /// [`PowerLost`]; all have an answer nevertheless.
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost>;
+}
+
+/// Replies in the form that was agreed with the client.
+#[derive(Default)]
+pub struct Replies {
+    bytes: Vec<u8>,
+    structured: bool,
+}
+
+impl Replies {
+    /// None yet.
+    pub fn new(structured: bool) -> Self {
+        Replies { bytes: Vec::new(), structured }
+    }
+
+    /// Takes the replies so far: what goes to the client.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    fn simple(&mut self, cookie: u64, error: u32) {
+        self.bytes.extend(wire::REPLY_MAGIC.to_be_bytes());
+        self.bytes.extend(error.to_be_bytes());
+        self.bytes.extend(cookie.to_be_bytes());
+    }
+
+    fn chunk(&mut self, cookie: u64, kind: u16, length: u32) {
+        self.bytes.extend(wire::CHUNK_MAGIC.to_be_bytes());
+        self.bytes.extend(wire::CHUNK_DONE.to_be_bytes());
+        self.bytes.extend(kind.to_be_bytes());
+        self.bytes.extend(cookie.to_be_bytes());
+        self.bytes.extend(length.to_be_bytes());
+    }
+
+    /// What is no read is done.
+    pub fn done(&mut self, asked: &Asked) {
+        self.simple(asked.cookie, 0);
+    }
+
+    /// A request is refused with `error`.
+    pub fn refuse(&mut self, asked: &Asked, error: u32) {
+        if !(self.structured && asked.is_read) {
+            return self.simple(asked.cookie, error);
+        }
+        self.chunk(asked.cookie, wire::CHUNK_ERROR, 6);
+        self.bytes.extend(error.to_be_bytes());
+        self.bytes.extend(0u16.to_be_bytes());
+    }
+
+    /// A read of `length` bytes from `offset` on is answered with what `fill` appends.
+    ///
+    /// # Errors
+    /// That of `fill`; there is no answer yet then.
+    pub fn read<E>(
+        &mut self,
+        asked: &Asked,
+        offset: u64,
+        length: u32,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let begin = self.bytes.len();
+        if self.structured {
+            self.chunk(asked.cookie, wire::CHUNK_DATA, length + 8);
+            self.bytes.extend(offset.to_be_bytes());
+        } else {
+            self.simple(asked.cookie, 0);
+        }
+        let data = self.bytes.len();
+        let filled = fill(&mut self.bytes);
+        match filled {
+            Ok(()) => assert_eq!(self.bytes.len() - data, length as usize, "a read has the bytes that were asked for"),
+            Err(_) => self.bytes.truncate(begin),
+        }
+        filled
+    }
+}
+
+/// What a client has sent and was not served yet.
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+}
+
+impl Input {
+    /// Reads what has come, up to a whole message of `needed` bytes; false at the end.
+    fn fill(&mut self, stream: &mut impl Stream, needed: usize) -> io::Result<bool> {
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        if self.end == self.bytes.len() || self.bytes.len() < KEPT {
+            // Memory grows with the bytes received, not with the announced length.
+            self.bytes.resize(needed.min(2 * self.bytes.len()).max(KEPT), 0);
+        }
+        loop {
+            match stream.read(&mut self.bytes[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset && self.end == 0 => return Ok(false),
+                Ok(0) if self.end > 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    let read = read?;
+                    self.end += read;
+                    return Ok(read > 0);
+                }
+            }
+        }
+    }
+
+    /// Drops the next `bytes` that the client sends.
+    fn skip(&mut self, stream: &mut impl Stream, bytes: u64) -> io::Result<()> {
+        let here = bytes.min((self.end - self.begin) as u64);
+        self.begin += here as usize;
+        let rest = bytes - here;
+        let skipped = io::copy(&mut io::Read::take(&mut *stream, rest), &mut io::sink())?;
+        if skipped < rest { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// Gives back what was for a large message.
+    fn shrink(&mut self) {
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        if self.bytes.len() > KEPT && self.end <= KEPT {
+            self.bytes.truncate(KEPT);
+            self.bytes.shrink_to_fit();
+        }
+    }
+}
+
+/// What is next in the input.
+enum Next {
+    /// A message of so many bytes, whole.
+    Message(Asked, usize),
+    /// A message of which a part has come; it has so many bytes, or its header.
+    Part(usize),
+    /// A write that is too long, and the bytes that come with it.
+    TooLong(Asked, u64),
+    /// The client disconnects.
+    End,
+}
+
+/// Serves requests until the client disconnects; returns how many were in order.
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
-pub fn transmit(stream: &mut impl Stream, export: &Export, serve: Serve<'_>) -> Result<u64, Fault> {
+pub fn transmit(
+    stream: &mut impl Stream,
+    export: &Export,
+    structured: bool,
+    target: &mut dyn Target,
+) -> Result<u64, Fault> {
+    let (mut input, mut replies, mut batch) = (Input::default(), Replies::new(structured), Vec::new());
     let mut served = 0;
+    stream.await_message();
     loop {
-        stream.await_message();
-        let Some(header) = wire::read_array_or_end::<28>(stream)? else { break };
-        let header = Header::read(&header)?;
-        if header.command == wire::CMD_DISC {
-            break;
+        batch.clear();
+        let stopped_at = collect(&mut input, export, &mut batch)?;
+        if !batch.is_empty() {
+            served += batch.iter().filter(|asked| asked.request.is_ok()).count() as u64;
+            let large = batch.iter().map(kept_bytes).max().filter(|&bytes| bytes > KEPT);
+            if let Some(Asked { request: Ok(Request::Read { .. }), .. }) = batch.first()
+                && let Some(bytes) = large
+            {
+                stream.hold(bytes as u64);
+            }
+            let lost = target.serve(&batch, &mut input.bytes, &mut replies);
+            stream.write_all(&replies.bytes)?;
+            replies.bytes.clear();
+            if large.is_some() {
+                replies.bytes.shrink_to(KEPT);
+                input.shrink();
+            }
+            lost.map_err(|PowerLost| Fault::PowerLost)?;
+            stream.await_message();
         }
-        let mut power_lost = false;
-        let outcome = take(stream, &header, export)?.and_then(|request| {
-            serve(request).map_err(|refusal| {
-                power_lost = refusal == Refusal::PowerLost;
-                if refusal == Refusal::Ending { wire::ESHUTDOWN } else { wire::EIO }
-            })
-        });
-        served += u64::from(outcome.is_ok());
-        reply(stream, header.cookie, outcome)?;
-        if power_lost {
-            return Err(Fault::PowerLost);
+        match stopped_at {
+            None => {}
+            Some(Next::End) => return Ok(served),
+            Some(Next::TooLong(asked, bytes)) => {
+                stream.hold(0);
+                input.skip(stream, bytes)?;
+                replies.refuse(&asked, wire::EINVAL);
+                stream.write_all(&replies.take())?;
+                stream.await_message();
+            }
+            Some(Next::Part(needed)) => {
+                if input.end > input.begin {
+                    let large = if needed > KEPT { needed } else { 0 };
+                    stream.hold(large as u64);
+                    // Of a message that has begun, all is awaited.
+                    while input.end - input.begin < needed {
+                        input.fill(stream, needed)?;
+                    }
+                } else if !input.fill(stream, needed)? {
+                    return Ok(served);
+                }
+            }
+            Some(Next::Message(..)) => unreachable!("messages are in the batch"),
         }
-    }
-    Ok(served)
-}
-
-struct Header {
-    flags: u16,
-    command: u16,
-    cookie: u64,
-    offset: u64,
-    length: u32,
-}
-
-impl Header {
-    fn read(bytes: &[u8; 28]) -> Result<Header, Fault> {
-        let mut fields = Fields(bytes);
-        if fields.u32() != Some(wire::REQUEST_MAGIC) {
-            return Err(Fault::Protocol("a request does not begin with the magic number of requests".into()));
-        }
-        let mut all = || {
-            Some(Header {
-                flags: fields.u16()?,
-                command: fields.u16()?,
-                cookie: fields.u64()?,
-                offset: fields.u64()?,
-                length: fields.u32()?,
-            })
-        };
-        Ok(all().expect("a header has 28 bytes"))
     }
 }
 
-/// Reads a request from the stream, its bytes included; the inner error is the reply to a refused one.
-fn take(stream: &mut impl Stream, header: &Header, export: &Export) -> Result<Result<Request, u32>, Fault> {
-    let &Header { flags, command, offset, length, .. } = header;
-    let mut bytes = Vec::new();
+/// Bytes that a message needs here, for itself or for its reply.
+fn kept_bytes(asked: &Asked) -> usize {
+    match asked.request {
+        Ok(Request::Read { length, .. } | Request::Write { length, .. }) => length as usize + HEADER,
+        _ => HEADER,
+    }
+}
+
+/// Takes whole messages from the input into `batch`, as many as are served together; a large one only for itself. `None` where more may be
+/// there.
+fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result<Option<Next>, Fault> {
+    let mut bytes = 0;
+    loop {
+        match next(input, export)? {
+            Next::Message(asked, length) => {
+                bytes += kept_bytes(&asked);
+                if bytes > KEPT && !batch.is_empty() {
+                    return Ok(None);
+                }
+                input.begin += length;
+                batch.push(asked);
+            }
+            other => {
+                match other {
+                    Next::TooLong(..) => input.begin += HEADER,
+                    Next::Message(..) | Next::Part(_) | Next::End => {}
+                }
+                return Ok(Some(other));
+            }
+        }
+    }
+}
+
+/// The next message of the input; it stays there.
+fn next(input: &Input, export: &Export) -> Result<Next, Fault> {
+    let here = &input.bytes[input.begin..input.end];
+    if here.len() < HEADER {
+        return Ok(Next::Part(HEADER));
+    }
+    let mut fields = Fields(&here[..HEADER]);
+    if fields.u32() != Some(wire::REQUEST_MAGIC) {
+        return Err(Fault::Protocol("a request does not begin with the magic number of requests".into()));
+    }
+    let mut all = || Some((fields.u16()?, fields.u16()?, fields.u64()?, fields.u64()?, fields.u32()?));
+    let (flags, command, cookie, offset, length) = all().expect("a header has 28 bytes");
+    let (is_read, mut size) = (command == wire::CMD_READ, HEADER);
+    if command == wire::CMD_DISC {
+        return Ok(Next::End);
+    }
     if command == wire::CMD_WRITE {
         if length > wire::MAX_BYTES {
-            return skip(stream, length).map(|()| Err(wire::EINVAL));
+            let asked = Asked { cookie, request: Err(wire::EINVAL), is_read };
+            return Ok(Next::TooLong(asked, u64::from(length)));
         }
-        stream.hold(u64::from(length));
-        bytes = wire::read_bytes(stream, length)?;
+        size += length as usize;
+        if here.len() < size {
+            return Ok(Next::Part(size));
+        }
     }
+    let request = checked(flags, command, offset, length, input.begin + HEADER, export);
+    Ok(Next::Message(Asked { cookie, request, is_read }, size))
+}
+
+/// The request of a message, or the error of a wrong one.
+fn checked(flags: u16, command: u16, offset: u64, length: u32, at: usize, export: &Export) -> Result<Request, u32> {
+    let allowed = match command {
+        wire::CMD_READ => wire::CMD_FLAG_FUA | wire::CMD_FLAG_DF,
+        wire::CMD_WRITE_ZEROES => wire::CMD_FLAG_FUA | wire::CMD_FLAG_NO_HOLE,
+        _ => wire::CMD_FLAG_FUA,
+    };
     let beyond = offset.checked_add(u64::from(length)).is_none_or(|end| end > export.bytes);
     let durable = flags & wire::CMD_FLAG_FUA != 0;
-    Ok(match command {
-        _ if flags & !wire::CMD_FLAG_FUA != 0 => Err(wire::EINVAL),
+    match command {
+        _ if flags & !allowed != 0 => Err(wire::EINVAL),
         wire::CMD_FLUSH => Ok(Request::Flush),
         _ if length == 0 => Err(wire::EINVAL),
         wire::CMD_READ if beyond || length > wire::MAX_BYTES => Err(wire::EINVAL),
-        wire::CMD_READ => {
-            // The bytes of the drive, and the reply.
-            stream.hold(2 * u64::from(length));
-            Ok(Request::Read { offset, length })
+        wire::CMD_READ => Ok(Request::Read { offset, length }),
+        wire::CMD_WRITE | wire::CMD_WRITE_ZEROES if beyond => Err(wire::ENOSPC),
+        wire::CMD_WRITE => Ok(Request::Write { offset, length, at, durable }),
+        wire::CMD_WRITE_ZEROES => {
+            Ok(Request::Zero { offset, length, unmap: flags & wire::CMD_FLAG_NO_HOLE == 0, durable })
         }
-        wire::CMD_WRITE if beyond => Err(wire::ENOSPC),
-        wire::CMD_WRITE => Ok(Request::Write { offset, bytes, durable }),
         wire::CMD_TRIM if beyond => Err(wire::EINVAL),
-        wire::CMD_TRIM => Ok(Request::Trim { offset, length }),
+        wire::CMD_TRIM => Ok(Request::Trim { offset, length, durable }),
         _ => Err(wire::EINVAL),
-    })
-}
-
-/// Drops the bytes of a write that is too long.
-fn skip(stream: &mut impl Read, length: u32) -> Result<(), Fault> {
-    let skipped = io::copy(&mut stream.take(u64::from(length)), &mut io::sink())?;
-    if skipped < u64::from(length) { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) } else { Ok(()) }
-}
-
-fn reply(stream: &mut impl Write, cookie: u64, outcome: Result<Vec<u8>, u32>) -> Result<(), Fault> {
-    let (error, bytes) = outcome.map_or_else(|error| (error, Vec::new()), |bytes| (0, bytes));
-    let mut message = Vec::with_capacity(16 + bytes.len());
-    message.extend(wire::REPLY_MAGIC.to_be_bytes());
-    message.extend(error.to_be_bytes());
-    message.extend(cookie.to_be_bytes());
-    message.extend(bytes);
-    Ok(stream.write_all(&message)?)
+    }
 }

@@ -1,4 +1,4 @@
-//! Numbers and records of the NBD protocol, and reading them: the "fixed newstyle" handshake and simple replies.
+//! Numbers and records of the NBD protocol, and reading them: the "fixed newstyle" handshake, simple and structured replies.
 //!
 //! Source: the specification, `doc/proto.md` of NetworkBlockDevice/nbd. All numbers are big-endian.
 
@@ -10,7 +10,7 @@ pub trait Stream: Read + Write {
     /// A message is complete and answered; the next may come at any time.
     fn await_message(&mut self) {}
 
-    /// The present message needs `bytes` of memory, which the connection may have to wait for.
+    /// A message has begun. It needs `bytes` of memory, which the connection may have to wait for.
     fn hold(&mut self, _bytes: u64) {}
 }
 
@@ -24,6 +24,8 @@ pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// First word of a simple reply.
 pub const REPLY_MAGIC: u32 = 0x6744_6698;
+/// First word of a chunk of a structured reply.
+pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
 /// Handshake flag: fixed newstyle negotiation.
 pub const FIXED_NEWSTYLE: u16 = 1;
@@ -40,6 +42,9 @@ pub const OPT_LIST: u32 = 3;
 pub const OPT_INFO: u32 = 6;
 /// Describe an export and begin.
 pub const OPT_GO: u32 = 7;
+
+/// Answer reads with structured replies.
+pub const OPT_STRUCTURED_REPLY: u32 = 8;
 
 /// Done.
 pub const REP_ACK: u32 = 1;
@@ -59,8 +64,10 @@ pub const INFO_EXPORT: u16 = 0;
 /// Fact: block sizes.
 pub const INFO_BLOCK_SIZE: u16 = 3;
 
-/// Transmission flags: has flags, flush, FUA, trim; connections share one cache, so a flush on one holds for all.
-pub const TRANSMISSION_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8;
+/// Transmission flags: has flags, flush, FUA, trim, write zeroes; connections share one cache, so a flush on one holds for all.
+pub const TRANSMISSION_FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 8;
+/// Transmission flag where replies are structured: a read is never answered in fragments.
+pub const DONT_FRAGMENT: u16 = 1 << 7;
 
 /// Read bytes.
 pub const CMD_READ: u16 = 0;
@@ -72,8 +79,21 @@ pub const CMD_DISC: u16 = 2;
 pub const CMD_FLUSH: u16 = 3;
 /// Unmap bytes.
 pub const CMD_TRIM: u16 = 4;
+/// Write zeroes.
+pub const CMD_WRITE_ZEROES: u16 = 6;
 /// Command flag: durable before the reply.
 pub const CMD_FLAG_FUA: u16 = 1;
+/// Command flag: zeroes are written, not unmapped.
+pub const CMD_FLAG_NO_HOLE: u16 = 1 << 1;
+/// Command flag: a read is answered in one piece.
+pub const CMD_FLAG_DF: u16 = 1 << 2;
+
+/// Flag of a chunk: it is the last of its reply.
+pub const CHUNK_DONE: u16 = 1;
+/// Chunk: data, and where it begins.
+pub const CHUNK_DATA: u16 = 1;
+/// Chunk: an error.
+pub const CHUNK_ERROR: u16 = 1 << 15 | 1;
 
 /// The drive failed.
 pub const EIO: u32 = 5;

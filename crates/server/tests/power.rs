@@ -8,10 +8,9 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
-use palimpsest_server::drive::{self, Job, PowerCuts, Witness};
-use palimpsest_server::transmission::{Refusal, Request};
+use palimpsest_server::drive::{Drive, Witness};
+use palimpsest_server::transmission::{Asked, PowerLost, Replies, Request};
 use std::ops::ControlFlow;
-use std::sync::mpsc::SyncSender;
 
 /// Bytes of a write.
 const BLOCK: u64 = 4096;
@@ -42,51 +41,44 @@ impl Witness for Silent {
 
 /// A client that knows what each block may hold: contents since the last that is durable, the last one first.
 struct Client<'a> {
-    jobs: &'a SyncSender<Job>,
-    power_cuts: &'a PowerCuts,
+    drive: &'a Drive<'a>,
     since: u64,
     holds: Vec<Vec<u8>>,
 }
 
 impl Client<'_> {
-    fn send(&self, request: Request) -> Result<Vec<u8>, Refusal> {
-        drive::request(self.jobs, self.since, request)
+    /// The bytes of the reply.
+    fn send(&self, request: Request, mut bytes: Vec<u8>) -> Result<Vec<u8>, PowerLost> {
+        let asked = Asked { cookie: 1, request: Ok(request), is_read: matches!(request, Request::Read { .. }) };
+        let mut replies = Replies::new(false);
+        self.drive.serve(self.since, &[asked], &mut bytes, &mut replies, &Silent)?;
+        let reply = replies.take();
+        assert_eq!(reply[4..8], [0; 4], "{request:?} was refused");
+        Ok(reply[16..].to_vec())
     }
 
     /// Writes `block`; false where the power failed.
     fn write(&mut self, block: u64, byte: u8, durable: bool) -> bool {
         self.holds[block as usize].insert(0, byte);
         let bytes = vec![byte; BLOCK as usize];
-        match self.send(Request::Write { offset: block * BLOCK, bytes, durable }) {
-            Ok(_) if durable => {
-                self.holds.iter_mut().for_each(|holds| holds.truncate(1));
-                true
-            }
-            Ok(_) => true,
-            Err(Refusal::PowerLost) => false,
-            Err(refusal) => panic!("{refusal:?}"),
+        let write = Request::Write { offset: block * BLOCK, length: BLOCK as u32, at: 0, durable };
+        let written = self.send(write, bytes).is_ok();
+        if written && durable {
+            self.holds.iter_mut().for_each(|holds| holds.truncate(1));
         }
+        written
     }
 
     /// Is refused until it connects again, and then reads everything.
     fn check(&mut self, place: &str) {
-        assert_eq!(self.send(Request::Read { offset: 0, length: 512 }), Err(Refusal::PowerLost), "{place}");
-        self.since = self.power_cuts.count();
+        assert_eq!(self.send(Request::Read { offset: 0, length: 512 }, vec![]), Err(PowerLost), "{place}");
+        self.since = self.drive.power_cuts();
         for block in 0..BLOCKS {
-            let read = self.send(Request::Read { offset: block * BLOCK, length: BLOCK as u32 }).unwrap();
+            let read = self.send(Request::Read { offset: block * BLOCK, length: BLOCK as u32 }, vec![]).unwrap();
             let holds = &mut self.holds[block as usize];
             assert!(holds.contains(&read[0]), "{place}: block {block} holds {}, none of {holds:?}", read[0]);
             *holds = vec![read[0]];
         }
-    }
-}
-
-/// Stops the drive when the client ends, in a panic too.
-struct StopAtEnd<'a>(&'a SyncSender<Job>);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.send(Job::Stop);
     }
 }
 
@@ -113,26 +105,16 @@ fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
         operations: None,
     };
     let mut watcher = |_| ControlFlow::Continue(());
-    let mut served = Served::new(&resolved, &options, &mut watcher).unwrap();
-    let (jobs, queue) = drive::queue();
-    let power_cuts = PowerCuts::default();
-    std::thread::scope(|scope| {
-        let (jobs, power_cuts) = (&jobs, &power_cuts);
-        let client = scope.spawn(move || {
-            let _stop = StopAtEnd(jobs);
-            let place = format!("{ftl}, {fidelity:?}, buffer.ack={acknowledge}, cut at {cut}");
-            let mut client = Client { jobs, power_cuts, since: 0, holds: vec![vec![0]; BLOCKS as usize] };
-            let mut rng = Rng::new(cut, 0xf0a);
-            for number in 0..60 {
-                if !client.write(rng.below(BLOCKS), 1 + number, rng.below(4) == 0) {
-                    client.check(&place);
-                }
-            }
-            client.since
-        });
-        drive::work(&mut served, &queue, power_cuts, &Silent).unwrap();
-        client.join().unwrap() > 0
-    })
+    let drive = Drive::new(Served::new(&resolved, &options, &mut watcher).unwrap());
+    let place = format!("{ftl}, {fidelity:?}, buffer.ack={acknowledge}, cut at {cut}");
+    let mut client = Client { drive: &drive, since: 0, holds: vec![vec![0]; BLOCKS as usize] };
+    let mut rng = Rng::new(cut, 0xf0a);
+    for number in 0..60 {
+        if !client.write(rng.below(BLOCKS), 1 + number, rng.below(4) == 0) {
+            client.check(&place);
+        }
+    }
+    client.since > 0
 }
 
 #[test]

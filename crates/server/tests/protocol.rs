@@ -114,7 +114,7 @@ fn go_and_info_describe_the_export() {
         let (answered, ended) = Said::export(option, "memory").converse();
         ended.unwrap();
         assert_eq!(kinds(&answered), [wire::REP_INFO, wire::REP_INFO, wire::REP_ACK]);
-        assert_eq!(answered[20..32], *[&[0, 0][..], &(SIZE as u64).to_be_bytes(), &[1, 0x2d]].concat());
+        assert_eq!(answered[20..32], *[&[0, 0][..], &(SIZE as u64).to_be_bytes(), &[1, 0x6d]].concat());
         assert_eq!(answered[52..66], [0, 3, 0, 0, 2, 0, 0, 0, 16, 0, 2, 0, 0, 0]);
         let (answered, _) = Said::export(option, "other").converse();
         assert_eq!(kinds(&answered), [wire::REP_ERR_UNKNOWN]);
@@ -130,7 +130,7 @@ fn go_and_info_describe_the_export() {
 fn other_options_are_answered() {
     let (answered, ended) = Said::hello(3)
         .option(5, &[])
-        .option(8, &[])
+        .option(9, &[])
         .option(10, b"anything")
         .option(wire::OPT_LIST, &[])
         .option(wire::OPT_LIST, b"x")
@@ -194,13 +194,43 @@ fn wrong_requests_are_refused_and_the_connection_goes_on() {
         .request(wire::CMD_WRITE, 0, too_long, &vec![1; too_long as usize])
         .request(wire::CMD_TRIM, 1, size as u32, &[])
         .request(wire::CMD_WRITE | 2 << 8, 0, 2, b"ab")
-        .request(6, 0, 512, &[])
+        .request(wire::CMD_WRITE_ZEROES | 4 << 8, 0, 512, &[])
         .request(99, 0, 512, &[])
         .request(wire::CMD_READ, size - 2, 2, &[])
         .replies(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
     let errors: Vec<u32> = replies.iter().map(|reply| reply.0).collect();
     assert_eq!(errors, [22, 22, 22, 22, 28, 22, 22, 22, 22, 22, 0]);
     assert_eq!(replies[10].1, [0, 0]);
+}
+
+#[test]
+fn reads_have_structured_replies_where_that_was_agreed() {
+    let said = Said::hello(3).option(wire::OPT_STRUCTURED_REPLY, b"x").option(wire::OPT_STRUCTURED_REPLY, &[]);
+    let said = said.option(wire::OPT_EXPORT_NAME, b"");
+    let (answered, ended) = said
+        .request(wire::CMD_WRITE, 512, 3, b"abc")
+        .request(wire::CMD_READ | wire::CMD_FLAG_DF << 8, 512, 3, &[])
+        .request(wire::CMD_READ, SIZE as u64, 1, &[])
+        .request(wire::CMD_WRITE_ZEROES, 513, 2, &[])
+        .request(wire::CMD_READ, 512, 3, &[])
+        .converse();
+    ended.unwrap();
+    assert_eq!(
+        kinds(&answered[..20 + b"structured replies take no data".len() + 20]),
+        [wire::REP_ERR_INVALID, wire::REP_ACK]
+    );
+    let mut fields = Fields(&answered[20 + b"structured replies take no data".len() + 20..]);
+    fields.u64().unwrap();
+    assert_eq!(fields.u16(), Some(wire::TRANSMISSION_FLAGS | wire::DONT_FRAGMENT));
+    let cookie = 0xC00C1Eu64.to_be_bytes();
+    let simple = [&wire::REPLY_MAGIC.to_be_bytes()[..], &[0; 4], &cookie].concat();
+    let chunk = |kind: u16, data: &[u8]| {
+        let head = [&wire::CHUNK_MAGIC.to_be_bytes()[..], &[0, 1], &kind.to_be_bytes(), &cookie].concat();
+        [head, (data.len() as u32).to_be_bytes().to_vec(), data.to_vec()].concat()
+    };
+    let data = |bytes: &[u8]| chunk(wire::CHUNK_DATA, &[&512u64.to_be_bytes()[..], bytes].concat());
+    let refused = chunk(wire::CHUNK_ERROR, &[0, 0, 0, wire::EINVAL as u8, 0, 0]);
+    assert_eq!(fields.0, [simple.clone(), data(b"abc"), refused, simple, data(b"a\0\0")].concat());
 }
 
 #[test]

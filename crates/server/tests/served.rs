@@ -1,10 +1,21 @@
-//! The program itself: started on a free port, used by a small client over real sockets, ended by signal or by `--once`.
+//! The service: on a free port, used by a small client over real sockets, ended as by a signal or after the last client. What the
+//! command makes of signals and of the result is tested in `tests/python/test_serve.py`.
 
-use palimpsest_server::wire;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use palimpsest_lab::config::{self, Resolved};
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup};
+use palimpsest_server::{Ended, Settings, serve, wire};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Timeout of an answer.
@@ -23,34 +34,65 @@ const DRIVE: &[&str] = &[
 ];
 
 struct Server {
-    child: Child,
-    messages: BufReader<ChildStderr>,
+    served: JoinHandle<Result<Ended>>,
+    stopped: Arc<AtomicBool>,
+    messages: Receiver<String>,
     place: String,
+}
+
+/// What `palimpsest serve` makes of its options, as far as they are `--ssd`, `--ftl`, `--set`, `--seed` and `--fidelity`.
+fn drive(options: &[&str]) -> Result<(Resolved, Options)> {
+    let valued = DRIVE.iter().chain(options).filter_map(|option| option.strip_prefix("--")?.split_once('='));
+    let of = |wanted: &str| valued.clone().filter(|(name, _)| *name == wanted).map(|(_, value)| value).next_back();
+    let set: Vec<String> = valued.clone().filter(|(name, _)| *name == "set").map(|(_, value)| value.into()).collect();
+    let resolved = config::resolve(of("ssd").unwrap(), of("ftl"), &set, &|path| Err(Error::input(path, "no file")))?;
+    let options = Options {
+        workload: "nbd".into(),
+        precondition: Precondition::None,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: if of("fidelity") == Some("timed") { Fidelity::Timed } else { Fidelity::Count },
+        payload: Payload::Bytes,
+        seed: of("seed").map_or(1, |seed| seed.parse().unwrap()),
+        series: false,
+        operations: None,
+    };
+    Ok((resolved, options))
+}
+
+fn settings(options: &[&str]) -> Settings {
+    let of = |wanted: &str| options.iter().filter_map(|option| option.strip_prefix(wanted)).collect::<Vec<_>>();
+    let mut listen: Vec<String> = of("--listen=").into_iter().map(String::from).collect();
+    if listen.is_empty() {
+        listen.push("127.0.0.1:0".into());
+    }
+    let timeout = of("--timeout=").last().map_or(30_000, |text| text.trim_end_matches("ms").parse().unwrap());
+    let run = of("--run=").last().map(|&run| run.into());
+    Settings { listen, once: options.contains(&"--once"), run, timeout: Duration::from_millis(timeout) }
 }
 
 impl Server {
     fn start(options: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_palimpsest-server"))
-            .args(DRIVE)
-            .args(
-                ["--json", "--listen=127.0.0.1:0"]
-                    .iter()
-                    .filter(|_| !options.iter().any(|o| o.starts_with("--listen"))),
-            )
-            .args(options)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut messages = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        messages.read_line(&mut line).unwrap();
-        let place = line.trim().rsplit_once(" at ").unwrap_or_else(|| panic!("no place in {line:?}")).1.to_owned();
-        Server { child, messages, place }
+        let ((resolved, run), settings) = (drive(options).unwrap(), settings(options));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (sender, messages) = channel();
+        let ask = Arc::clone(&stopped);
+        let served = std::thread::spawn(move || {
+            let mut goes_on = |_| match ask.load(Ordering::SeqCst) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let say = |line: &str| drop(sender.send(line.into()));
+            serve(&resolved, &run, &settings, &say, &mut goes_on)
+        });
+        let line: String = messages.recv_timeout(PATIENCE).unwrap();
+        let place = line.rsplit_once(" at ").unwrap_or_else(|| panic!("no place in {line:?}")).1.to_owned();
+        Server { served, stopped, messages, place }
     }
 
     fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.place.strip_prefix("nbd://").unwrap()).unwrap();
+        let place = self.place.split_whitespace().next().unwrap();
+        let stream = TcpStream::connect(place.strip_prefix("nbd://").unwrap()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
@@ -61,26 +103,22 @@ impl Server {
     }
 
     fn message(&mut self) -> String {
-        let mut line = String::new();
-        self.messages.read_line(&mut line).unwrap();
-        line
+        self.messages.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Sends SIGTERM, and waits.
-    fn terminate(self) -> Output {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    /// Ends the service, and waits.
+    fn terminate(self) -> Result<Ended> {
+        self.stopped.store(true, Ordering::SeqCst);
         self.wait()
     }
 
-    fn wait(self) -> Output {
-        self.child.wait_with_output().unwrap()
+    fn wait(self) -> Result<Ended> {
+        self.served.join().unwrap()
     }
 }
 
-fn summary(output: &Output) -> serde_json::Value {
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+fn summary(ended: Result<Ended>) -> serde_json::Value {
+    serde_json::to_value(ended.map_err(|error| error.to_string()).unwrap().outcome.summary).unwrap()
 }
 
 struct Client<S> {
@@ -98,7 +136,7 @@ impl<S: Read + Write> Client<S> {
         Client { stream, bytes: u64::from_be_bytes(begin[..8].try_into().unwrap()) }
     }
 
-    fn request(&mut self, command: u16, offset: u64, length: u32, bytes: &[u8]) -> Result<Vec<u8>, u32> {
+    fn request(&mut self, command: u16, offset: u64, length: u32, bytes: &[u8]) -> std::result::Result<Vec<u8>, u32> {
         let mut message = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
         message.extend((command >> 8).to_be_bytes());
         message.extend((command & 0xff).to_be_bytes());
@@ -145,7 +183,7 @@ impl Random {
 /// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units (`unit`
 /// bytes) only.
 fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
-    let server = Server::start(&[&["--ftl", ftl][..], more].concat());
+    let server = Server::start(&[&[format!("--ftl={ftl}").as_str()][..], more].concat());
     let mut client = server.client();
     let mut array = vec![0; client.bytes as usize];
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
@@ -174,7 +212,7 @@ fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
     }
     let whole = client.read(0, client.bytes as u32);
     assert!(whole == array, "the drive differs at the end");
-    summary(&server.terminate())
+    summary(server.terminate())
 }
 
 #[test]
@@ -185,7 +223,6 @@ fn random_requests_against_an_array() {
     assert!(summary["requests"]["write"].as_u64() > Some(1000));
     assert!(summary["requests"]["flush"].as_u64() > Some(100), "durable writes flush");
     assert!(summary["latency_ns"].is_null());
-    assert!(summary["sim"]["wall_s"].as_f64() > Some(0.0));
     let summary = against_array("subpage", 4096, &["--fidelity=timed"]);
     assert!(summary["latency_ns"]["write"]["mean"].as_u64() > Some(0));
 }
@@ -214,7 +251,7 @@ fn malformed_clients_leave_the_server_to_others() {
     assert_eq!(client.request(wire::CMD_READ, beyond, 512, &[]), Err(wire::EINVAL));
     assert_eq!(client.request(wire::CMD_WRITE, beyond - 1, 2, b"ab"), Err(wire::ENOSPC));
     assert_eq!(client.read(0, 512), [0; 512]);
-    assert_eq!(summary(&server.terminate())["requests"]["read"], 1);
+    assert_eq!(summary(server.terminate())["requests"]["read"], 1);
 }
 
 /// A connection closed with bytes unread may be reset.
@@ -239,19 +276,20 @@ fn clients_at_the_same_time_write_atomically() {
     });
     watcher.request(wire::CMD_FLUSH, 0, 0, &[]).unwrap();
     drop(watcher);
-    let summary = summary(&server.wait());
+    let summary = summary(server.wait());
     assert_eq!(summary["requests"]["flush"], 1);
 }
 
 #[test]
 fn a_socket_in_the_file_system() {
     let path = std::env::temp_dir().join(format!("palimpsest-server-test-{}", std::process::id()));
-    let server = Server::start(&["--json", "--once", &format!("--listen=unix:{}", path.display())]);
+    let server = Server::start(&["--once", &format!("--listen=unix:{}", path.display())]);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "it is for this user alone");
     let mut client = Client::begin(UnixStream::connect(&path).unwrap());
     client.write(0, b"hello", 0);
     assert_eq!(client.read(0, 6), *b"hello\0");
     drop(client);
-    assert!(summary(&server.wait())["host"]["bytes_written"].as_u64() > Some(0));
+    assert!(summary(server.wait())["host"]["bytes_written"].as_u64() > Some(0));
     assert!(!path.exists(), "the socket was left behind");
 }
 
@@ -268,9 +306,7 @@ fn a_drive_that_dies_answers_with_an_error() {
     assert!(server.message().contains("end of its life"));
     assert!(client.request(wire::CMD_READ, 0, 512, &[]).is_ok(), "it can still be read");
     assert_eq!(client.request(wire::CMD_WRITE, 0, 512, &[1; 512]), Err(wire::EIO));
-    let output = server.terminate();
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    assert_eq!((output.status.code(), &result["lifetime"]["worn_out"]), (Some(0), &true.into()));
+    assert_eq!(summary(server.terminate())["lifetime"]["worn_out"], true);
 }
 
 /// A client, as soon as there is a place for one.
@@ -307,7 +343,7 @@ fn clients_that_say_nothing_more_do_not_lock_others_out() {
     assert_eq!(last.read(0, 512), [0; 512]);
     let gone = idle.iter_mut().filter(|client| client.stream.peek(&mut [0; 1]).is_ok_and(|read| read == 0));
     assert_eq!(gone.take(1).count(), 1, "one has left its place");
-    summary(&server.terminate());
+    summary(server.terminate());
 }
 
 #[test]
@@ -315,15 +351,14 @@ fn the_socket_of_a_server_that_was_killed_is_replaced() {
     let path = std::env::temp_dir().join(format!("palimpsest-server-stale-{}", std::process::id()));
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let place = format!("--listen=unix:{}", path.display());
-    let server = Server::start(&["--json", &place]);
+    let server = Server::start(&[&place]);
     let client = Client::begin(UnixStream::connect(&path).unwrap());
-    let second = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(DRIVE).arg(&place).output().unwrap();
-    assert_eq!(second.status.code(), Some(2), "a server listens there");
+    assert!(refused(&[&place]).contains("in use"), "a server listens there");
     drop(client);
-    summary(&server.terminate());
+    summary(server.terminate());
     std::fs::write(&path, "precious").unwrap();
-    let file = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(DRIVE).arg(&place).output().unwrap();
-    assert_eq!((file.status.code(), std::fs::read(&path).unwrap()), (Some(2), b"precious".to_vec()));
+    assert!(refused(&[&place]).contains("exists"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     std::fs::remove_file(&path).unwrap();
 }
 
@@ -340,16 +375,91 @@ fn a_power_cut_ends_the_connections() {
     let mut again = server.client();
     assert_eq!(again.read(0, 8192), [1; 8192]);
     drop(again);
-    let summary = summary(&server.wait());
+    let summary = summary(server.wait());
     assert_eq!((&summary["power"]["cuts"], &summary["power"]["unflushed_writes_lost"]), (&1.into(), &0.into()));
+}
+
+/// The line that says why the service does not begin.
+fn refused(options: &[&str]) -> String {
+    let ended = drive(options).and_then(|(resolved, run)| {
+        serve(&resolved, &run, &settings(options), &|_| {}, &mut |_| ControlFlow::Break(()))
+    });
+    match ended.map(|_| ()) {
+        Err(error @ Error::Input { .. }) => error.to_string(),
+        other => panic!("{options:?}: {other:?}"),
+    }
 }
 
 #[test]
 fn mistakes_of_the_user_are_one_line() {
-    for options in [&["--ssd=nothing"][..], &["--ftl=a b"], &["--listen=nowhere"], &["--set=part.nop"], &["--wrong"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_palimpsest-server")).args(options).output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
-        assert!(message.starts_with("error: "), "{message}");
+    for options in [&["--ssd=nothing"][..], &["--ftl=a b"], &["--listen=nowhere"], &["--set=part.nop"]] {
+        let message = refused(options);
+        assert!(message.lines().count() == 1 && message.contains("expected"), "{message}");
+    }
+}
+
+#[test]
+fn what_runs_beside_ends_the_service() {
+    let server = Server::start(&["--run=test $uri != none && exit 3"]);
+    assert_eq!(server.wait().map_err(|error| error.to_string()).unwrap().status, Some(3));
+    let server = Server::start(&["--run=exec sleep 1000"]);
+    assert_eq!(server.terminate().map_err(|error| error.to_string()).unwrap().status, None, "it ends with the service");
+}
+
+#[test]
+fn several_places_are_one_drive() {
+    let path = std::env::temp_dir().join(format!("palimpsest-server-both-{}", std::process::id()));
+    let server = Server::start(&["--listen=127.0.0.1:0", &format!("--listen=unix:{}", path.display())]);
+    server.client().write(0, b"one drive", 0);
+    assert_eq!(Client::begin(UnixStream::connect(&path).unwrap()).read(0, 9), b"one drive");
+    summary(server.terminate());
+    assert!(!path.exists());
+}
+
+#[test]
+fn many_requests_are_answered_in_order() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let mut message = Vec::new();
+    let mut ask = |command: u16, offset: u64, bytes: &[u8]| {
+        message.extend(wire::REQUEST_MAGIC.to_be_bytes());
+        message.extend([0, 0]);
+        message.extend(command.to_be_bytes());
+        message.extend([offset, offset].map(u64::to_be_bytes).concat());
+        message.extend(4096u32.to_be_bytes());
+        message.extend(bytes);
+    };
+    for number in 0..200u64 {
+        ask(wire::CMD_WRITE, number * 4096, &[number as u8; 4096]);
+        ask(wire::CMD_READ, number * 4096, &[]);
+    }
+    std::thread::scope(|scope| {
+        let mut writer = client.stream.try_clone().unwrap();
+        scope.spawn(move || writer.write_all(&message).unwrap());
+        for number in 0..200u64 {
+            for bytes in [0, 4096] {
+                let reply: [u8; 16] = wire::read_array(&mut client.stream).unwrap();
+                assert_eq!(reply[4..], [&[0; 4][..], &(number * 4096).to_be_bytes()].concat());
+                assert_eq!(wire::read_bytes(&mut client.stream, bytes).unwrap(), vec![number as u8; bytes as usize]);
+            }
+        }
+    });
+    assert_eq!(summary(server.terminate())["requests"]["write"], 200);
+}
+
+#[test]
+fn zeroes_unmap_units_where_no_power_cut_can_bring_them_back() {
+    for (options, trims) in [(&[][..], 1), (&["--set=faults.power_cut_at=1000000"], 0)] {
+        let server = Server::start(&[&["--ftl=page"][..], options].concat());
+        let mut client = server.client();
+        client.write(0, &[7; 5 * 8192], 0);
+        client.request(wire::CMD_WRITE_ZEROES, 100, 3 * 8192, &[]).unwrap();
+        let expected: Vec<u8> =
+            (0..5 * 8192).map(|at| if (100..100 + 3 * 8192).contains(&at) { 0 } else { 7 }).collect();
+        assert!(client.read(0, 5 * 8192) == expected);
+        client.request(wire::CMD_WRITE_ZEROES | wire::CMD_FLAG_NO_HOLE << 8, 0, 8192, &[]).unwrap();
+        assert!(client.read(0, 8192).iter().all(|&byte| byte == 0));
+        assert_eq!(client.request(wire::CMD_WRITE_ZEROES, client.bytes, 512, &[]), Err(wire::ENOSPC));
+        assert_eq!(summary(server.terminate())["requests"]["trim"], trims, "{options:?}");
     }
 }

@@ -399,10 +399,12 @@ impl Shadow {
         self.lost.writes.extend(lost);
     }
 
-    /// The bytes of `extent` out of what a verified read of it delivered.
-    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers) -> Vec<u8> {
+    /// Appends the bytes of `extent`, out of what a verified read of it delivered, to `into`.
+    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers, into: &mut Vec<u8>) {
         let sector_bytes = palimpsest_flash::units::SECTOR_BYTES as usize;
-        let mut bytes = vec![0; extent.sectors as usize * sector_bytes];
+        let whole = into.len();
+        into.resize(whole + extent.sectors as usize * sector_bytes, 0);
+        let bytes = &mut into[whole..];
         for &(lsn, data) in delivered {
             let Some(subpage) = buffers.get(data) else { continue };
             let begin = u64::from(lsn) * u64::from(self.per_subpage);
@@ -410,7 +412,6 @@ impl Shadow {
             let range = |zero: u64| (from - zero) as usize * sector_bytes..(to - zero) as usize * sector_bytes;
             bytes[range(extent.sector)].copy_from_slice(&subpage[range(begin)]);
         }
-        bytes
     }
 }
 

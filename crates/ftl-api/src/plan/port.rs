@@ -31,6 +31,17 @@ pub fn pieces(extent: palimpsest_flash::geometry::Extent, per_subpage: u32) -> i
     })
 }
 
+/// What a server was sent for a write.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    /// First sector of the write.
+    pub sector: u64,
+    /// Its bytes are here, with others.
+    pub bytes: Vec<u8>,
+    /// Where they begin.
+    pub at: usize,
+}
+
 /// One end of the host link, inside the drive.
 pub struct HostPort {
     payload: Payload,
@@ -39,8 +50,8 @@ pub struct HostPort {
     write_number: u64,
     /// Writes and trims so far.
     changes: u64,
-    /// Bytes of the present write where a server brought them, from this sector on.
-    incoming: Option<(u64, Box<[u8]>)>,
+    /// Bytes of the present write where a server brought them.
+    incoming: Option<Incoming>,
     /// Contents of logical subpages from this one on, where a layer above sets them.
     subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
@@ -106,10 +117,10 @@ impl HostPort {
         self.changes
     }
 
-    /// Writes bring these bytes, from sector `.0` on, until the next call; with `None` the port makes them up. They stay
-    /// when a write is repeated after a power cut.
-    pub fn bring(&mut self, incoming: Option<(u64, Box<[u8]>)>) {
-        self.incoming = incoming;
+    /// Writes bring these bytes until the next call, which gives them back; with `None` the port makes them up. They stay when a write
+    /// is repeated after a power cut.
+    pub fn bring(&mut self, incoming: Option<Incoming>) -> Option<Incoming> {
+        std::mem::replace(&mut self.incoming, incoming)
     }
 
     /// Writes bring whole subpages with these contents, from logical subpage `first` on, until the next call; with none the
@@ -156,8 +167,8 @@ impl HostPort {
             let place = &mut content[sector as usize * per_sector..][..per_sector];
             let number = u64::from(piece.lsn) * u64::from(self.sectors_per_subpage()) + u64::from(sector);
             match &self.incoming {
-                Some((from, bytes)) => {
-                    place.copy_from_slice(&bytes[(number - from) as usize * per_sector..][..per_sector])
+                Some(Incoming { sector, bytes, at }) => {
+                    place.copy_from_slice(&bytes[at + (number - sector) as usize * per_sector..][..per_sector])
                 }
                 None => fill_sector(place, number, self.write_number),
             }

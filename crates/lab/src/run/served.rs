@@ -15,6 +15,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl_api::plan::port::Incoming;
 use palimpsest_sim::drive::{Command, Verifier};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
@@ -94,32 +95,40 @@ impl<'a> Served<'a> {
         self.session.unit_bytes()
     }
 
-    /// Writes whole sectors of `bytes` from `sector` on; they must be in the drive.
+    /// Whether the power may fail, so that a trim may be undone.
+    pub fn may_lose_power(&self) -> bool {
+        self.resolved.drive.loses_power()
+    }
+
+    /// Writes `extent`, which must be in the drive, with what `bytes` has from `at` on. The bytes are given back.
     ///
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
-    pub fn write(&mut self, sector: u64, bytes: Box<[u8]>) -> Reply<()> {
-        let sectors = bytes.len() as u64 / SECTOR_BYTES;
-        assert_eq!(bytes.len() as u64 % SECTOR_BYTES, 0, "whole sectors are written");
-        self.session.drive.io.host.bring(Some((sector, bytes)));
-        let done = self.serve(RequestKind::Write, Extent { sector, sectors: sectors as u32 });
-        self.session.drive.io.host.bring(None);
+    pub fn write(&mut self, extent: Extent, bytes: &mut Vec<u8>, at: usize) -> Reply<()> {
+        assert!(bytes.len() - at >= extent.sectors as usize * SECTOR_BYTES as usize, "a write brings its bytes");
+        let incoming = Incoming { sector: extent.sector, bytes: std::mem::take(bytes), at };
+        self.session.drive.io.host.bring(Some(incoming));
+        let done = self.serve(RequestKind::Write, extent);
+        *bytes = self.session.drive.io.host.bring(None).map(|incoming| incoming.bytes).unwrap_or_default();
         done
     }
 
-    /// The bytes of `extent`, which must be in the drive.
+    /// Appends the bytes of `extent`, which must be in the drive, to `into`.
     ///
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] where the bytes differ from those written.
-    pub fn read(&mut self, extent: Extent) -> Reply<Vec<u8>> {
-        self.session.verifier.returned = Some(Vec::new());
+    pub fn read(&mut self, extent: Extent, into: &mut Vec<u8>) -> Reply<()> {
+        let begin = into.len();
+        self.session.verifier.returned = Some(std::mem::take(into));
         let failed = self.session.verifier.failed;
         let served = self.serve(RequestKind::Read, extent);
-        let returned = self.session.verifier.returned.take();
-        if served.is_ok() && self.session.verifier.failed > failed {
-            return Err(Failure::Unreadable);
+        let verifier = &mut self.session.verifier;
+        *into = verifier.returned.take().or(verifier.set_aside.take()).expect("the bytes of reads are kept");
+        let read = served.and(if verifier.failed > failed { Err(Failure::Unreadable) } else { Ok(()) });
+        if read.is_err() {
+            into.truncate(begin);
         }
-        served.map(|()| returned.expect("a read that was served returned bytes"))
+        read
     }
 
     /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest of it stays.
@@ -270,13 +279,15 @@ mod tests {
                     array.get_mut(from..to).unwrap_or_default().fill(0);
                 }
                 2..8 => {
-                    let read = again(&mut served, |served| served.read(extent));
+                    let mut read = Vec::new();
+                    again(&mut served, |served| served.read(extent, &mut read));
                     assert!(read == array[range], "{extent:?} differs");
                 }
                 _ => {
-                    let bytes: Box<[u8]> = range.clone().map(|_| rng.below(256) as u8).collect();
+                    let mut bytes: Vec<u8> = range.clone().map(|_| rng.below(256) as u8).collect();
                     array[range].copy_from_slice(&bytes);
-                    again(&mut served, |served| served.write(sector, bytes.clone()));
+                    bytes.insert(0, 0);
+                    again(&mut served, |served| served.write(extent, &mut bytes, 1));
                 }
             }
         }

@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
             options,
             watcher,
             drive,
-            verifier: ShadowVerifier { shadow, returned: None, failed: 0 },
+            verifier: ShadowVerifier { shadow, returned: None, set_aside: None, failed: 0 },
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
             requests: Requests::default(),

@@ -10,8 +10,10 @@ use palimpsest_sim::shadow::Shadow;
 /// Verifies reads, and keeps the bytes of one.
 pub(in crate::run) struct ShadowVerifier {
     pub(in crate::run) shadow: Shadow,
-    /// Bytes of the last read, where the caller wants them.
+    /// Where the caller wants them: the bytes of reads are appended.
     pub(in crate::run) returned: Option<Vec<u8>>,
+    /// The same since the power failed: what is read back then is for the verifier alone.
+    pub(in crate::run) set_aside: Option<Vec<u8>>,
     /// Reads that the host got an error for.
     pub(in crate::run) failed: u64,
 }
@@ -27,11 +29,14 @@ impl Verifier for ShadowVerifier {
         let delivered = io.host.take_delivered();
         self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
         self.failed += u64::from(self.shadow.unreadable > unreadable);
-        self.returned = Some(self.shadow.assemble(command.extent, &delivered, io.buffers()));
+        if let Some(returned) = &mut self.returned {
+            self.shadow.assemble(command.extent, &delivered, io.buffers(), returned);
+        }
         Ok(())
     }
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {
+        self.set_aside = self.returned.take();
         self.shadow.power_failed(io, command);
     }
 
@@ -40,6 +45,7 @@ impl Verifier for ShadowVerifier {
     }
 
     fn power_lost(&mut self, unanswered: &[u64]) {
+        self.set_aside = self.returned.take();
         self.shadow.power_lost(unanswered);
     }
 }

@@ -1,0 +1,66 @@
+//! A drive that is served to real programs: signals are checked in Python's main thread, which waits for the end.
+
+use crate::{Reporter, core_options, files, parse_options, print, raise, resolve};
+use palimpsest_lab::config;
+use palimpsest_server::Settings;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How a drive is served, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServeOptions {
+    listen: Vec<String>,
+    once: bool,
+    run: Option<String>,
+    timeout_s: f64,
+}
+
+/// Serves a drive until its end, which a signal brings; `say` gets lines, from any thread. Returns the result and the data of its charts, both as JSON, and the status of
+/// the command that ran beside it.
+#[pyfunction]
+#[pyo3(signature = (options_json, serve_json, say, progress))]
+pub fn serve(
+    py: Python<'_>,
+    options_json: &str,
+    serve_json: &str,
+    say: Py<PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, String, Option<i32>)> {
+    let options = parse_options(options_json)?;
+    let wanted: ServeOptions = serde_json::from_str(serve_json)
+        .map_err(|error| crate::InputError::new_err(format!("options of serve: {error}")))?;
+    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+    let core = core_options(&options)?;
+    config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
+    let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
+    let settings = Settings { listen: wanted.listen, once: wanted.once, run: wanted.run, timeout };
+    let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
+    let mut goes_on = |progress| match progress {
+        Some(progress) => reporter.report_progress(progress),
+        None => match Python::attach(|py| py.check_signals()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                reporter.raised = Some(error);
+                ControlFlow::Break(())
+            }
+        },
+    };
+    // A line that cannot be said is lost: the drive is served all the same.
+    let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
+    let begin = Instant::now();
+    let ended = py.detach(|| palimpsest_server::serve(&resolved, &core, &settings, &say, &mut goes_on));
+    match (reporter.raised, ended) {
+        // Ctrl-C is how a service ends.
+        (Some(raised), Ok(_)) if !raised.is_instance_of::<PyKeyboardInterrupt>(py) => Err(raised),
+        (Some(raised), Err(_)) => Err(raised),
+        (None, Err(error)) => Err(raise(error)),
+        (_, Ok(ended)) => {
+            let (summary, detail) = print(ended.outcome, begin.elapsed(), ended.served, &options);
+            Ok((summary, detail, ended.status))
+        }
+    }
+}

@@ -1,0 +1,149 @@
+"""The command `palimpsest serve`: a simulated drive as a network block device, for real programs."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import click
+
+from . import completion, engine
+from .options import FIDELITIES, RunOptions
+from .parameters import Choice, Duration, json_option, out_option
+from .progress import ProgressBoard
+from .run_options import force_option, ftl_option, seed_option, set_option, ssd_option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["PLACE", "add_to"]
+
+PLACE = "127.0.0.1:10809"
+"""Where a drive is served if nothing else is said: the port of NBD, for programs of this machine only."""
+
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class Place(click.ParamType[str]):
+    """Where to listen: HOST:PORT, or unix:PATH."""
+
+    name = "PLACE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401
+        """The place as it is, if it is one."""
+        if not re.fullmatch(r"unix:.+|.+:[0-9]{1,5}", value):
+            self.fail(f"{value!r} is no place; expected HOST:PORT or unix:PATH", param, ctx)
+        return str(value)
+
+
+_OPTIONS = (
+    ssd_option,
+    ftl_option,
+    set_option,
+    click.option(
+        "--listen",
+        type=Place(),
+        multiple=True,
+        help=f"HOST:PORT (port 0: any free one) or unix:PATH; may be repeated.  [default: {PLACE}]",
+    ),
+    click.option("--once", is_flag=True, help="End when the last client that used the drive has gone."),
+    click.option(
+        "--run",
+        metavar="COMMAND",
+        help="Run this in a shell, with the address as $uri, and end with it and its status.",
+    ),
+    click.option(
+        "--precondition",
+        default="none",
+        metavar="SPEC",
+        shell_complete=completion.preconditions,
+        help="State of the drive at first, as of run; it holds noise then.",
+    ),
+    click.option(
+        "--fidelity",
+        type=Choice(FIDELITIES),
+        default="count",
+        help="timed: the result also has latencies, of requests served one by one.",
+    ),
+    seed_option,
+    click.option(
+        "--timeout",
+        type=Duration(),
+        default="30s",
+        help="Most time for a handshake or a message; who is idle for so long leaves its place to another.",
+    ),
+    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
+    force_option,
+    json_option("the result"),
+)
+
+
+def _options(command: _Command) -> _Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class _OwnFolder(Protocol):
+    def __call__(self, out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None: ...
+
+
+def add_to(
+    group: click.Group,
+    check: Callable[[Sequence[RunOptions]], None],
+    own_folder: _OwnFolder,
+    show: "Callable[[str | RenderableType], None]",
+) -> None:
+    """Adds the command to the command line.
+
+    Args:
+        group: gets it.
+        check: finds mistakes in configurations.
+        own_folder: makes the folder of `--out`.
+        show: prints the result.
+    """
+
+    @group.command(short_help="Serve a drive to real programs (NBD).")
+    @_options
+    def serve(
+        listen: tuple[str, ...],
+        *,
+        once: bool,
+        run: str | None,
+        timeout: float,
+        out: Path | None,
+        force: bool,
+        as_json: bool,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """Serve a simulated drive to real programs as a network block device (NBD), and print its figures.
+
+        The data goes through the translation layer, and every read is verified. It is lost at the end.
+
+        \b
+        Examples:
+          palimpsest serve
+          palimpsest serve --ssd mga-16k --ftl mga --listen unix:drive.sock --json
+          palimpsest serve --run 'nbdinfo $uri'
+          palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
+        """
+        options["overrides"] = tuple(options["overrides"])
+        chosen = RunOptions(workload="nbd", payload="bytes", series=out is not None, **options)
+        check([chosen])
+        own_folder(out, [chosen], force=force)
+        serving = {"listen": list(listen or [PLACE]), "once": once, "run": run, "timeout_s": timeout}
+        with ProgressBoard() as board:
+
+            def say(line: str) -> None:
+                board.end()
+                click.echo(line, err=True)
+
+            result, status = engine.serve(chosen, serving, say, board.callback("serve"))
+        if out is not None:
+            result.save(out)
+            click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
+        show(result.to_json() if as_json else result)
+        if status:
+            sys.exit(status)
