@@ -18,6 +18,8 @@ mod faults;
 mod filesystem;
 #[path = "model/harness.rs"]
 mod harness;
+#[path = "model/kept.rs"]
+mod kept;
 #[path = "model/mutants.rs"]
 mod mutants;
 #[path = "model/overlap.rs"]

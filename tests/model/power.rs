@@ -346,7 +346,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 
-fn single(entry: &'static Entry, seed: u64, stride: u64) -> bool {
+pub fn single(entry: &'static Entry, seed: u64, stride: u64) -> bool {
     let Some(shape) = small(entry, seed) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, _| Cuts { first, in_recovery: vec![], second: None });
     true
@@ -450,7 +450,7 @@ impl Source for Listed {
 }
 
 /// A whole run, as a user runs it with `faults.power_cut_at`.
-fn whole_run(entry: &'static Entry, seed: u64) -> bool {
+pub fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x3ea1);
     let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
@@ -540,18 +540,6 @@ fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
 #[test]
 fn whole_runs_with_a_cut() {
     for_each_seed("power::whole_runs_with_a_cut", 60, whole_run);
-}
-
-/// Once red: cleaning held that it needs room twice for what is in a buffer already.
-#[test]
-fn what_waits_in_a_buffer_is_not_moved_again() {
-    assert!(whole_run(crate::drives::entry("hotcold"), 5658));
-}
-
-/// The cut leaves a bank of hotcold without a page to clean into, and data cannot go to the other.
-#[test]
-fn a_whole_run_that_a_cut_ends() {
-    assert!(whole_run(crate::drives::entry("hotcold"), 3750));
 }
 
 #[test]

@@ -230,12 +230,16 @@ impl Llh {
     /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the stale copy is not
     /// needed any more if buffers are protected; else it moves as a shadow.
     fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
-        let (block, index) = self.per_block.split(psn);
+        let ((block, index), buffer) = (self.per_block.split(psn), Self::buffer_of(bank, MOVED));
+        // A power cut may have left the buffer full. With one unit more it would take two pages at once.
+        if self.buffers[buffer].slots.len() as u32 >= self.subpages {
+            self.drain(io, bank, MOVED, false, true)?;
+        }
         if !self.blocks.is_valid(block, index) {
             // Programming a buffer on the way here has made this copy obsolete.
             return Ok(());
         }
-        let (buffer, entry) = (Self::buffer_of(bank, MOVED), self.map[what.unit as usize]);
+        let entry = self.map[what.unit as usize];
         if entry == psn {
             let previous = if self.protected { UNMAPPED } else { psn };
             self.push(io, MOVED, what, previous);
