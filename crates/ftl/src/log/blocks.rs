@@ -8,6 +8,7 @@ mod orders;
 
 use orders::{EMPTY, Links, List, UNLINKED};
 use palimpsest_flash::geometry::{Divisor, Geometry};
+use palimpsest_flash::nand::Nand;
 use palimpsest_flash::prefetch::prefetch;
 
 /// No block.
@@ -223,6 +224,14 @@ impl Blocks {
         let index = self.planes[plane].free.iter().position(|&free| free == block).expect("a free block");
         self.planes[plane].free.remove(index);
         self.blocks[block as usize].state = BlockState::Open;
+    }
+
+    /// After a power cut: closes the open blocks `written` in the order in which they were written last, as their out-of-band areas say.
+    pub fn close_in_order(&mut self, nand: &Nand, mut written: Vec<u32>) {
+        let subpages = nand.geometry().subpages_per_block();
+        let last = |block: u32| (block * subpages..(block + 1) * subpages).map(|psn| nand.sequence(psn)).max();
+        written.sort_by_cached_key(|&block| (last(block), block));
+        written.into_iter().for_each(|block| self.close(block));
     }
 
     /// Closes an open block: from now on it may be a victim.

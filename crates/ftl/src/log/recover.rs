@@ -11,6 +11,15 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
+/// Blocks that hold something.
+#[derive(Default)]
+struct Found {
+    /// Written to their end.
+    written: Vec<u32>,
+    /// With pages left.
+    begun: Vec<u32>,
+}
+
 /// Open pages that survived a power cut.
 pub struct Survivors(Vec<OpenPage>);
 
@@ -54,13 +63,14 @@ impl<M: Map> Log<M> {
             // Before anything can fail: the power may be cut again.
             self.restore_open_pages(survivors);
         }
-        let mut begun = Vec::new();
+        let mut found = Found::default();
         for block in 0..io.geometry().blocks() {
             if !self.frontiers.is_reserved(block) {
-                self.adopt(io, block, &mut begun)?;
+                self.adopt(io, block, &mut found)?;
             }
         }
-        self.resume_frontiers(io, begun);
+        self.frontiers.blocks.close_in_order(io.nand(), found.written);
+        self.resume_frontiers(io, found.begun);
         for page in 0..self.open.len() {
             if self.open.is_full(page) {
                 self.program_restored(io, page)?;
@@ -115,12 +125,12 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Decides what becomes of `block`: free, closed, to be retired, or, with pages left, one of `begun`.
-    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
+    /// Decides what becomes of `block`: free, to be retired, or one of `found`.
+    fn adopt(&mut self, io: &mut Io, block: u32, found: &mut Found) -> Flash<()> {
         let plane = io.geometry().plane_of_block(block);
         let bad = io.nand().is_bad(block);
         if !bad && io.nand().is_torn(block) && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
-            return self.adopt(io, block, begun);
+            return self.adopt(io, block, found);
         }
         let used = io.nand().next_page(block);
         if used == 0 && !bad {
@@ -142,13 +152,13 @@ impl<M: Map> Log<M> {
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);
         } else if used < self.frontiers.single.pages_of(block) {
-            begun.push(block);
+            found.begun.push(block);
         } else if self.may_have_pass(io.nand(), block) {
             self.frontiers.set_marked(plane, block, false);
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);
         } else {
-            self.frontiers.blocks.close(block);
+            found.written.push(block);
         }
         Ok(())
     }

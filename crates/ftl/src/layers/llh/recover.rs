@@ -14,7 +14,7 @@ use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
-/// A block that has pages left.
+/// A block that was written, up to position `step` of its round.
 struct Begun {
     block: u32,
     round: Round,
@@ -44,6 +44,9 @@ impl Llh {
         for block in 0..geometry.blocks() {
             self.adopt(io, block, &mut begun)?;
         }
+        let full = |begun: &Begun| begun.step >= geometry.pages_per_block;
+        self.blocks.close_in_order(io.nand(), begun.iter().filter(|begun| full(begun)).map(|begun| begun.block).collect());
+        begun.retain(|begun| !full(begun));
         self.resume(io, begun)?;
         self.find_oldest();
         self.evacuate_failed(io)
@@ -88,7 +91,7 @@ impl Llh {
         }
     }
 
-    /// Decides what becomes of `block`: clean, closed, to be retired, waiting, or, with pages left, one of `begun`.
+    /// Decides what becomes of `block`: clean, to be retired, waiting, or one of `begun`.
     fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<Begun>) -> Flash<()> {
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
         if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
@@ -117,7 +120,7 @@ impl Llh {
         self.use_states[block as usize] = if reused { UseState::Reused } else { UseState::Used };
         if in_order && !reused {
             // Blocks of two pairs look the same after a round of low pages and in the standard order.
-            self.begin_or_close(begun, block, Round::Whole, used);
+            begun.push(Begun { block, round: Round::Whole, step: used });
         } else if self.reuse && part.paired() && highs == 0 && !lows_left {
             self.wait_again(block);
         } else if highs == 0 && lows_left {
@@ -127,17 +130,9 @@ impl Llh {
             let last_high = pages(true).rev().find(|&page| programs(page) > 0);
             let step = last_high.map_or(0, |page| self.step_behind(io, page));
             let round = if part.order == ProgramOrder::LowLowHigh { Round::Again } else { Round::High };
-            self.begin_or_close(begun, block, round, step);
+            begun.push(Begun { block, round, step });
         }
         Ok(())
-    }
-
-    fn begin_or_close(&mut self, begun: &mut Vec<Begun>, block: u32, round: Round, step: u32) {
-        if step < self.pages_per_block {
-            begun.push(Begun { block, round, step });
-        } else {
-            self.blocks.close(block);
-        }
     }
 
     /// Position behind high page `page` in the order by pairs.

@@ -25,10 +25,13 @@ impl Mga {
         let old = std::mem::replace(&mut self.pages, fresh);
         (self.pages.transitions, self.pages.lost) = (old.transitions, old.lost);
         self.map_newest(io);
-        let mut begun = Vec::new();
+        let mut written = Vec::new();
         for block in 0..geometry.blocks() {
-            self.adopt(io, block, &mut begun)?;
+            self.adopt(io, block, &mut written)?;
         }
+        let has_pages = |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block;
+        let (mut begun, full): (Vec<u32>, Vec<u32>) = written.into_iter().partition(has_pages);
+        self.pages.blocks.close_in_order(io.nand(), full);
         // The emptiest ones first: they have the most to offer.
         begun.sort_by_key(|&block| (io.nand().next_page(block), block));
         for block in begun {
@@ -72,8 +75,8 @@ impl Mga {
         }
     }
 
-    /// Decides what becomes of `block`: free, closed, to be retired, or, with pages left, one of `begun`.
-    fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<u32>) -> Flash<()> {
+    /// Decides what becomes of `block`: free, to be retired, or one of `written`.
+    fn adopt(&mut self, io: &mut Io, block: u32, written: &mut Vec<u32>) -> Flash<()> {
         let geometry = *io.geometry();
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
         if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
@@ -91,10 +94,8 @@ impl Mga {
         if bad {
             self.pages.blocks.abandon(block);
             self.failed.push(block);
-        } else if used < geometry.pages_per_block {
-            begun.push(block);
         } else {
-            self.pages.blocks.close(block);
+            written.push(block);
         }
         Ok(())
     }
