@@ -49,13 +49,17 @@ impl Source for Grouped {
     }
 }
 
-fn idle(entry: &'static Entry, seed: u64) -> bool {
+pub fn idle(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xba5e);
     let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
-    // Four requests may copy two blocks each, with copies of paired pages, and must end between two cuts.
-    let cuts = format!("faults.power_cuts=every:{}", (40 * shape.drive.geometry.pages_per_block).max(300));
+    // Four requests must end between two cuts. They may copy two blocks each, with copies of paired pages; and every block of the drive, where
+    // victims need not gain anything. Such reads go first, and were all that ran: between two cuts nothing changed, and again and again.
+    let geometry = &shape.drive.geometry;
+    let gains = ["greedy", "cost-benefit"].contains(&shape.drive.ftl.text("ftl.victim").as_str());
+    let copied = if gains { 0 } else { 5 * geometry.pages() as u32 };
+    let cuts = format!("faults.power_cuts=every:{}", (40 * geometry.pages_per_block).max(300).max(copied));
     changes.extend((seed % 2 == 1).then_some(cuts.as_str()));
     let changed = with(&shape.settings, &changes);
     let Ok(shape) = build(entry.name, &changed) else { return false };

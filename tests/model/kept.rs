@@ -1,5 +1,6 @@
 //! Cases that were red once and take no time. Each is one seed of a long test; what it was about is said beside it.
 
+use crate::background::idle;
 use crate::drives::entry;
 use crate::power::{single, whole_run};
 
@@ -19,4 +20,10 @@ fn a_whole_run_that_a_cut_ends() {
 #[test]
 fn a_full_buffer_is_programmed_before_more_is_moved() {
     assert!(single(entry("llh"), 701_034, 1));
+}
+
+/// The power failed again and again before the four requests that were planned had changed anything.
+#[test]
+fn cleaning_of_full_blocks_ends_between_two_cuts() {
+    assert!(idle(entry("subpage"), 1_000_225));
 }

@@ -45,7 +45,8 @@ impl Llh {
             self.adopt(io, block, &mut begun)?;
         }
         let full = |begun: &Begun| begun.step >= geometry.pages_per_block;
-        self.blocks.close_in_order(io.nand(), begun.iter().filter(|begun| full(begun)).map(|begun| begun.block).collect());
+        self.blocks
+            .close_in_order(io.nand(), begun.iter().filter(|begun| full(begun)).map(|begun| begun.block).collect());
         begun.retain(|begun| !full(begun));
         self.resume(io, begun)?;
         self.find_oldest();
