@@ -30,7 +30,7 @@ from .result import show_with as _show_with
 
 if TYPE_CHECKING:
     from ._core import version as _version
-    from .api import Ssd, compare, fio, load, replicate, run
+    from .api import Ssd, compare, fio, load, replicate, run, trace
     from .errors import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
     from .fits import fit
     from .states import keep_states
@@ -58,10 +58,11 @@ __all__ = [
     "replicate",
     "run",
     "sweep",
+    "trace",
 ]
 
 _MODULES = {
-    "api": ("Ssd", "compare", "fio", "load", "replicate", "run"),
+    "api": ("Ssd", "compare", "fio", "load", "replicate", "run", "trace"),
     "errors": ("DeviceError", "Error", "InputError", "Interrupted", "RuleError", "WorkloadIoError"),
     "fits": ("fit",),
     "states": ("keep_states",),

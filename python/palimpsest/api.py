@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from . import _core, engine, states, units
+from . import _core, engine, states, traces, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -15,7 +15,7 @@ from .replicates import Replicates
 from .replicates import replicate as replicated
 from .result import Comparison, Result
 
-__all__ = ["Ssd", "compare", "fio", "load", "replicate", "run"]
+__all__ = ["Ssd", "Trace", "compare", "fio", "load", "replicate", "run", "trace"]
 
 _DEFAULT = RunOptions()
 
@@ -213,6 +213,73 @@ def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, setti
         until=settings.get("until"),
         series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
+    )
+
+
+class Trace:
+    """A workload to look at; `palimpsest.trace` makes it."""
+
+    def __init__(self, options: traces.TraceOptions) -> None:
+        self._options = options
+
+    def info(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Describes the workload, as `palimpsest trace info --json` does; see docs/workloads.md.
+
+        Returns:
+            Figures as plain data: ratios are shares of one, sizes are in bytes, times in nanoseconds; None where there
+            is nothing to divide by. `reuse` has miss ratios by the size of an LRU cache, `working_sets` distinct pages
+            by window, each for `all`, `read` and `write`; `volumes` has both by volume.
+
+        Raises:
+            InputError: the workload is wrong.
+            WorkloadIoError: it could not be read.
+        """
+        return traces.describe(self._options, progress)[0]
+
+    def __repr__(self) -> str:
+        return f"trace({self._options.workload!r})"
+
+
+def trace(
+    workload: str | Path,
+    *,
+    ssd: str | Path = _DEFAULT.ssd,
+    requests: float | str | None = None,
+    seed: int = _DEFAULT.seed,
+    skip_bad: bool = False,
+    format: str | None = None,  # noqa: A002 - as in a run
+    columns: str | None = None,
+    volumes: str | int | Sequence[int] | None = None,
+) -> Trace:
+    """A trace, or any other workload, to look at without a drive.
+
+    >>> ps.trace("web_3.csv.zst").info()["reuse"]["all"]["misses"]
+
+    Args:
+        workload: preset, trace file, fio job file, or specification.
+        ssd: the drive that a generated workload is laid out on; a trace needs none.
+        requests: requests to take; all where None.
+        seed: seed of everything random.
+        skip_bad: see `palimpsest.api.Settings`, as for the options below.
+        format: the format of a trace.
+        columns: where a text without a known format has what.
+        volumes: where its volumes lie, or which are taken.
+
+    Raises:
+        InputError: an option is wrong. The file is opened when it is described.
+    """
+    _expect_names(workload, ssd, None)
+    return Trace(
+        traces.TraceOptions(
+            workload=str(workload),
+            ssd=str(ssd),
+            requests=None if requests is None else _whole("requests", requests, 1),
+            seed=_whole("seed", seed, 0),
+            skip_bad=skip_bad,
+            columns=columns,
+            volumes=_volumes(volumes),
+            input_format=format,
+        )
     )
 
 

@@ -90,7 +90,10 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     @click.option("--out", type=Folder(), metavar="DIR", help="Also write trace.html and trace.json to DIR.")
     @click.option("--json", "as_json", is_flag=True, help="Print the description as one JSON object.")
     def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-        """Describe a workload: sizes, read ratio, footprint, overwrites, sequentiality, hot share, arrivals.
+        """Describe a workload: sizes, locality, arrivals.
+
+        Read ratio, footprint, overwrites, sequentiality, hot share, reuse distances, miss ratios of caches, working
+        sets: docs/workloads.md has the terms.
 
         \b
         Examples:

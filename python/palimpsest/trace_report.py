@@ -38,6 +38,55 @@ def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(found):,}; number (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
 
 
+_CACHES = tuple(2**exponent for exponent in range(20, 64, 4))
+"""Sizes of caches whose miss ratios the table has: 1 MiB, 16 MiB, 256 MiB, ..."""
+
+
+_WINDOWS = (10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9)
+"""Windows whose working sets the table has."""
+
+
+def _miss_ratio(reuse: Mapping[str, Any], cache_bytes: float) -> float | None:
+    """The share of page accesses that miss in an LRU cache of the largest size of the curve that is no larger."""
+    if not reuse["page_accesses"]:
+        return None
+    fitting = [point["miss_ratio"] for point in reuse["misses"] if point["cache_bytes"] <= cache_bytes]
+    return fitting[-1] if fitting else 1.0
+
+
+def _window(working_set: Mapping[str, Any]) -> str:
+    """The length of a window, for people."""
+    if working_set["window_ns"] is None:
+        return f"{working_set['window_requests']:,} requests"
+    units_of_time = (("d", 86_400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9))
+    unit, factor = next((each for each in units_of_time if working_set["window_ns"] >= each[1]), ("ms", 1e6))
+    return f"{working_set['window_ns'] / factor:g} {unit}"
+
+
+def _locality(description: Description) -> list[Row]:
+    """Reuse, misses of caches and working sets."""
+    reuse = description["reuse"]["all"]
+    found: list[Row] = []
+    if reuse["distance_bytes"]:
+        known = reuse["distance_bytes"]
+        distances = ", ".join(f"{name} {units.size(known[name])}" for name in ("p50", "p90", "p99", "max"))
+        estimated = (
+            "" if reuse["sampled_share"] == 1 else f" (from {units.percent(reuse['sampled_share'])} of the pages)"
+        )
+        found.append(("reuse", f"{distances} of other pages before a page comes again{estimated}"))
+        largest = reuse["misses"][-1]["cache_bytes"]
+        sizes = [size for size in _CACHES if size < largest]
+        shown = [f"{units.size(size)} {units.percent(_miss_ratio(reuse, size))}" for size in (*sizes, largest)]
+        found.append(("LRU misses", f"of page accesses, by size of the cache: {', '.join(shown)}"))
+    if reuse["page_accesses"]:
+        sets = description["working_sets"]["all"]
+        usual = [each for each in sets if each["window_ns"] in _WINDOWS] or sets[:1]
+        shown = [f"{units.size(each['mean_bytes'])}, max {units.size(each['max_bytes'])} in {_window(each)}"
+                 for each in usual]  # fmt: skip
+        found.append(("working set", f"mean {'; '.join(shown)}"))
+    return found
+
+
 def rows(description: Description) -> list[Row]:
     """The figures, a line each: what, and how much."""
     requests, sizes, locality = description["requests"], description["bytes"], description["locality"]
@@ -65,6 +114,7 @@ def rows(description: Description) -> list[Row]:
                        f"{units.ratio(locality['writes_per_page'])} writes a written page"),
         ("hot share", f"{units.percent(locality['hot_write_ratio'])} of writes to the 20 % most written pages; reads "
                       f"{units.percent(locality['hot_read_ratio'])}"),
+        *_locality(description),
         ("large writes", f"{units.percent(description['large_write_ratio'])} of writes, "
                          f"{units.percent(description['large_write_bytes_ratio'])} of bytes written, from 64 KiB"),
         ("sequential", _of(*(units.percent(sequential[kind]) for kind in ("all", "read", "write")))
@@ -170,14 +220,113 @@ def _hot_chart(description: Description) -> charts.Specification | None:
     return {"data": lines, "layout": layout} if lines else None
 
 
+_KINDS = (("all", "all", 2), ("read", "reads", 0), ("write", "writes", 1))
+
+
+def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.Specification | None:
+    """Miss ratios by the size of an LRU cache: curves by name and slot of colour."""
+    lines = []
+    for name, slot, reuse in curves:
+        if reuse["misses"]:
+            line = {
+                "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2}, "meta": {"slot": slot},
+                "x": [point["cache_bytes"] / 2**20 for point in reuse["misses"]],
+                "y": [100 * point["miss_ratio"] for point in reuse["misses"]],
+            }  # fmt: skip
+            lines.append(line)
+    layout = {
+        "xaxis": {"title": {"text": "LRU cache (MiB)"}, "type": "log"},
+        "yaxis": {"title": {"text": "misses (% of page accesses)"}, "range": [0, 101]},
+    }
+    return {"data": lines, "layout": layout} if lines else None
+
+
+def _working_chart(description: Description) -> tuple[str, charts.Specification] | None:
+    """The working set over time, in the shortest windows of which there are not too many, and their length."""
+    sets = description["working_sets"]
+    at = next(index for index, each in enumerate(sets["all"]) if each["bytes"])
+    window, count = sets["all"][at], len(sets["all"][at]["bytes"])
+    is_time = window["window_ns"] is not None
+    length = window["window_ns"] if is_time else window["window_requests"]
+    unit, factor = _time_unit(length * count) if is_time else ("", 1)
+    lines = [
+        {
+            "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2, "shape": "hv"},
+            "x": [index * length / factor for index in range(count)],
+            "y": [size / 2**20 for size in sets[kind][at]["bytes"]], "meta": {"slot": slot},
+        }
+        for kind, name, slot in _KINDS
+        if description["reuse"][kind]["page_accesses"]
+    ]  # fmt: skip
+    layout = {
+        "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
+        "yaxis": {"title": {"text": "distinct pages (MiB)"}, "rangemode": "tozero"},
+    }
+    return (_window(window), {"data": lines, "layout": layout}) if lines else None
+
+
+_DRAWN_VOLUMES = 8
+_LISTED_VOLUMES = 50
+
+
+def _busiest(description: Description) -> list[Mapping[str, Any]]:
+    """Volumes with reads or writes, those with most page accesses first."""
+    known = [volume for volume in description["volumes"] if volume["locality"]]
+    return sorted(known, key=lambda volume: -volume["locality"]["reuse"]["page_accesses"])
+
+
+def _volume_table(description: Description) -> str:
+    """A row for each of the busiest volumes."""
+    found = _busiest(description)
+    heads = ("volume", "reads", "writes", "read", "written", "footprint", "working set, mean", "largest",
+             "misses, cache of 10 %")  # fmt: skip
+    body = []
+    for volume in found[:_LISTED_VOLUMES]:
+        locality = volume["locality"]
+        # The shortest windows that are kept whole, as in the chart.
+        window = next(each for each in locality["working_sets"] if each["bytes"])
+        cells = (
+            units.count(volume["requests"]["read"]), units.count(volume["requests"]["write"]),
+            units.size(volume["bytes_read"]), units.size(volume["bytes_written"]),
+            units.size(locality["footprint_bytes"]),
+            f"{units.size(window['mean_bytes'])} in {_window(window)}", units.size(window["max_bytes"]),
+            units.percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
+        )  # fmt: skip
+        body.append(f'<tr><th scope="row">{volume["volume"]}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+    left = len(description["volumes"]) - len(body)
+    under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
+    head = "".join(f"<th>{head}</th>" for head in heads)
+    return f'<div class="wide"><table class="volumes"><tr>{head}</tr>{"".join(body)}</table></div>{under}'
+
+
+def _locality_charts(description: Description) -> dict[str, tuple[str, str, charts.Specification | None]]:
+    """Reuse and working sets: of all, and by volume."""
+    whole = _miss_chart([(name, slot, description["reuse"][kind]) for kind, name, slot in _KINDS])
+    says = (
+        "LRU caches of pages of 4 KiB, of all accesses or of one kind alone. The last point is that of first accesses."
+    )
+    found = {"misses": ("Miss ratio by size of a cache", says, whole)}
+    working = _working_chart(description)
+    if working:
+        says = f"Distinct pages of 4 KiB that are accessed in windows of {working[0]}."
+        found["working"] = ("Working set over time", says, working[1])
+    volumes = _busiest(description)[:_DRAWN_VOLUMES]
+    if volumes:
+        curves = [(f"volume {each['volume']}", slot, each["locality"]["reuse"]) for slot, each in enumerate(volumes)]
+        says = f"Each with a cache of its own; the {len(curves)} volumes with most page accesses."
+        found["volume-misses"] = ("Miss ratio by volume", says, _miss_chart(curves))
+    return found
+
+
 def page(description: Description, counts: Mapping[str, Any]) -> str:
-    """The page: a picture of addresses over time, sizes, the hot curve, and the figures."""
+    """The page: a picture of addresses over time, sizes, the hot curve, reuse, working sets, and the figures."""
     cells = "The darker a cell, the more {} it has, by powers of ten; empty ones have none."
     specifications = {
         "writes": ("Writes over time and address", cells.format("writes"), _map_chart(counts, "write")),
         "reads": ("Reads over time and address", cells.format("reads"), _map_chart(counts, "read")),
         "sizes": ("Sizes", "Requests of at most a size, and more than the one before.", _sizes_chart(description)),
         "hot": ("Hot pages", "Share of all accesses that goes to the hottest pages of 4 KiB.", _hot_chart(description)),
+        **_locality_charts(description),
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
     found = rows(description)
@@ -198,6 +347,7 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         + "</div>",
         sections=[
             *sections,
+            *([Section("volumes", "Volumes", _volume_table(description))] if description["volumes"] else []),
             Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
         ],
         drawn={name: chart for name, (_, _, chart) in drawn.items() if chart is not None},

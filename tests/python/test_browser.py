@@ -496,12 +496,27 @@ def test_a_report_is_small_and_opens_soon(browser: webdriver.Chrome, folders: di
 
 
 def test_other_pages_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    command("trace", "info", "rw=randrw,bs=4k,size=64MiB,n=3000,iodepth=8", "--out", str(tmp_path / "trace"))
+    command("trace", "info", "rw=randrw,bs=4k,size=8MiB,norandommap,n=3000,iodepth=8", "--out", str(tmp_path / "trace"))
     visit(browser, tmp_path / "trace" / "trace.html")
     for chart in ("writes", "reads", "sizes", "hot"):
         assert drawn(browser, chart) >= 1, chart
+    assert drawn(browser, "misses") == 3
     resize(browser, *PHONE)
     wait_until(browser, f"return document.documentElement.scrollWidth <= {PHONE[0]}")
+
+
+def test_a_trace_shows_its_volumes(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "a.mqsim"
+    lines = [f"{10_000_000 * at} {at % 3} {8 * (at * at % 53)} 8 {at % 2}" for at in range(900)]
+    path.write_text("\n".join(lines) + "\n")
+    command("trace", "info", str(path), "--out", str(tmp_path / "trace"))
+    visit(browser, tmp_path / "trace" / "trace.html")
+    assert [drawn(browser, chart) for chart in ("misses", "working", "volume-misses")] == [3, 3, 3]
+    found = json.loads((tmp_path / "trace" / "trace.json").read_text())["volumes"]
+    shown = cells(browser, "volumes")
+    assert set(shown) >= {"0", "1", "2"}
+    for volume in found:
+        assert shown[str(volume["volume"])][:2] == [units.count(volume["requests"][kind]) for kind in ("read", "write")]
 
 
 @pytest.mark.long

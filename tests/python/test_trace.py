@@ -46,6 +46,27 @@ def test_info_describes_a_trace(palimpsest: Command, trace: Path, tmp_path: Path
     assert not re.search(r"<(script|link|img)[^>]*\b(src|href)=", page)
 
 
+def test_reuse_and_working_sets(palimpsest: Command, trace: Path) -> None:
+    import palimpsest as ps
+
+    found = ps.trace(trace).info()
+    assert found == figures(palimpsest("trace", "info", str(trace), "--json"))
+    # The trace goes round in 7 pages: a cache of 7 has only first misses, and the least one with fewer none.
+    reuse = found["reuse"]["all"]
+    assert (reuse["page_accesses"], reuse["sampled_share"], reuse["first_access_ratio"]) == (500, 1, 7 / 500)
+    misses = {point["cache_bytes"] // 4096: point["miss_ratio"] for point in reuse["misses"]}
+    assert (misses[6], misses[7], max(misses)) == (1, 7 / 500, 7)
+    assert reuse["distance_bytes"] == dict.fromkeys(("p50", "p90", "p99", "max"), 6 * 4096)
+    assert found["reuse"]["read"]["page_accesses"] == 125
+    (window,) = found["working_sets"]["all"]
+    assert (window["window_ns"], window["bytes"], window["max_bytes"]) == (10_000_000, [7 * 4096], 7 * 4096)
+    shown = " ".join(palimpsest("trace", "info", str(trace)).stdout.split())
+    assert "28.0 KiB 1.40 %" in shown
+    assert "mean 28.0 KiB, max 28.0 KiB in 10 ms" in shown
+    with pytest.raises(ps.InputError, match="found a list"):
+        ps.trace([1])  # type: ignore[arg-type]
+
+
 def test_info_for_people(palimpsest: Command) -> None:
     done = palimpsest("trace", "info", SPEC)
     assert (done.returncode, done.stderr) == (0, "")
@@ -238,5 +259,9 @@ def test_volumes_lie_apart_and_have_figures(palimpsest: Command, tmp_path: Path)
     assert "the workload rw=read,n=5 is generated" in one_error_line(done.stderr)
     found = figures(palimpsest("trace", "info", str(path), "--json"))
     assert [each["requests"]["write"] for each in found["volumes"]] == [150, 150, 151]
+    # Each volume has 50 places of a page, the third another.
+    assert [each["locality"]["footprint_bytes"] for each in found["volumes"]] == [50 * 4096, 50 * 4096, 51 * 4096]
+    first = found["volumes"][0]["locality"]
+    assert first["reuse"]["misses"][-1]["miss_ratio"] == first["reuse"]["first_access_ratio"] == 50 / 200
     assert palimpsest("trace", "convert", str(path), str(tmp_path / "b.csv"), "--volumes", "2").returncode == 0
     assert len((tmp_path / "b.csv").read_text().splitlines()) == 202

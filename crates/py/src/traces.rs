@@ -9,6 +9,8 @@ use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::host::trace::TraceOptions;
 use palimpsest_lab::host::trace::output::{Losses, Recorder, Target};
 use palimpsest_lab::metrics::profile::Profile;
+use palimpsest_lab::metrics::profile::by_volume::LocalityByVolume;
+use palimpsest_lab::metrics::summary::VolumeFigures;
 use palimpsest_lab::metrics::volumes::VolumeRecorder;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -146,11 +148,13 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     let outcome = py.detach(|| {
         let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
         let mut profile = Profile::new(source.as_ref());
-        let mut volumes = source.has_volumes().then(VolumeRecorder::default);
+        let mut volumes =
+            source.has_volumes().then(|| (VolumeRecorder::default(), LocalityByVolume::new(source.as_ref())));
         drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
             profile.add(&request);
-            if let Some(volumes) = &mut volumes {
+            if let Some((volumes, locality)) = &mut volumes {
                 volumes.submitted(request.stream, request.kind, request.sectors);
+                locality.add(&request);
             }
             Ok(())
         })?;
@@ -159,7 +163,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
             "format": source.format(),
             "skipped_lines": source.skipped_lines(),
             "files": source.file_names().map(FileNames::len),
-            "volumes": volumes.map_or_else(Vec::new, |volumes| volumes.figures(source.volumes(), false)),
+            "volumes": volumes.map_or_else(Vec::new, |(recorder, locality)| by_volume(&recorder, &locality, source.as_ref())),
             "notes": source.notes(),
         });
         let figures = serde_json::to_value(profile.description()).expect("a description can be printed");
@@ -170,6 +174,16 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
         Ok((description.to_string(), map))
     });
     finish(outcome, watch)
+}
+
+/// The figures of each volume, its locality among them.
+fn by_volume(recorder: &VolumeRecorder, locality: &LocalityByVolume, source: &dyn Source) -> Vec<serde_json::Value> {
+    let of = |figures: VolumeFigures| {
+        let mut all = serde_json::to_value(&figures).expect("figures can be printed");
+        all["locality"] = serde_json::to_value(locality.figures(figures.volume)).expect("figures can be printed");
+        all
+    };
+    recorder.figures(source.volumes(), false).into_iter().map(of).collect()
 }
 
 /// Writes a workload as a trace; returns what was written and lost, as JSON.

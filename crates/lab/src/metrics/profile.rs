@@ -6,8 +6,11 @@
 //! A page here has 4 KiB ([`PAGE_BYTES`]), whatever the page of the drive. Ignored: trims and flushes, except their number, and
 //! the response times that some traces have.
 
+pub mod by_volume;
 pub mod grid;
 pub mod pages;
+pub mod reuse;
+pub mod working_set;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +18,11 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use grid::{Grid, Map};
-use pages::{Locality, PageCounters};
+use pages::{Locality, MOST_PAGES, PageCounters};
 use palimpsest_flash::units::{KIB, Nanos};
 use palimpsest_workload::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
+use reuse::{Reuse, ReuseDistances, sampling_hash};
+use working_set::WorkingSet;
 
 /// Bytes of a page of this description.
 pub const PAGE_BYTES: u64 = 4 * KIB;
@@ -42,6 +47,8 @@ pub struct Profile {
     sizes: [BTreeMap<u32, u64>; 2],
     aligned: u64,
     pages: PageCounters,
+    /// Of all accesses, reads and writes.
+    reuse: [ReuseDistances; 3],
     first_sector: u64,
     end_sector: u64,
     ends: [u64; REMEMBERED_ENDS],
@@ -83,6 +90,23 @@ pub struct Shares {
     pub read: Option<f64>,
     /// Of writes.
     pub write: Option<f64>,
+}
+
+/// A figure of all accesses to pages, of reads alone, as if there were no writes, and of writes alone.
+#[derive(Debug, Clone, Serialize)]
+pub struct ByKind<T> {
+    /// Of reads and writes.
+    pub all: T,
+    /// Of reads.
+    pub read: T,
+    /// Of writes.
+    pub write: T,
+}
+
+impl<T> From<[T; 3]> for ByKind<T> {
+    fn from([all, read, write]: [T; 3]) -> ByKind<T> {
+        ByKind { all, read, write }
+    }
 }
 
 /// A distribution in whole units.
@@ -146,6 +170,10 @@ pub struct Description {
     pub contiguous_ratio: Shares,
     /// Footprint, overwrites and hot share.
     pub locality: Locality,
+    /// Reuse distances and miss ratios of caches.
+    pub reuse: ByKind<Reuse>,
+    /// Working sets by the length of the window, shorter ones first.
+    pub working_sets: ByKind<Vec<WorkingSet>>,
     /// Writes of at least 64 KiB, of all writes.
     pub large_write_ratio: Option<f64>,
     /// Bytes of these, of all bytes written.
@@ -171,7 +199,8 @@ impl Profile {
             bytes: [0; 4],
             sizes: [BTreeMap::new(), BTreeMap::new()],
             aligned: 0,
-            pages: PageCounters::default(),
+            pages: PageCounters::up_to(MOST_PAGES, arrivals == Arrivals::Open),
+            reuse: Default::default(),
             first_sector: u64::MAX,
             end_sector: 0,
             ends: [u64::MAX; REMEMBERED_ENDS],
@@ -235,11 +264,17 @@ impl Profile {
         self.last_end = end;
         self.ends[self.oldest_end] = end;
         self.oldest_end = (self.oldest_end + 1) % REMEMBERED_ENDS;
-        self.pages.add(sector / PAGE_SECTORS, end.div_ceil(PAGE_SECTORS), kind);
         let time = match self.arrivals {
             Arrivals::Open => request.arrival,
             Arrivals::Closed { .. } => self.all(),
         };
+        let (first, last) = (sector / PAGE_SECTORS, end.div_ceil(PAGE_SECTORS));
+        self.pages.add(time, first, last, kind);
+        for page in first..last {
+            let hash = sampling_hash(page);
+            self.reuse[0].add(page, hash, 0);
+            self.reuse[1 + kind].add(page, hash, 0);
+        }
         self.grid.add(time, sector * SECTOR_BYTES, kind);
     }
 
@@ -273,6 +308,8 @@ impl Profile {
             sequential_ratio: shares(self.sequential, [reads, writes]),
             contiguous_ratio: shares(self.contiguous, [reads, writes]),
             locality: self.pages.locality(),
+            reuse: self.reuse.each_ref().map(|reuse| reuse.figures(1)).into(),
+            working_sets: self.pages.working_sets().each_ref().map(|sets| sets.figures()).into(),
             large_write_ratio: ratio(larges().map(|(_, count)| count).sum(), writes),
             large_write_bytes_ratio: ratio(large_bytes, self.bytes[1]),
             interarrival_ns: spread_of(&self.gaps),

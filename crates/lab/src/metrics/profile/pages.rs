@@ -1,4 +1,4 @@
-//! Reads and writes of each page: footprint, overwrites and hot share, in bounded memory.
+//! Reads and writes of each page: footprint, overwrites, hot share and working sets, in bounded memory.
 //!
 //! Every page has counters until there are [`MOST_PAGES`]; then the half of all pages that their hash selects, then a
 //! quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). The sample
@@ -11,16 +11,37 @@ use std::hash::{BuildHasherDefault, Hasher};
 use serde::Serialize;
 
 use super::PAGE_BYTES;
+use super::working_set::WorkingSets;
 use palimpsest_flash::rng::mix;
 
-/// Most pages that have counters: 8 GiB of footprint, in some 64 MiB of memory.
+/// Most pages that have counters: 8 GiB of footprint, in some 100 MiB of memory.
 pub const MOST_PAGES: usize = 1 << 21;
 
 /// Points of a curve, less one.
 const CURVE_STEPS: u64 = 50;
 
+/// No access yet.
+const NEVER: u32 = u32::MAX;
+
 /// Reads and writes of a page.
-type Counts = [u32; 2];
+#[derive(Debug)]
+struct Counts {
+    of: [u32; 2],
+    /// Times of the latest read and write, by the clock of the working sets.
+    latest: [u32; 2],
+}
+
+impl Counts {
+    /// Notes an access at `now`; gives the times of the latest access before, and of the latest of its kind.
+    #[inline]
+    fn note(&mut self, kind: usize, now: u32) -> [Option<u32>; 2] {
+        self.of[kind] = self.of[kind].saturating_add(1);
+        let [read, write] = self.latest.map(|time| (time != NEVER).then_some(time));
+        let own = [read, write][kind];
+        self.latest[kind] = now;
+        [read.max(write), own]
+    }
+}
 
 /// Counters of pages.
 #[derive(Debug)]
@@ -31,6 +52,8 @@ pub struct PageCounters {
     halvings: u32,
     most: usize,
     touches: [u64; 2],
+    /// Of all accesses, reads and writes.
+    sets: [WorkingSets; 3],
 }
 
 /// Footprint, overwrites and hot share, in pages of 4 KiB.
@@ -59,25 +82,25 @@ pub struct Locality {
     pub read_curve: Vec<f64>,
 }
 
-impl Default for PageCounters {
-    fn default() -> Self {
-        PageCounters::up_to(MOST_PAGES)
-    }
-}
-
 impl PageCounters {
-    /// Counters of at most `most` pages.
-    pub fn up_to(most: usize) -> PageCounters {
-        PageCounters { counts: HashMap::default(), halvings: 0, most, touches: [0; 2] }
+    /// Counters of at most `most` pages, of a workload with times or without.
+    pub fn up_to(most: usize, is_time: bool) -> PageCounters {
+        let sets = [(); 3].map(|()| WorkingSets::new(is_time));
+        PageCounters { counts: HashMap::default(), halvings: 0, most, touches: [0; 2], sets }
     }
 
-    /// Counts a read (`kind` 0) or a write (1) of the pages from `first` to before `end`.
-    pub fn add(&mut self, first: u64, end: u64, kind: usize) {
+    /// Counts a read (`kind` 0) or a write (1) at `time` of the pages from `first` to before `end`.
+    pub fn add(&mut self, time: u64, first: u64, end: u64, kind: usize) {
         self.touches[kind] += end - first;
+        let now = self.sets[0].clock(time);
+        self.sets.iter_mut().for_each(|sets| sets.go_to(now));
+        let weight = 1 << self.halvings;
         for page in first..end {
             if is_sampled(page, self.halvings) {
-                let count = &mut self.counts.entry(page).or_default()[kind];
-                *count = count.saturating_add(1);
+                let unused = || Counts { of: [0; 2], latest: [NEVER; 2] };
+                let [any, own] = self.counts.entry(page).or_insert_with(unused).note(kind, now);
+                self.sets[0].count(any, weight);
+                self.sets[1 + kind].count(own, weight);
             }
         }
         while self.counts.len() > self.most {
@@ -90,7 +113,7 @@ impl PageCounters {
     /// The figures.
     pub fn locality(&self) -> Locality {
         let [reads, writes] = [0, 1].map(|kind| {
-            let mut counts: Vec<u32> = self.counts.values().map(|counts| counts[kind]).filter(|&n| n > 0).collect();
+            let mut counts: Vec<u32> = self.counts.values().map(|counts| counts.of[kind]).filter(|&n| n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
         });
@@ -109,6 +132,11 @@ impl PageCounters {
             write_curve: curve(&writes),
             read_curve: curve(&reads),
         }
+    }
+
+    /// Working sets of all accesses, of reads and of writes.
+    pub fn working_sets(&self) -> &[WorkingSets; 3] {
+        &self.sets
     }
 
     /// Page reads and page writes.

@@ -81,15 +81,16 @@ fn closed_loops_have_no_times() {
 /// pages is about sqrt(7 n) / n, and four of them are allowed.
 #[test]
 fn sampled_figures_are_near_exact_ones() {
-    let (mut exact, mut sampled) = (PageCounters::up_to(1 << 20), PageCounters::up_to(20_000));
+    let (mut exact, mut sampled) = (PageCounters::up_to(1 << 20, true), PageCounters::up_to(20_000, true));
     let mut rng = Rng::new(1, 1);
-    for _ in 0..300_000 {
+    for at in 0..300_000 {
         // Three in four of the writes go to a fifth of the pages.
         let page = if rng.chance(0.75) { rng.below(20_000) } else { 20_000 + rng.below(80_000) };
         for pages in [&mut exact, &mut sampled] {
-            pages.add(page, page + 1, 1);
+            pages.add(at * 10_000, page, page + 1, 1);
         }
     }
+    let sets = [&exact, &sampled].map(|pages| pages.working_sets()[2].figures());
     let (exact, sampled) = (exact.locality(), sampled.locality());
     assert_eq!(exact.sampled_share, 1.0);
     assert!(sampled.sampled_share <= 0.25);
@@ -101,5 +102,10 @@ fn sampled_figures_are_near_exact_ones() {
         (exact.hot_write_ratio.unwrap(), sampled.hot_write_ratio.unwrap()),
     ] {
         assert!((sampled / exact - 1.0).abs() < slack, "{sampled} instead of {exact}, slack {slack}");
+    }
+    // A window of a second has 60,000 pages or so.
+    for (exact, sampled) in sets[0].iter().zip(&sets[1]).filter(|(exact, _)| exact.window_ns == Some(1_000_000_000)) {
+        assert_eq!((exact.bytes.len(), sampled.bytes.len()), (3, 3));
+        assert!((sampled.mean_bytes / exact.mean_bytes - 1.0).abs() < slack, "{sampled:?} instead of {exact:?}");
     }
 }

@@ -1,0 +1,142 @@
+//! Footprint, reuse and working set of each volume of a workload.
+//!
+//! Each volume has a sample of pages of its own ([`ReuseDistances`]), which its working set is of, too: both are exact up to 4 MiB of
+//! footprint. Ignored: volumes after the first [`MOST_VOLUMES`] in order of appearance.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::reuse::{Reuse, ReuseDistances, sampling_hash};
+use super::working_set::{WorkingSet, WorkingSets};
+use super::{PAGE_SECTORS, position};
+use palimpsest_workload::request::{Arrivals, Request, Source};
+
+/// Most volumes with figures: some 50 MiB of memory.
+pub const MOST_VOLUMES: usize = 1 << 10;
+
+/// Most pages of a volume that are followed.
+const MOST_FOLLOWED: usize = 1 << 10;
+
+/// Points of the curve that are left out between two.
+const EVERY: usize = 4;
+
+/// Locality of a volume, of reads and writes together.
+#[derive(Debug, Clone, Serialize)]
+pub struct VolumeLocality {
+    /// Bytes of the distinct pages read or written, estimated where the sample is not of all pages.
+    pub footprint_bytes: u64,
+    /// Reuse distances and miss ratios of caches, one a power of two.
+    pub reuse: Reuse,
+    /// Working sets by the length of the window, shorter ones first.
+    pub working_sets: Vec<WorkingSet>,
+}
+
+struct Counters {
+    reuse: ReuseDistances,
+    sets: WorkingSets,
+}
+
+/// Counts by volume.
+pub struct LocalityByVolume {
+    is_time: bool,
+    requests: u64,
+    latest: u64,
+    // Looked up only: its order never affects a result.
+    counters: HashMap<u32, Counters>,
+}
+
+impl LocalityByVolume {
+    /// No requests yet of the workload behind `source`.
+    pub fn new(source: &dyn Source) -> LocalityByVolume {
+        let is_time = source.arrivals() == Arrivals::Open;
+        LocalityByVolume { is_time, requests: 0, latest: 0, counters: HashMap::new() }
+    }
+
+    /// Counts a request.
+    pub fn add(&mut self, request: &Request) {
+        self.requests += 1;
+        self.latest = if self.is_time { request.arrival } else { self.requests };
+        let is_known = self.counters.len() < MOST_VOLUMES || self.counters.contains_key(&request.stream);
+        if position(request.kind) >= 2 || !is_known {
+            return;
+        }
+        let none = || Counters { reuse: ReuseDistances::up_to(MOST_FOLLOWED), sets: WorkingSets::new(self.is_time) };
+        let Counters { reuse, sets } = self.counters.entry(request.stream).or_insert_with(none);
+        let now = sets.clock(self.latest);
+        sets.go_to(now);
+        let end = request.sector + u64::from(request.sectors);
+        for page in request.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) {
+            let weight = 1 << reuse.halvings();
+            if let Some(before) = reuse.add(page, sampling_hash(page), now) {
+                sets.count(before, weight);
+            }
+        }
+    }
+
+    /// The figures of the volume with this number; none where it has no reads and writes, or came too late.
+    pub fn figures(&self, volume: u32) -> Option<VolumeLocality> {
+        self.counters.get(&volume).map(|Counters { reuse, sets }| {
+            // Windows go on to the end of the workload.
+            let mut sets = sets.clone();
+            sets.go_to(sets.clock(self.latest));
+            let working_sets = sets.figures();
+            VolumeLocality { footprint_bytes: reuse.footprint_bytes(), reuse: reuse.figures(EVERY), working_sets }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::error::Result;
+    use palimpsest_workload::request::{NO_FILE, RequestKind};
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn next_request(&mut self) -> Result<Option<Request>> {
+            Ok(None)
+        }
+        fn place(&self) -> String {
+            String::new()
+        }
+        fn arrivals(&self) -> Arrivals {
+            Arrivals::Open
+        }
+    }
+
+    #[test]
+    fn volumes_have_distances_of_their_own() {
+        let mut found = LocalityByVolume::new(&Nothing);
+        // Volume 3 goes round in 5 pages, volume 7 in 2, in turns: the other's pages do not count.
+        for at in 0..2000u64 {
+            let (stream, page) = if at % 2 == 0 { (3, at / 2 % 5) } else { (7, at / 2 % 2) };
+            let kind = RequestKind::Write;
+            found.add(&Request {
+                arrival: at * 1_000_000,
+                kind,
+                sector: page * PAGE_SECTORS,
+                sectors: 8,
+                stream,
+                file: NO_FILE,
+            });
+        }
+        let flush = Request {
+            arrival: 2_000_000_000,
+            kind: RequestKind::Flush,
+            sector: 0,
+            sectors: 0,
+            stream: 9,
+            file: NO_FILE,
+        };
+        found.add(&flush);
+        for (volume, pages) in [(3, 5), (7, 2)] {
+            let figures = found.figures(volume).unwrap();
+            assert_eq!((figures.footprint_bytes, figures.reuse.page_accesses), (pages * 4096, 1000));
+            assert_eq!(figures.reuse.distance_bytes.unwrap().max, (pages - 1) * 4096);
+            assert_eq!(figures.working_sets[0].max_bytes, pages * 4096);
+        }
+        assert!(found.figures(9).is_none());
+    }
+}

@@ -1,0 +1,212 @@
+//! Working sets: distinct pages that are accessed in a window of time (Denning, "The Working Set Model for Program Behavior", CACM
+//! 11(5), 1968), over time and by the length of the window.
+//!
+//! Windows of every length of a ladder are counted at once, each length a multiple of the one before, so that a page that is new in a
+//! window is new in all shorter ones. Windows begin at multiples of their length. A length with more than [`MOST_WINDOWS`] keeps mean and
+//! maximum only. Time is nanoseconds, or requests in a closed loop, which has no times.
+//!
+//! Ignored: windows that slide. Times beyond 2^32 - 1 of the shortest length (1.3 years) count as that.
+
+use serde::Serialize;
+
+use super::PAGE_BYTES;
+use palimpsest_flash::units::Nanos;
+
+/// Most windows of a series.
+const MOST_WINDOWS: usize = 400;
+
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MILLISECOND;
+const HOUR: u64 = 3600 * SECOND;
+
+/// Lengths in nanoseconds.
+const OF_TIME: [u64; 10] = [
+    10 * MILLISECOND,
+    100 * MILLISECOND,
+    SECOND,
+    10 * SECOND,
+    60 * SECOND,
+    600 * SECOND,
+    HOUR,
+    6 * HOUR,
+    24 * HOUR,
+    240 * HOUR,
+];
+
+/// Lengths in requests.
+const OF_REQUESTS: [u64; 10] =
+    [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
+
+/// Windows of one length; sizes are in pages.
+#[derive(Debug, Clone, Default)]
+struct Windows {
+    /// The shortest windows in this.
+    width: u32,
+    /// The present one.
+    index: u32,
+    pages: u64,
+    /// Those before it.
+    sum: u64,
+    max: u64,
+    /// Theirs, as long as they are few.
+    series: Vec<u64>,
+}
+
+impl Windows {
+    fn end_at(&mut self, index: u32) {
+        self.sum += self.pages;
+        self.max = self.max.max(self.pages);
+        if self.index < MOST_WINDOWS as u32 {
+            self.series.push(self.pages);
+            self.series.resize((index as usize).min(MOST_WINDOWS), 0);
+        }
+        (self.index, self.pages) = (index, 0);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.index < MOST_WINDOWS as u32
+    }
+}
+
+/// Counts the working sets of a workload.
+#[derive(Debug, Clone)]
+pub struct WorkingSets {
+    is_time: bool,
+    levels: Vec<Windows>,
+    now: u32,
+}
+
+/// The working set in windows of a length.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct WorkingSet {
+    /// Length of a window in nanoseconds; null in a closed loop.
+    pub window_ns: Option<Nanos>,
+    /// Length of a window in requests; null where requests have times.
+    pub window_requests: Option<u64>,
+    /// Mean over all windows, empty ones among them.
+    pub mean_bytes: f64,
+    /// Of the largest window.
+    pub max_bytes: u64,
+    /// Of each window, from the start of the workload; empty where there are more than 400.
+    pub bytes: Vec<u64>,
+}
+
+impl WorkingSets {
+    /// No accesses yet, of a workload with times or without.
+    pub fn new(is_time: bool) -> WorkingSets {
+        let lengths = if is_time { OF_TIME } else { OF_REQUESTS };
+        let width = |length: u64| u32::try_from(length / lengths[0]).ok();
+        let levels = lengths.into_iter().map_while(width).map(|width| Windows { width, ..Windows::default() });
+        WorkingSets { is_time, levels: levels.collect(), now: 0 }
+    }
+
+    /// The number of the shortest window at `time`: the clock of [`count`](Self::count).
+    #[inline]
+    pub fn clock(&self, time: u64) -> u32 {
+        let shortest = if self.is_time { OF_TIME[0] } else { OF_REQUESTS[0] };
+        u32::try_from(time / shortest).unwrap_or(u32::MAX - 1)
+    }
+
+    /// Goes on to `now`, which never decreases.
+    #[inline]
+    pub fn go_to(&mut self, now: u32) {
+        if now != self.now {
+            self.now = now;
+            for level in &mut self.levels {
+                if level.index != now / level.width {
+                    level.end_at(now / level.width);
+                }
+            }
+        }
+    }
+
+    /// Counts an access, now, to a page that stands for `weight` and was accessed last `before`.
+    #[inline]
+    pub fn count(&mut self, before: Option<u32>, weight: u64) {
+        if before == Some(self.now) {
+            return;
+        }
+        for level in &mut self.levels {
+            if before.is_some_and(|before| before / level.width == level.index) {
+                break;
+            }
+            level.pages += weight;
+        }
+    }
+
+    /// The working set by the length of the window: all lengths of which the workload has two windows or more, and else the shortest.
+    pub fn figures(&self) -> Vec<WorkingSet> {
+        let shortest = if self.is_time { OF_TIME[0] } else { OF_REQUESTS[0] };
+        let of = |level: &Windows| {
+            let length = u64::from(level.width) * shortest;
+            let mut series = level.series.clone();
+            series.push(level.pages);
+            WorkingSet {
+                window_ns: self.is_time.then_some(length),
+                window_requests: (!self.is_time).then_some(length),
+                mean_bytes: (level.sum + level.pages) as f64 * PAGE_BYTES as f64 / f64::from(level.index + 1),
+                max_bytes: level.max.max(level.pages) * PAGE_BYTES,
+                bytes: if level.is_whole() {
+                    series.into_iter().map(|pages| pages * PAGE_BYTES).collect()
+                } else {
+                    Vec::new()
+                },
+            }
+        };
+        let two = self.levels.iter().take_while(|level| level.index > 0).count();
+        self.levels[..two.max(1)].iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn windows_of_every_length_have_their_distinct_pages() {
+        let mut rng = Rng::new(3, 1);
+        let mut found = WorkingSets::new(true);
+        let (mut now, mut last) = (0, BTreeMap::new());
+        let mut accesses: Vec<(u64, u64)> = Vec::new();
+        for _ in 0..20_000 {
+            // Once in a while nothing comes for some windows.
+            now += if rng.chance(0.001) { 700 * MILLISECOND } else { rng.below(4 * MILLISECOND) };
+            let most = 1 + rng.below(600);
+            let page = rng.below(most);
+            accesses.push((now, page));
+            let clock = found.clock(now);
+            found.go_to(clock);
+            found.count(last.insert(page, clock), 1);
+        }
+        let figures = found.figures();
+        assert_eq!(figures.len(), 4);
+        for each in &figures {
+            let length = each.window_ns.unwrap();
+            let mut sets = vec![BTreeSet::new(); (now / length + 1) as usize];
+            for (time, page) in &accesses {
+                sets[(time / length) as usize].insert(*page);
+            }
+            let sizes: Vec<u64> = sets.iter().map(|set| set.len() as u64 * PAGE_BYTES).collect();
+            assert_eq!(each.max_bytes, *sizes.iter().max().unwrap());
+            assert!((each.mean_bytes - sizes.iter().sum::<u64>() as f64 / sizes.len() as f64).abs() < 1e-6);
+            assert_eq!(each.bytes, if sizes.len() <= MOST_WINDOWS { sizes } else { Vec::new() }, "{length}");
+        }
+        assert!(figures[0].bytes.is_empty() && !figures[2].bytes.is_empty());
+    }
+
+    #[test]
+    fn closed_loops_count_requests() {
+        let mut found = WorkingSets::new(false);
+        assert_eq!((found.figures().len(), found.figures()[0].bytes.clone()), (1, vec![0]));
+        for request in 0..250 {
+            let clock = found.clock(request);
+            found.go_to(clock);
+            found.count(None, 2);
+        }
+        let figures = found.figures();
+        assert_eq!((figures.len(), figures[0].window_requests, figures[0].window_ns), (1, Some(100), None));
+        assert_eq!(figures[0].bytes, [200 * PAGE_BYTES, 200 * PAGE_BYTES, 100 * PAGE_BYTES]);
+    }
+}
