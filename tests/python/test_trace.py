@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, figures, trace_sample
+from conftest import ROOT, Command, figures, trace_sample
 
 pytestmark = pytest.mark.contract
 
@@ -201,7 +201,22 @@ def test_list_has_all_formats(palimpsest: Command) -> None:
     assert {"csv", "parquet", "etw", "iolog", "msr", "spc", "blkreplay", "fiu", "blkparse", "mqsim", "disksim"} <= set(
         names
     )
-    assert {"alibaba", "tencent"} <= set(names)
+    assert {"alibaba", "tencent", "blktrace", "vscsi", "oraclegeneral"} <= set(names)
+
+
+def test_binary_traces_are_read(palimpsest: Command, tmp_path: Path) -> None:
+    kept = ROOT / "fuzz" / "kept" / "trace"
+    assert palimpsest("trace", "convert", str(kept / "blktrace.bin"), str(tmp_path / "a.csv")).returncode == 0
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert [line.rsplit(",", 1)[0].rstrip(",") for line in lines[1:]] == [
+        "0,write,32768,4096", "1000000000,read,65536,8192", "3000000000,write,4096,4096",
+    ]  # fmt: skip
+    done = palimpsest("run", "--workload", str(kept / "vscsi-cut.bin"), "--precondition", "none")
+    assert done.returncode == 2
+    assert "vscsi-cut.bin:4: record: the file ends 23 bytes into a record of 40" in one_error_line(done.stderr)
+    done = palimpsest("trace", "convert", str(kept / "vscsi-1.bin"), str(tmp_path / "a.vscsi"))
+    assert done.returncode == 2
+    assert "vscsi traces are only read" in one_error_line(done.stderr)
 
 
 def test_real_traces_convert(palimpsest: Command, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@
 //!   distinguished by [`Request::stream`](crate::request::Request::stream); [`Replay`](crate::replay::Replay) lays them out.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
 //! - Names of files are read on request only ([`TraceOptions::file_names`]); only then memory grows, with their number.
+//! - Records of binary formats ([`records`]) count as lines in messages.
 //! - A last line without line end is read as it is: a cut number at its end is not detected.
 //!
 //! Ignored everywhere: response times, process names, content hashes.
@@ -22,6 +23,7 @@
 mod alibaba;
 mod blkparse;
 mod blkreplay;
+mod blktrace;
 mod columns;
 mod dchoices;
 mod disksim;
@@ -37,10 +39,13 @@ mod lines;
 mod mapped;
 mod mqsim;
 mod msr;
+mod oracle_general;
 pub mod output;
 mod parquet;
+mod records;
 mod spc;
 mod tencent;
+mod vscsi;
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -74,6 +79,9 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<dchoices::Dchoices>(),
     Format::of_lines::<disksim::DiskSim>(),
     parquet::FORMAT,
+    Format::of_records::<blktrace::Blktrace>(),
+    Format::of_records::<vscsi::Vscsi>(),
+    Format::of_records::<oracle_general::OracleGeneral>(),
 ];
 
 /// One trace format.
@@ -85,13 +93,14 @@ pub struct Format {
     pub aliases: &'static [&'static str],
     /// One line for listings.
     pub about: &'static str,
-    /// Whether its files are text, which is compressed as a whole.
+    /// Whether its records are lines of text.
     pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
     contest: fn(&Head<'_>) -> Option<Contest>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
-    create: Create,
+    /// None where its traces are only read.
+    create: Option<Create>,
 }
 
 /// Creates a trace as output.
@@ -109,7 +118,7 @@ impl Format {
             contest: head::contest::<F>,
             open: line_source::open::<F>,
             holds: F::HOLDS,
-            create: output::LineSink::<F>::create,
+            create: Some(output::LineSink::<F>::create),
         }
     }
 
@@ -132,9 +141,9 @@ impl Format {
         }
     }
 
-    /// What its records hold, and the constructor of its sink.
-    fn output(&self) -> (line_format::Holds, Create) {
-        (self.holds, self.create)
+    /// What its records hold, and the constructor of its sink, of a format that is written.
+    fn output(&self) -> Option<(line_format::Holds, Create)> {
+        Some((self.holds, self.create?))
     }
 }
 
@@ -272,10 +281,16 @@ fn unknown_format(head: &Head<'_>, name: &str) -> Error {
 }
 
 fn format_names() -> String {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    names_of(|_| true)
+}
+
+fn names_of(is_meant: impl Fn(&Format) -> bool) -> String {
+    let names: Vec<&str> = FORMATS.iter().filter(|format| is_meant(format)).map(|format| format.name).collect();
     names.join(", ")
 }
 
+#[cfg(test)]
+mod binary_tests;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
 
 /// A well-known type of file that is no trace, by its first bytes.
 pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
-    let magics: [(&[u8], &str); 8] = [
+    let magics: [(&[u8], &str); 7] = [
         (b"BZh", "bzip2 data (decompress it first)"),
         (b"\xfd7zXZ\0", "xz data (decompress it first)"),
         (b"PK\x03\x04", "a zip archive (unpack it first)"),
@@ -66,7 +66,6 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
             b"PAR1",
             "a Parquet file, which needs random access (give it as a file, neither piped nor compressed as a whole)",
         ),
-        (b"\x07\x65\x61\x74", "binary blktrace data (decode it with blkparse first)"),
         (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
         (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
     ];

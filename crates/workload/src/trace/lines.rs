@@ -40,6 +40,8 @@ pub struct LineReader {
     number: u64,
     discarding: bool,
     ended: bool,
+    /// Whether a byte-order mark was passed over.
+    had_mark: bool,
     /// Why reading stopped; returned after the lines before it.
     failure: Option<Error>,
 }
@@ -57,6 +59,7 @@ impl LineReader {
             number: 0,
             discarding: false,
             ended: false,
+            had_mark: false,
             failure: None,
         }
     }
@@ -69,10 +72,57 @@ impl LineReader {
         if self.buffer[self.unread.clone()].starts_with(BYTE_ORDER_MARK) {
             self.unread.start += BYTE_ORDER_MARK.len();
             self.searched = self.unread.start;
+            self.had_mark = true;
         }
         let bytes = &self.buffer[self.unread.clone()];
         let whole = self.ended && self.failure.is_none() && bytes.len() <= HEAD_BYTES;
         Head { bytes: &bytes[..bytes.len().min(HEAD_BYTES)], whole: whole || bytes.is_empty() }
+    }
+
+    /// Takes back that a byte-order mark was passed over, as of binary data, which have none; before anything is read.
+    pub fn restore_mark(&mut self) {
+        if std::mem::take(&mut self.had_mark) {
+            self.unread.start -= BYTE_ORDER_MARK.len();
+        }
+    }
+
+    /// The next `bytes` bytes, or fewer where the file ends in them; `None` at its end. They are a record, which is numbered as a line is.
+    ///
+    /// # Errors
+    /// When the stream is corrupt or unreadable.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Result<Option<&[u8]>> {
+        self.line = self.have(bytes)?;
+        self.number += u64::from(!self.line.is_empty());
+        Ok((!self.line.is_empty()).then(|| &self.buffer[self.line.clone()]))
+    }
+
+    /// Passes over `bytes` bytes of the same record; returns how many there were.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_more(&mut self, bytes: usize) -> Result<usize> {
+        self.have(bytes).map(|found| found.len())
+    }
+
+    /// Where the next `bytes` bytes are in the buffer; they are read then.
+    #[inline]
+    fn have(&mut self, bytes: usize) -> Result<Range<usize>> {
+        debug_assert!(bytes <= MAX_LINE_BYTES, "the buffer has room for them");
+        while self.unread.len() < bytes && !self.ended {
+            self.searched = self.unread.start;
+            self.fill();
+        }
+        if self.unread.len() < bytes
+            && let Some(failure) = self.failure.take()
+        {
+            self.number += 1;
+            return Err(self.placed(failure));
+        }
+        let found = self.unread.start..self.unread.start + self.unread.len().min(bytes);
+        self.unread.start = found.end;
+        self.searched = found.end;
+        Ok(found)
     }
 
     /// Why reading stopped early, if it did, else `other`.

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::line_format::{Holds, LineFormat, Names};
-use super::{Format, format_names};
+use super::{Format, names_of};
 use crate::request::{Request, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 
@@ -88,12 +88,17 @@ impl Target {
                 Format::of_ending(ending).ok_or_else(|| {
                     let what = format!(
                         "no format has the ending {ending:?}; expected --format, or the name of one as the ending: {}",
-                        format_names()
+                        names_of(|format| format.create.is_some())
                     );
                     Error::input(name, what)
                 })?
             }
         };
+        if format.create.is_none() {
+            let written = names_of(|format| format.create.is_some());
+            let what = format!("{} traces are only read; expected --format with one of {written}", format.name);
+            return Err(Error::input(name, what));
+        }
         if compression != Compression::Plain && !format.is_text {
             let what = format!("{} files are compressed within; expected a name without .gz and .zst", format.name);
             return Err(Error::input(name, what));
@@ -110,7 +115,7 @@ impl Recorder {
     pub fn new(target: Target, output: Box<dyn Write + Send>, name: &str) -> Result<Recorder> {
         let failed = |failure: io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
         let output = Compressed::new(output, target.compression).map_err(failed)?;
-        let (holds, create) = target.format.output();
+        let (holds, create) = target.format.output().expect("a target has a format that is written");
         let sink = create(output).map_err(failed)?;
         Ok(Recorder { holds, sink, losses: Losses::default(), written: 0, name: name.to_string() })
     }

@@ -47,7 +47,7 @@ pub const FORMAT: Format = Format {
         Err(Error::input(opened.lines.name(), what))
     },
     holds: Holds::ALL,
-    create,
+    create: Some(create),
 };
 
 /// Whether a file is Parquet by its first bytes, and the user named no other format.

@@ -101,7 +101,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_again(requests in requests()) {
         for format in FORMATS.iter().filter(|format| format.is_text) {
-            let (holds, _) = format.output();
+            let (holds, _) = format.output().unwrap();
             let expected = said(&requests, holds);
             let target = Target { format, compression: Compression::Plain };
             let (bytes, count, losses) = written(&requests, target);
@@ -162,6 +162,7 @@ fn targets_are_named_by_their_ending() {
         let message = target(name, None).unwrap_err().to_string();
         assert!(message.contains("expected --format") && message.contains("csv"), "{message}");
     }
+    assert!(target("b.vscsi", None).unwrap_err().to_string().contains("only read; expected --format with one of csv"));
     assert!(target("b.csv", Some("nothing")).unwrap_err().to_string().contains("expected one of csv"));
 }
 
