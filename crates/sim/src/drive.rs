@@ -5,6 +5,8 @@
 //! wait, in order, until the write buffer has room; reads pass them.
 
 mod admission;
+mod carried;
+mod idle;
 mod power;
 pub mod read_ahead;
 mod recorded;
@@ -71,6 +73,9 @@ pub trait Verifier {
     /// In a timed run, the changes of `extent` (everywhere, if `None`) up to number `change` are durable.
     fn durable(&mut self, _extent: Option<Extent>, _change: u64) {}
 
+    /// Request `id` of a server was planned.
+    fn planned(&mut self, _id: u32) {}
+
     /// The power failed in a timed run; what is not durable may be lost. Writes with the numbers `unanswered` were not acknowledged.
     fn power_lost(&mut self, _unanswered: &[u64]) {}
 }
@@ -114,6 +119,8 @@ pub struct Drive {
     promise: Promise,
     /// What a timeline showed that is over.
     recording: Option<Recording>,
+    /// Where a server submits them: what travels with requests.
+    carried: Option<Box<carried::Carried>>,
     /// Requests planned so far.
     plans: u64,
     /// A power cut is to come in a timed run.
@@ -167,6 +174,7 @@ impl Drive {
             arriving: Vec::new(),
             promise: Promise::default(),
             recording: None,
+            carried: None,
             plans: 0,
             cut_ahead: false,
             power_cuts: 0,
@@ -347,6 +355,9 @@ impl Drive {
         };
         let id = self.enter_flight(entry);
         self.outstanding += 1;
+        if self.carried.is_some() {
+            self.load(id);
+        }
         let now = self.engine.now();
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
@@ -401,8 +412,14 @@ impl Drive {
         }
         let asked = self.link_bytes(command.extent);
         self.io.present.link_left = if command.kind == RequestKind::Read { asked } else { 0 };
+        if self.carried.is_some() {
+            self.hand_over(id);
+        }
         if command.kind != RequestKind::Flush || !self.flush_is_free {
             self.serve_verified(command, verifier)?;
+        }
+        if self.carried.is_some() {
+            self.handed_over(id, verifier);
         }
         if command.kind == RequestKind::Flush {
             self.await_writes(gate);
@@ -504,18 +521,6 @@ impl Drive {
         self.harvest(observer, verifier)
     }
 
-    /// One step of background work; false where there is none.
-    ///
-    /// # Errors
-    /// What flash says.
-    pub fn background(&mut self) -> Result<bool> {
-        self.io.present.now = self.engine.now();
-        let done = self.ftl.background(&mut self.io).map_err(explain)?;
-        self.close_call();
-        self.settle();
-        Ok(done)
-    }
-
     /// Reports what has completed, and lets waiting writes in.
     ///
     /// # Errors
@@ -543,6 +548,9 @@ impl Drive {
                     self.finished.push(job);
                 }
                 self.free.push(id);
+                if let Some(carried) = &mut self.carried {
+                    carried.completed.push((id, now - arrival));
+                }
                 self.outstanding -= 1;
                 let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
                 self.record_completion(id);
@@ -571,25 +579,5 @@ impl Drive {
         if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
             causality.completed(id, ledger, now);
         }
-    }
-
-    /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.
-    ///
-    /// # Errors
-    /// Errors of flash; [`Error::DriveFailed`] where no operation can start.
-    pub fn push_out(&mut self) -> Result<()> {
-        self.io.present.now = self.engine.now();
-        self.ftl.flush(&mut self.io).map_err(explain)?;
-        self.close_call();
-        self.settle();
-        if self.next_time().is_none() {
-            return Err(Error::DriveFailed(format!(
-                "{} requests and {} flash operations wait for something that never happens: the translation layer follows \
-                 a gate that nothing signals, or holds back what the write buffer waits for",
-                self.outstanding,
-                self.engine.outstanding(),
-            )));
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! The host's own view of its data, against which every read is verified.
 //!
 //! Holds for each logical subpage what the host last put there, by the same rule of merging as [`palimpsest_ftl_api::plan::port`] but with
-//! the shadow's own copy of what was there before: a layer that loses, mixes up or does not read data fails.
+//! the shadow's own record of what was there before: a layer that loses, mixes up or does not read data fails. Of bytes it keeps a
+//! fingerprint of 32 bits a sector.
 //!
 //! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
 //! yet, or that of the interrupted request. The first read decides which; from then on it must stay. In a timed run many requests
@@ -11,17 +12,19 @@ use crate::drive::{Command, Verifier};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The view.
 pub struct Shadow {
     payload: Payload,
     per_subpage: u32,
     tags: Vec<u64>,
-    bytes: Vec<Option<Box<[u8]>>>,
-    buffers: Buffers,
+    /// Of each sector, with bytes: its fingerprint.
+    sectors: Vec<u32>,
     /// Whether writes are durable when they return, if a power cut is to come.
     cut_ahead: Option<bool>,
     /// More cuts may come after that.
@@ -41,7 +44,7 @@ pub struct Shadow {
 
 // Where contents are no bytes, and no power cut is to come.
 palimpsest_flash::state!(Shadow { tags, unreadable } built {
-    payload, per_subpage, bytes, buffers, cut_ahead, again, unsettled, timed, earlier, doubt, lost
+    payload, per_subpage, sectors, cut_ahead, again, unsettled, timed, earlier, doubt, lost
 });
 
 /// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
@@ -75,7 +78,8 @@ struct Change {
 #[derive(Clone, PartialEq, Eq)]
 enum Content {
     Tag(u64),
-    Bytes(Option<Box<[u8]>>),
+    /// Fingerprints of its sectors.
+    Bytes(Box<[u32]>),
 }
 
 impl Earlier {
@@ -97,8 +101,9 @@ impl Verifier for Shadow {
             RequestKind::Trim => self.trim(io.host(), command.extent),
             RequestKind::Flush => self.flush(),
             RequestKind::Read => {
-                let delivered = io.host_mut().take_delivered();
-                self.verify(command.extent, delivered, io.buffers())?;
+                let mut delivered = io.host_mut().take_delivered();
+                self.verify(command.extent, &mut delivered, io.buffers())?;
+                io.host_mut().reuse(delivered);
             }
         }
         Ok(())
@@ -122,12 +127,12 @@ impl Shadow {
     /// A view of `subpages` logical subpages of `subpage_bytes` bytes that hold zeros.
     pub fn new(payload: Payload, subpages: u64, subpage_bytes: u32) -> Self {
         let sized = |wanted: bool| if wanted { subpages as usize } else { 0 };
+        let per_subpage = subpage_bytes / SECTOR_BYTES as u32;
         Shadow {
             payload,
-            per_subpage: subpage_bytes / palimpsest_flash::units::SECTOR_BYTES as u32,
+            per_subpage,
             tags: vec![0; sized(payload == Payload::Tag)],
-            bytes: vec![None; sized(payload == Payload::Bytes)],
-            buffers: Buffers::new(subpage_bytes as usize),
+            sectors: vec![0; sized(payload == Payload::Bytes) * per_subpage as usize],
             cut_ahead: None,
             again: false,
             unsettled: BTreeSet::new(),
@@ -238,7 +243,7 @@ impl Shadow {
         }
         self.after_cut();
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
-            let nothing = if self.payload == Payload::Tag { Content::Tag(0) } else { Content::Bytes(None) };
+            let nothing = self.nothing();
             self.doubt.entry(piece.lsn).or_default().push((nothing, None));
         }
         let per_subpage = self.per_subpage;
@@ -256,20 +261,33 @@ impl Shadow {
     fn content(&self, lsn: u32) -> Content {
         match self.payload {
             Payload::Tag => Content::Tag(self.tags[lsn as usize]),
-            _ => Content::Bytes(self.bytes[lsn as usize].clone()),
+            _ => Content::Bytes(self.sectors[self.sectors_of(lsn)].into()),
         }
     }
 
+    /// Zeros.
+    fn nothing(&self) -> Content {
+        match self.payload {
+            Payload::Tag => Content::Tag(0),
+            _ => Content::Bytes(vec![0; self.per_subpage as usize].into()),
+        }
+    }
+
+    /// Places of the sectors of `lsn`.
+    #[inline]
+    fn sectors_of(&self, lsn: u32) -> Range<usize> {
+        let per_subpage = self.per_subpage as usize;
+        lsn as usize * per_subpage..(lsn as usize + 1) * per_subpage
+    }
+
     /// What becomes of `old` when the present write of `port` puts `piece` over it.
-    fn overwritten(&mut self, port: &HostPort, piece: Piece, old: &Content) -> Content {
+    fn overwritten(&self, port: &HostPort, piece: Piece, old: &Content) -> Content {
         match old {
-            Content::Tag(tag) => Content::Tag(port.written(&mut self.buffers, piece, Data::new(*tag)).value),
-            Content::Bytes(bytes) => {
-                let old = bytes.as_ref().map_or(Data::ZERO, |bytes| self.buffers.keep(bytes));
-                let new = port.written(&mut self.buffers, piece, old);
-                let new = self.buffers.get(new).map(Box::from);
-                self.buffers.end_request();
-                Content::Bytes(new)
+            Content::Tag(tag) => Content::Tag(port.written_tag(piece, *tag)),
+            Content::Bytes(sectors) => {
+                let mut sectors = sectors.clone();
+                put(port, piece, &mut sectors);
+                Content::Bytes(sectors)
             }
         }
     }
@@ -313,19 +331,16 @@ impl Shadow {
             Payload::Tag => {
                 for piece in pieces(extent, self.per_subpage) {
                     let tag = &mut self.tags[piece.lsn as usize];
-                    *tag = port.written(&mut self.buffers, piece, Data::new(*tag)).value;
+                    *tag = port.written_tag(piece, *tag);
                 }
             }
-            Payload::Bytes => pieces(extent, self.per_subpage).for_each(|piece| self.write_bytes(port, piece)),
+            Payload::Bytes => {
+                for piece in pieces(extent, self.per_subpage) {
+                    let sectors = self.sectors_of(piece.lsn);
+                    put(port, piece, &mut self.sectors[sectors]);
+                }
+            }
         }
-    }
-
-    fn write_bytes(&mut self, port: &HostPort, piece: Piece) {
-        let place = &mut self.bytes[piece.lsn as usize];
-        let old = place.as_ref().map_or(Data::ZERO, |bytes| self.buffers.keep(bytes));
-        let new = port.written(&mut self.buffers, piece, old);
-        *place = self.buffers.get(new).map(Box::from);
-        self.buffers.end_request();
     }
 
     /// The host has trimmed whole subpages.
@@ -338,26 +353,36 @@ impl Shadow {
             match self.payload {
                 Payload::None => return,
                 Payload::Tag => self.tags[piece.lsn as usize] = 0,
-                Payload::Bytes => self.bytes[piece.lsn as usize] = None,
+                Payload::Bytes => self.zero(piece.lsn),
             }
         }
     }
 
-    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there.
+    fn zero(&mut self, lsn: u32) {
+        let sectors = self.sectors_of(lsn);
+        self.sectors[sectors].fill(0);
+    }
+
+    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there. Sorts it.
     ///
     /// # Errors
     /// [`Error::Rule`] with the first subpage that is wrong.
-    pub fn verify(&mut self, extent: Extent, mut delivered: Vec<(u32, Data)>, buffers: &Buffers) -> Result<()> {
+    pub fn verify(&mut self, extent: Extent, delivered: &mut [(u32, Data)], buffers: &Buffers) -> Result<()> {
         if self.payload == Payload::None {
             return Ok(());
         }
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
-        let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
-        let got: Vec<u32> = delivered.iter().map(|&(lsn, _)| lsn).collect();
-        if wanted != got {
+        let wanted = || pieces(extent, self.per_subpage).map(|piece| piece.lsn);
+        let got = || delivered.iter().map(|&(lsn, _)| lsn);
+        if !wanted().eq(got()) {
+            let (wanted, got): (Vec<u32>, Vec<u32>) = (wanted().collect(), got().collect());
             return Err(Error::Rule(format!("a read of logical subpages {wanted:?} delivered {got:?}")));
         }
-        for (lsn, data) in delivered {
+        let is_bytes = self.payload == Payload::Bytes;
+        for (index, &(lsn, data)) in delivered.iter().enumerate() {
+            if is_bytes && let Some(&(_, next)) = delivered.get(index + 1) {
+                buffers.prefetch(next);
+            }
             if data == Data::LOST {
                 // The host gets an error, and has to write it again.
                 self.unreadable += 1;
@@ -368,7 +393,7 @@ impl Shadow {
             }
             let right = match self.payload {
                 Payload::Tag => data.value == self.tags[lsn as usize],
-                _ => same_bytes(self.bytes[lsn as usize].as_deref(), buffers.get(data)),
+                _ => same(&self.sectors[self.sectors_of(lsn)], buffers.get(data)),
             };
             if !right {
                 return Err(Error::Rule(format!(
@@ -384,7 +409,7 @@ impl Shadow {
     fn settle(&mut self, lsn: u32, contents: &[(Content, Option<u64>)], data: Data, buffers: &Buffers) {
         let is_found = |content: &Content| match content {
             Content::Tag(tag) => *tag == data.value,
-            Content::Bytes(bytes) => same_bytes(bytes.as_deref(), buffers.get(data)),
+            Content::Bytes(sectors) => same(sectors, buffers.get(data)),
         };
         if is_found(&self.content(lsn)) {
             return;
@@ -392,41 +417,97 @@ impl Shadow {
         let Some(found) = contents.iter().position(|(content, _)| is_found(content)) else { return };
         match &contents[found].0 {
             Content::Tag(tag) => self.tags[lsn as usize] = *tag,
-            Content::Bytes(bytes) => self.bytes[lsn as usize] = bytes.clone(),
+            Content::Bytes(sectors) => {
+                let place = self.sectors_of(lsn);
+                self.sectors[place].copy_from_slice(sectors);
+            }
         }
         let lost: Vec<u64> = contents[..=found].iter().filter_map(|(_, by)| *by).collect();
         self.lost.subpages += u64::from(!lost.is_empty());
         self.lost.writes.extend(lost);
     }
 
-    /// Appends the bytes of `extent`, out of what a verified read of it delivered, to `into`.
+    /// Appends the bytes of `extent`, out of what a verified read of it delivered, which is sorted, to `into`.
     pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers, into: &mut Vec<u8>) {
-        let sector_bytes = palimpsest_flash::units::SECTOR_BYTES as usize;
-        let whole = into.len();
-        into.resize(whole + extent.sectors as usize * sector_bytes, 0);
-        let bytes = &mut into[whole..];
+        let sector_bytes = SECTOR_BYTES as usize;
+        into.reserve(extent.sectors as usize * sector_bytes);
         for &(lsn, data) in delivered {
-            let Some(subpage) = buffers.get(data) else { continue };
             let begin = u64::from(lsn) * u64::from(self.per_subpage);
             let (from, to) = (extent.sector.max(begin), extent.end().min(begin + u64::from(self.per_subpage)));
-            let range = |zero: u64| (from - zero) as usize * sector_bytes..(to - zero) as usize * sector_bytes;
-            bytes[range(extent.sector)].copy_from_slice(&subpage[range(begin)]);
+            match buffers.get(data) {
+                Some(subpage) => {
+                    into.extend_from_slice(
+                        &subpage[(from - begin) as usize * sector_bytes..(to - begin) as usize * sector_bytes],
+                    );
+                }
+                None => into.resize(into.len() + (to - from) as usize * sector_bytes, 0),
+            }
         }
     }
 }
 
-/// Whether two subpages hold the same; nothing is zeros.
-fn same_bytes(one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one == other,
-        (None, Some(bytes)) | (Some(bytes), None) => bytes.iter().all(|&byte| byte == 0),
-        (None, None) => true,
+/// The present write of `port` puts `piece` over a subpage whose sectors have these fingerprints.
+fn put(port: &HostPort, piece: Piece, sectors: &mut [u32]) {
+    let mut places = sectors[piece.first as usize..].iter_mut();
+    port.each_sector(piece, |bytes| *places.next().expect("a piece is within its subpage") = fingerprint(bytes));
+}
+
+/// Whether a subpage whose sectors have these fingerprints holds `bytes`; nothing is zeros.
+fn same(sectors: &[u32], bytes: Option<&[u8]>) -> bool {
+    match bytes {
+        None => sectors.iter().all(|&sector| sector == 0),
+        Some(bytes) => sectors
+            .iter()
+            .zip(bytes.chunks_exact(SECTOR_BYTES as usize))
+            .all(|(&sector, bytes)| sector == fingerprint(bytes)),
     }
+}
+
+/// A number that depends on every bit of a sector, 0 for zeros: four lanes of folded multiplications, as wyhash has them (Wang Yi, 2019).
+/// One of 2^32 wrong sectors passes for the right one.
+fn fingerprint(sector: &[u8]) -> u32 {
+    const KEYS: [u64; 4] = [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3, 0x5899_65cc_7537_4cc3];
+    let fold = |one: u64, two: u64| {
+        let product = u128::from(one) * u128::from(two);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("a word has 8 bytes"));
+    let (mut lanes, mut any) = (KEYS, 0);
+    for block in sector.chunks_exact(64) {
+        for (lane, (pair, key)) in lanes.iter_mut().zip(block.chunks_exact(16).zip(KEYS)) {
+            let (one, two) = (word(&pair[..8]), word(&pair[8..]));
+            any |= one | two;
+            *lane = fold(*lane ^ one, two ^ key).wrapping_add(one.rotate_left(32) ^ two);
+        }
+    }
+    let all = fold(lanes[0] ^ lanes[1].rotate_left(17), lanes[2] ^ lanes[3].rotate_left(31) ^ KEYS[1]);
+    if any == 0 { 0 } else { (all as u32 ^ (all >> 32) as u32).max(1) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fingerprint_depends_on_every_bit_and_place() {
+        let mut sector: Vec<u8> = (0..512u32).map(|at| ((at * 37) >> 3) as u8).collect();
+        let (right, mut seen) = (fingerprint(&sector), BTreeSet::new());
+        for bit in 0..4096 {
+            sector[bit / 8] ^= 1 << (bit % 8);
+            seen.insert(fingerprint(&sector));
+            sector[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(seen.len() == 4096 && !seen.contains(&right), "two sectors with one bit changed have one fingerprint");
+        let mut alone = BTreeSet::from([fingerprint(&[0; 512])]);
+        for at in 0..512 {
+            let mut sector = [0; 512];
+            sector[at] = 1;
+            alone.insert(fingerprint(&sector));
+        }
+        assert_eq!((alone.len(), alone.first()), (513, Some(&0)));
+        sector.swap(64, 128);
+        assert_ne!(fingerprint(&sector), right);
+    }
 
     /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.
     #[test]
@@ -436,15 +517,15 @@ mod tests {
         let extent = Extent { sector: 0, sectors: 1 };
         let mut buffers = Buffers::new(512);
         let zeros = buffers.keep(&[0; 512]);
-        shadow.verify(extent, vec![(0, zeros)], &buffers).expect("before the cut");
+        shadow.verify(extent, &mut [(0, zeros)], &buffers).expect("before the cut");
         shadow.expect_power_cut(false);
         port.begin_write();
         shadow.write(&port, extent);
         shadow.interrupted(&port, None, None);
-        shadow.verify(extent, vec![(0, zeros)], &buffers).expect("the write is lost");
+        shadow.verify(extent, &mut [(0, zeros)], &buffers).expect("the write is lost");
         assert_eq!(*shadow.lost(), Lost { writes: BTreeSet::from([1]), subpages: 1 });
-        shadow.verify(extent, vec![(0, Data::ZERO)], &buffers).expect("nothing is zeros");
+        shadow.verify(extent, &mut [(0, Data::ZERO)], &buffers).expect("nothing is zeros");
         let other = buffers.keep(&[1; 512]);
-        shadow.verify(extent, vec![(0, other)], &buffers).expect_err("nobody wrote that");
+        shadow.verify(extent, &mut [(0, other)], &buffers).expect_err("nobody wrote that");
     }
 }

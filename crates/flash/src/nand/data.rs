@@ -1,11 +1,14 @@
 //! What cells hold: nothing at all, a 64-bit fingerprint a subpage, or real bytes.
 //!
 //! Translation layers move [`Data`] about without knowing which. With [`Payload::Tag`] it is the fingerprint itself; with
-//! [`Payload::Bytes`] the number of a buffer in controller memory. Fingerprints and bytes bring a number with every
+//! [`Payload::Bytes`] the number of a buffer ([`buffers`]), which cells and controller memory share. Fingerprints and bytes bring a number with every
 //! subpage, the order in which it was programmed, from which a map is rebuilt after a power cut.
+
+pub mod buffers;
 
 use super::SubpageMask;
 use crate::geometry::Geometry;
+pub use buffers::Buffers;
 use std::ops::Range;
 
 /// What is stored of the host's data.
@@ -58,9 +61,16 @@ pub struct PayloadStore {
     kind: Payload,
     tags: Vec<u64>,
     sequence: Vec<u64>,
-    cells: Vec<Option<Box<[u8]>>>,
+    /// Of each subpage, with bytes: 0 where it is erased, what [`Data`] has, or one of the two below.
+    cells: Vec<u32>,
     buffers: Buffers,
 }
+
+/// Cells that a read could not correct.
+const LOST: u32 = u32::MAX;
+
+/// Cells that hold zeros.
+const ZEROS: u32 = u32::MAX - 1;
 
 // States with bytes are not kept.
 crate::state!(PayloadStore { tags, sequence } built { kind, cells, buffers });
@@ -74,8 +84,8 @@ impl PayloadStore {
             kind,
             tags: vec![0; sized(kind == Payload::Tag)],
             sequence: vec![0; sized(kind != Payload::None)],
-            cells: vec![None; sized(kind == Payload::Bytes)],
-            buffers: Buffers { real: kind == Payload::Bytes, ..Buffers::new(geometry.subpage_bytes as usize) },
+            cells: vec![0; sized(kind == Payload::Bytes)],
+            buffers: Buffers::for_cells(kind == Payload::Bytes, geometry.subpage_bytes as usize),
         }
     }
 
@@ -90,18 +100,27 @@ impl PayloadStore {
         self.sequence.get(psn as usize).copied().unwrap_or(0)
     }
 
-    /// Content of subpage `psn`, bytes copied into a buffer of controller memory.
+    /// Content of subpage `psn`.
     #[inline]
     pub fn load(&mut self, psn: u32) -> Data {
         match self.kind {
             Payload::None => Data::ZERO,
             Payload::Tag => Data::new(self.tags[psn as usize]),
-            Payload::Bytes => match &self.cells[psn as usize] {
-                Some(cells) if cells.is_empty() => Data::LOST,
-                Some(cells) => self.buffers.keep(cells),
-                None => Data::ZERO,
-            },
+            Payload::Bytes => data_of(self.cells[psn as usize]),
         }
+    }
+
+    /// The cells of `index` hold `data`: nothing, if that is `None`.
+    fn set(&mut self, index: usize, data: Option<Data>) {
+        let cell = match data {
+            None => 0,
+            Some(data) if data == Data::LOST => LOST,
+            Some(data) if data == Data::ZERO => ZEROS,
+            Some(data) => u32::try_from(data.value).expect("a buffer has a number of 32 bits"),
+        };
+        self.buffers.pin(data_of(cell));
+        let before = std::mem::replace(&mut self.cells[index], cell);
+        self.buffers.unpin(data_of(before));
     }
 
     /// The subpages `wanted` of the page that begins at `first` are lost.
@@ -111,7 +130,7 @@ impl PayloadStore {
             match self.kind {
                 Payload::None => {}
                 Payload::Tag => self.tags[first + index] = Data::LOST.value,
-                Payload::Bytes => self.cells[first + index] = Some(Box::default()),
+                Payload::Bytes => self.set(first + index, Some(Data::LOST)),
             }
         }
     }
@@ -139,7 +158,7 @@ impl PayloadStore {
             self.sequence[first + index] = sequence;
             match self.kind {
                 Payload::Tag => self.tags[first + index] = data[index].value,
-                _ => self.cells[first + index] = Some(self.buffers.bytes_of(data[index])),
+                _ => self.set(first + index, Some(data[index])),
             }
         }
     }
@@ -151,9 +170,13 @@ impl PayloadStore {
             return true;
         }
         (0..data.len()).filter(|index| written >> index & 1 == 1).all(|index| {
-            match (&self.cells[first + index], self.buffers.get(data[index])) {
-                (None, _) | (_, None) => true, // all cells are 1, or all become 0
-                (Some(old), Some(new)) => old.iter().zip(new).all(|(old, new)| new & !old == 0),
+            match (self.cells[first + index], self.buffers.get(data[index])) {
+                (0 | LOST, _) | (_, None) => true, // all cells are 1 or are lost, or all become 0
+                (ZEROS, Some(new)) => new.iter().all(|&byte| byte == 0),
+                (old, Some(new)) => {
+                    let old = self.buffers.get(data_of(old)).expect("cells that hold bytes");
+                    old.iter().zip(new).all(|(old, new)| new & !old == 0)
+                }
             }
         })
     }
@@ -161,7 +184,7 @@ impl PayloadStore {
     /// Forgets the bytes of erased subpages; fingerprints cannot be read any more and need no clearing.
     pub fn erase(&mut self, first: usize, subpages: usize) {
         if self.kind == Payload::Bytes {
-            self.cells[first..first + subpages].fill(None);
+            (first..first + subpages).for_each(|index| self.set(index, None));
         }
     }
 }
@@ -190,13 +213,33 @@ impl SavedPayload {
     }
 }
 
+/// What cells hold.
+#[inline]
+fn data_of(cell: u32) -> Data {
+    match cell {
+        LOST => Data::LOST,
+        ZEROS => Data::ZERO,
+        buffer => Data::new(u64::from(buffer)),
+    }
+}
+
 impl PayloadStore {
     /// What `subpages` hold.
     pub(super) fn save(&self, subpages: Range<usize>) -> SavedPayload {
         SavedPayload {
             tags: self.tags.get(subpages.clone()).unwrap_or_default().into(),
             sequence: self.sequence.get(subpages.clone()).unwrap_or_default().into(),
-            cells: self.cells.get(subpages).unwrap_or_default().into(),
+            cells: self.cells.get(subpages).unwrap_or_default().iter().map(|&cell| self.saved(cell)).collect(),
+        }
+    }
+
+    /// A copy of what cells hold: no bytes where it is lost.
+    fn saved(&self, cell: u32) -> Option<Box<[u8]>> {
+        match cell {
+            0 => None,
+            LOST => Some(Box::default()),
+            ZEROS => Some(vec![0; self.buffers.subpage_bytes()].into()),
+            buffer => self.buffers.get(data_of(buffer)).map(Box::from),
         }
     }
 
@@ -205,95 +248,9 @@ impl PayloadStore {
         let SavedPayload { tags, sequence, cells } = saved;
         self.tags.iter_mut().skip(first).zip(tags).for_each(|(cell, saved)| *cell = saved);
         self.sequence.iter_mut().skip(first).zip(sequence).for_each(|(cell, saved)| *cell = saved);
-        self.cells.iter_mut().skip(first).zip(cells).for_each(|(cell, saved)| *cell = saved);
-    }
-}
-
-/// Controller memory for real bytes. A buffer lives until the request that made it ends, unless it is pinned.
-pub struct Buffers {
-    /// Whether [`Data`] names buffers at all; with fingerprints there is nothing to pin.
-    real: bool,
-    subpage_bytes: usize,
-    slots: Vec<Option<Slot>>,
-    free: Vec<usize>,
-    transient: Vec<usize>,
-}
-
-struct Slot {
-    bytes: Box<[u8]>,
-    pins: u32,
-}
-
-impl Buffers {
-    /// Empty memory for subpages of `subpage_bytes` bytes.
-    pub fn new(subpage_bytes: usize) -> Self {
-        Buffers { real: true, subpage_bytes, slots: Vec::new(), free: Vec::new(), transient: Vec::new() }
-    }
-
-    /// Puts a copy of `bytes` into a buffer.
-    pub fn keep(&mut self, bytes: &[u8]) -> Data {
-        assert_eq!(bytes.len(), self.subpage_bytes, "a buffer holds one subpage");
-        let slot = Some(Slot { bytes: bytes.into(), pins: 0 });
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.slots[index] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() - 1
-            }
-        };
-        self.transient.push(index);
-        Data::new(index as u64 + 1)
-    }
-
-    /// The bytes of `data`; `None` for zeros.
-    pub fn get(&self, data: Data) -> Option<&[u8]> {
-        let index = self.index_of(data)?;
-        Some(&self.slots[index].as_ref().expect("a live buffer").bytes)
-    }
-
-    #[inline]
-    fn index(&self, data: Data) -> Option<usize> {
-        if self.real { self.index_of(data) } else { None }
-    }
-
-    #[inline]
-    fn index_of(&self, data: Data) -> Option<usize> {
-        if data == Data::LOST { None } else { (data.value as usize).checked_sub(1) }
-    }
-
-    /// A copy of the bytes of `data`.
-    fn bytes_of(&self, data: Data) -> Box<[u8]> {
-        match data {
-            lost if lost == Data::LOST => Box::default(),
-            _ => self.get(data).map_or_else(|| vec![0; self.subpage_bytes].into(), Box::from),
-        }
-    }
-
-    /// Keeps `data` alive beyond its request.
-    pub fn pin(&mut self, data: Data) {
-        if let Some(index) = self.index(data) {
-            self.slots[index].as_mut().expect("a live buffer").pins += 1;
-        }
-    }
-
-    /// Takes back one [`Self::pin`]; the buffer goes when its last pin went and the present request ends.
-    pub fn unpin(&mut self, data: Data) {
-        if let Some(index) = self.index(data) {
-            self.slots[index].as_mut().expect("a live buffer").pins -= 1;
-            self.transient.push(index);
-        }
-    }
-
-    /// Frees every buffer that no one pinned: the request is over.
-    pub fn end_request(&mut self) {
-        for index in self.transient.drain(..) {
-            if self.slots[index].as_ref().is_some_and(|slot| slot.pins == 0) {
-                self.slots[index] = None;
-                self.free.push(index);
-            }
+        for (index, cells) in (first..).zip(cells) {
+            let data = cells.map(|bytes| if bytes.is_empty() { Data::LOST } else { self.buffers.keep(&bytes) });
+            self.set(index, data);
         }
     }
 }

@@ -146,6 +146,12 @@ impl HostPort {
         }
     }
 
+    /// As [`Self::written`], of a fingerprint, for who keeps account of the host's data.
+    #[inline]
+    pub fn written_tag(&self, piece: Piece, old: u64) -> u64 {
+        self.tag(piece, Data::new(old))
+    }
+
     fn tag(&self, piece: Piece, old: Data) -> u64 {
         let whole = piece.sectors == self.sectors_per_subpage();
         let fresh = mix(u64::from(piece.lsn) ^ self.write_number.rotate_left(24));
@@ -158,22 +164,53 @@ impl HostPort {
     }
 
     fn bytes(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
-        let mut content = match buffers.get(old) {
-            Some(bytes) => bytes.to_vec(),
-            None => vec![0; self.subpage_bytes as usize],
-        };
+        let whole = piece.sectors == self.sectors_per_subpage();
+        let before = if whole { None } else { buffers.get(old).map(<[u8]>::to_vec) };
+        buffers.fill(|content| {
+            match before {
+                Some(before) => content.copy_from_slice(&before),
+                None if whole => {}
+                None => content.fill(0),
+            }
+            let per_sector = SECTOR_BYTES as usize;
+            let range = piece.first as usize * per_sector..(piece.first + piece.sectors) as usize * per_sector;
+            self.bring_to(&mut content[range], self.number(piece));
+        })
+    }
+
+    /// Number of the first sector of `piece`.
+    fn number(&self, piece: Piece) -> u64 {
+        u64::from(piece.lsn) * u64::from(self.sectors_per_subpage()) + u64::from(piece.first)
+    }
+
+    /// Fills `place` with what the present write brings, from sector `number` on.
+    fn bring_to(&self, place: &mut [u8], number: u64) {
         let per_sector = SECTOR_BYTES as usize;
-        for sector in piece.first..piece.first + piece.sectors {
-            let place = &mut content[sector as usize * per_sector..][..per_sector];
-            let number = u64::from(piece.lsn) * u64::from(self.sectors_per_subpage()) + u64::from(sector);
-            match &self.incoming {
-                Some(Incoming { sector, bytes, at }) => {
-                    place.copy_from_slice(&bytes[at + (number - sector) as usize * per_sector..][..per_sector])
+        match &self.incoming {
+            Some(Incoming { sector, bytes, at }) => {
+                place.copy_from_slice(&bytes[at + (number - sector) as usize * per_sector..][..place.len()]);
+            }
+            None => {
+                for (number, place) in (number..).zip(place.chunks_exact_mut(per_sector)) {
+                    fill_sector(place, number, self.write_number);
                 }
-                None => fill_sector(place, number, self.write_number),
             }
         }
-        buffers.keep(&content)
+    }
+
+    /// Calls `see` with the bytes of each sector of `piece` that the present write brings, in order.
+    pub fn each_sector(&self, piece: Piece, mut see: impl FnMut(&[u8])) {
+        let (number, per_sector) = (self.number(piece), SECTOR_BYTES as usize);
+        if let Some(Incoming { sector, bytes, at }) = &self.incoming {
+            let bytes = &bytes[at + (number - sector) as usize * per_sector..][..piece.sectors as usize * per_sector];
+            bytes.chunks_exact(per_sector).for_each(see);
+            return;
+        }
+        let mut made = [0; SECTOR_BYTES as usize];
+        for number in number..number + u64::from(piece.sectors) {
+            fill_sector(&mut made, number, self.write_number);
+            see(&made);
+        }
     }
 
     /// Hands subpage `lsn` to the host.
@@ -192,6 +229,14 @@ impl HostPort {
     /// What was delivered since the last call, in order of delivery.
     pub fn take_delivered(&mut self) -> Vec<(u32, Data)> {
         std::mem::take(&mut self.delivered)
+    }
+
+    /// Gives back memory for what will be delivered; what it has is forgotten.
+    pub fn reuse(&mut self, mut delivered: Vec<(u32, Data)>) {
+        if self.delivered.is_empty() {
+            delivered.clear();
+            self.delivered = delivered;
+        }
     }
 }
 

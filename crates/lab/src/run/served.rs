@@ -1,12 +1,14 @@
 //! A drive that serves programs outside the simulator: requests arrive one by one, writes with their bytes; reads return the
 //! bytes of flash, verified against the shadow.
 //!
-//! Each request completes before the next (queue depth one). At timed fidelity it takes the time of the engine, on the drive's
-//! own clock, which stops between requests: the program's own time is ignored, so there is no idle time and no background
-//! collection. The result is that of a run.
+//! Each request completes before the next (queue depth one), unless requests are [in flight](flight) together. At timed fidelity it takes
+//! the time of the engine, on the drive's own clock, which stops between requests: the program's own time is ignored, so there is no idle
+//! time and no background collection. The result is that of a run.
 //!
 //! A power cut drops the request in flight: it is done, or not, each subpage for itself. What was acknowledged and not flushed is as
 //! the layer's guarantee says; the program learns of the cut, and can write that again.
+
+pub mod flight;
 
 use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};
 use crate::config::Resolved;
@@ -64,6 +66,7 @@ pub struct Served<'a> {
     options: &'a Options,
     session: Session<'a>,
     precondition: Precondition,
+    flights: flight::Flights,
 }
 
 impl<'a> Served<'a> {
@@ -82,7 +85,7 @@ impl<'a> Served<'a> {
         session.drive.drops_requests = true;
         session.start_measuring();
         session.expect(Phase::Run, 0)?;
-        Ok(Served { resolved, options, session, precondition })
+        Ok(Served { resolved, options, session, precondition, flights: flight::Flights::default() })
     }
 
     /// Bytes of the drive, a multiple of a sector.
@@ -156,7 +159,7 @@ impl<'a> Served<'a> {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
             _ => {}
         }
-        match self.submit(command) {
+        match self.serve_alone(command) {
             Err(Error::WornOut(why)) => return Err(self.end_life(command, why)),
             done => done?,
         }
@@ -169,7 +172,7 @@ impl<'a> Served<'a> {
     }
 
     /// Serves `command`, and waits for its end.
-    fn submit(&mut self, command: Command) -> Result<()> {
+    fn serve_alone(&mut self, command: Command) -> Result<()> {
         let session = &mut self.session;
         if self.options.fidelity == Fidelity::Count || session.worn_out.is_some() {
             session.drive.count(command, &mut session.verifier)?;
@@ -198,6 +201,7 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Error::Rule`] with the law that does not hold; errors of flash.
     pub fn finish(mut self) -> Result<Outcome> {
+        self.land()?;
         if self.session.worn_out.is_none() {
             self.session.drain()?;
             self.session.check()?;

@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
             options,
             watcher,
             drive,
-            verifier: ShadowVerifier { shadow, returned: None, set_aside: None, failed: 0 },
+            verifier: ShadowVerifier::new(shadow),
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
             requests: Requests::default(),
@@ -494,7 +494,7 @@ impl<'a> Session<'a> {
     }
 
     /// Background collection while the host is idle.
-    fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
+    pub(super) fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
         let Some(idle) = self.background_after else { return Ok(()) };
         if self.drive.outstanding() > 0 || self.drive.next_time().is_some() {
             return Ok(());

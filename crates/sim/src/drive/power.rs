@@ -198,6 +198,7 @@ impl Drive {
             self.waiting.clear();
             self.set_controller(self.times);
             self.free = (0..self.in_flight.len() as u32).collect();
+            self.drop_carried();
             return Ok(());
         }
         planned.into_iter().try_for_each(|id| self.plan(id, verifier))

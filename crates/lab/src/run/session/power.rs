@@ -16,6 +16,37 @@ pub(in crate::run) struct ShadowVerifier {
     pub(in crate::run) set_aside: Option<Vec<u8>>,
     /// Reads that the host got an error for.
     pub(in crate::run) failed: u64,
+    /// Of each request in flight that was planned: the bytes of a read, and whether it failed.
+    reads: Vec<(Vec<u8>, bool)>,
+    /// `failed` when the last of them was planned.
+    failed_before: u64,
+}
+
+impl ShadowVerifier {
+    pub(in crate::run) fn new(shadow: Shadow) -> Self {
+        ShadowVerifier { shadow, returned: None, set_aside: None, failed: 0, reads: Vec::new(), failed_before: 0 }
+    }
+
+    /// No read is in flight, and what later ones deliver is kept.
+    pub(in crate::run) fn begin_reads(&mut self) {
+        self.reads.clear();
+        (self.returned, self.set_aside, self.failed_before) = (Some(Vec::new()), None, self.failed);
+    }
+
+    /// What was delivered since the last call is what request `flight` gets.
+    pub(in crate::run) fn keep_read(&mut self, flight: u32) {
+        if self.reads.len() <= flight as usize {
+            self.reads.resize_with(flight as usize + 1, Default::default);
+        }
+        let bytes = self.returned.replace(Vec::new()).unwrap_or_default();
+        self.reads[flight as usize] = (bytes, self.failed > self.failed_before);
+        self.failed_before = self.failed;
+    }
+
+    /// The bytes of request `flight`, and whether it failed.
+    pub(in crate::run) fn take_read(&mut self, flight: u32) -> (Vec<u8>, bool) {
+        self.reads.get_mut(flight as usize).map(std::mem::take).unwrap_or_default()
+    }
 }
 
 impl Verifier for ShadowVerifier {
@@ -26,18 +57,23 @@ impl Verifier for ShadowVerifier {
             self.failed += u64::from(self.shadow.unreadable > unreadable);
             return served;
         }
-        let delivered = io.host.take_delivered();
-        self.shadow.verify(command.extent, delivered.clone(), io.buffers())?;
+        let mut delivered = io.host.take_delivered();
+        self.shadow.verify(command.extent, &mut delivered, io.buffers())?;
         self.failed += u64::from(self.shadow.unreadable > unreadable);
         if let Some(returned) = &mut self.returned {
             self.shadow.assemble(command.extent, &delivered, io.buffers(), returned);
         }
+        io.host.reuse(delivered);
         Ok(())
     }
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {
         self.set_aside = self.returned.take();
         self.shadow.power_failed(io, command);
+    }
+
+    fn planned(&mut self, id: u32) {
+        self.keep_read(id);
     }
 
     fn durable(&mut self, extent: Option<Extent>, change: u64) {

@@ -88,7 +88,7 @@ impl Session<'_> {
     }
 
     /// Lets time pass until `time`, before which there is no event.
-    pub(super) fn pass_to(&mut self, time: Nanos) {
+    pub(in crate::run) fn pass_to(&mut self, time: Nanos) {
         self.sample_before(time);
         self.drive.engine.advance_to(time);
     }
