@@ -8,6 +8,8 @@
 mod background;
 #[path = "model/block_order.rs"]
 mod block_order;
+#[path = "model/checkpoint.rs"]
+mod checkpoint;
 #[path = "model/drives.rs"]
 mod drives;
 #[path = "model/engine.rs"]

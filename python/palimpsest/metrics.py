@@ -124,6 +124,7 @@ _FIGURES = {
     "energy_uj": "read|program|reprogram|erase|total",
     "power_w": "mean|peak|window_ns",
     "read_amplification": "host|gc",
+    "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",
     "precondition": "bytes_written|last_write_amplification",

@@ -13,7 +13,7 @@ from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead")
+CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint")
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 
@@ -259,6 +259,13 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         )
     else:
         yield "gc", "none: free blocks stayed above ftl.gc_start"
+    checkpoint = result.get("checkpoint")
+    if checkpoint:
+        yield (
+            "checkpoints",
+            f"{units.count(checkpoint['begun'])}, programming {units.size(checkpoint['bytes_programmed'])} "
+            f"(write amplification {units.ratio(checkpoint['write_amplification'])} of it)",
+        )
     if merge["count"]:
         yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
 

@@ -30,6 +30,40 @@ fn one_die_recovers_in_the_time_of_its_reads() {
     }
 }
 
+/// With a checkpoint, one die reads its pages and two records, the first page of each block, and of blocks that were written since what is new:
+/// no more than the programs since, and an erased page of each frontier. All that was acknowledged is read back.
+#[test]
+fn a_checkpoint_leaves_little_to_read() {
+    let run = |checkpoint: &str| {
+        let sets = format!(
+            "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
+             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false faults.power_cuts=at:9000 \
+             ftl.checkpoint={checkpoint}"
+        );
+        let ssd = small("tlc-32g", &sets);
+        let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,n=6000,norandommap");
+        run.precondition = "fill:100%";
+        run.payload = Payload::Tag;
+        let result = run.result();
+        let form = (ssd.drive.geometry, ssd.drive.logical_pages());
+        (result.power.unwrap(), result.checkpoint, form)
+    };
+    let ((whole, none, _), (power, cost, (geometry, logical))) = (run("0B"), run("4MiB"));
+    assert!(none.is_none());
+    let tables = 4 * logical + 20 * u64::from(geometry.blocks());
+    let (pages, every) = (tables.div_ceil(geometry.page_bytes().into()), (4 << 20) / u64::from(geometry.page_bytes()));
+    let cost = cost.unwrap();
+    println!("{pages} pages; {cost:?}; {power:?}, without {whole:?}");
+    // The last may be under way.
+    assert!(cost.begun > 2 && (0..=pages).contains(&(cost.begun * (pages + 1) - cost.page_programs)));
+    let least = pages + 2 + u64::from(geometry.blocks()) - 6;
+    // The newest whole one was begun no more than one and a half times that before.
+    assert!((least..=least + every * 3 / 2 + 64).contains(&power.pages_scanned), "{}", power.pages_scanned);
+    assert!(2 * power.pages_scanned < whole.pages_scanned);
+    let [with, without] = [power, whole].map(|power| power.recovery_ns.unwrap().mean);
+    assert!(2 * with < without, "{with} and {without} ns");
+}
+
 /// Counted and timed runs of one schedule lose nothing that was durable, and the same run twice is the same.
 #[test]
 fn schedules_repeat() {

@@ -6,6 +6,7 @@ use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Geometry;
 use palimpsest_lab::host::find_layer;
 use palimpsest_lab::nand::part::ReadMode;
+use palimpsest_lab::plan::checkpoint::kept_blocks;
 use palimpsest_lab::rng::Rng;
 
 /// A drive and the settings that make it, for messages.
@@ -44,12 +45,16 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
     };
     let entry = entry(ftl);
-    let mut drive = build("page", &with(&sized(0), &["part.pair_corruption=false"]))?.drive;
+    let mut drive = build("page", &with(&sized(0), &["part.pair_corruption=false", "ftl.checkpoint=0B"]))?.drive;
     drive.part.pair_corruption = settings.iter().any(|setting| setting == "part.pair_corruption=true");
     let mut more = 0;
     loop {
         let geometry = Geometry { blocks_per_plane: (blocks + more) as u32, ..drive.geometry };
-        match u64::from((entry.reserved)(&drive.ftl, &geometry) + drive.part.kept_blocks()) {
+        let subpages = geometry.pages() * u64::from(geometry.subpages_per_page);
+        let tables = entry.tables.filter(|_| settings.iter().any(|setting| setting.starts_with("ftl.checkpoint=")));
+        let tables = tables.map_or(0, |tables| kept_blocks(&geometry, tables(&drive.ftl, &geometry, subpages)));
+        let kept = drive.part.kept_blocks() + tables;
+        match u64::from((entry.reserved)(&drive.ftl, &geometry) + kept) {
             kept if kept > more => more = kept,
             _ => return build(ftl, &sized(more)),
         }
@@ -86,6 +91,11 @@ pub fn with(base: &[String], changes: &[&str]) -> Vec<String> {
 
 /// Draws a drive. `None` where the layer or the configuration does not accept what was drawn.
 pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
+    draw_with(ftl, rng, limits, &[])
+}
+
+/// As [`draw`], with `more` settings.
+pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Option<Shape> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: String| settings.push(format!("{key}={value}"));
     let (channels, chips, dies, planes) = topology(rng, limits.planes);
@@ -114,7 +124,7 @@ pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_engine(rng, page_bytes, &mut set);
     let settings = of_layer(entry, rng, &settings);
     let settings = with_controller(entry, &settings);
-    build_with_spare(ftl, &settings, blocks, spare).ok()
+    build_with_spare(ftl, &with(&settings, more), blocks, spare).ok()
 }
 
 /// `settings`, with a pace of collection, and in some drives with a controller that takes time, a buffer that the power empties,

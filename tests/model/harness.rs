@@ -44,7 +44,11 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     if config.errors.strength > 0 {
         nand.set_read_errors(config.errors.clone(), seed);
     }
-    let io = Io::new(nand, false);
+    let mut io = Io::new(nand, false);
+    if let Some((every, tables)) = config.checkpoints() {
+        io.keep_checkpoints(every, tables);
+        io.begin_checkpoints();
+    }
     let blueprint = Blueprint {
         settings: config.ftl.clone(),
         logical_pages: config.logical_pages() as u32,

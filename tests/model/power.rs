@@ -111,6 +111,9 @@ impl Powered {
         match command.kind {
             RequestKind::Read => ftl.read(io, command.extent),
             RequestKind::Write => {
+                if io.checkpoint_due() {
+                    io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
+                }
                 io.host_mut().begin_write();
                 ftl.write(io, command.extent)
             }
@@ -214,8 +217,7 @@ impl Powered {
         for &after in again {
             let cut = self.operations() + after;
             self.drive.io.set_power_cut_at(Some(cut));
-            self.drive.io.restore_pages();
-            match self.drive.ftl.recover(&mut self.drive.io) {
+            match self.rebuild() {
                 Err(Halt::PowerCut) => {}
                 other => {
                     self.drive.io.set_power_cut_at(None);
@@ -224,8 +226,20 @@ impl Powered {
             }
         }
         self.drive.io.set_power_cut_at(None);
-        self.drive.io.restore_pages();
-        self.drive.ftl.recover(&mut self.drive.io)
+        self.rebuild()
+    }
+
+    /// Recovers as a drive does.
+    fn rebuild(&mut self) -> Flash<()> {
+        let Drive { io, ftl, .. } = &mut self.drive;
+        io.restore_pages();
+        io.find_checkpoint()?;
+        for block in 0..io.geometry().blocks() {
+            io.scan_since(block);
+        }
+        ftl.recover(io)?;
+        io.drop_tables();
+        Ok(())
     }
 
     pub fn read_all(&mut self, config: &palimpsest_lab::config::DriveConfig, after_cut: bool) -> Flash<()> {
@@ -323,6 +337,11 @@ pub fn cut_everywhere(
 }
 
 fn small(entry: &Entry, seed: u64) -> Option<Shape> {
+    small_with(entry, seed, &[])
+}
+
+/// A drive of a few blocks, with `more` settings.
+pub fn small_with(entry: &Entry, seed: u64, more: &[&str]) -> Option<Shape> {
     let streams = 1 + seed % 3;
     let planes = 1 + seed / 12 % 2;
     let spare = streams + 1 + seed / 6 % 2 * 2;
@@ -342,7 +361,7 @@ fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     let cell = pick(&mut cells, &["slc", "slc", "mlc", "mlc", "tlc", "qlc"]);
     let settings = with(&settings, &[&format!("part.cell={cell}")]);
     let settings = of_layer(entry, &mut Rng::new(seed, 0x5a11), &settings);
-    let settings = with_pairs(&mut cells, &settings);
+    let settings = with(&with_pairs(&mut cells, &settings), more);
     build_with_spare(entry.name, &settings, blocks, spare).ok()
 }
 

@@ -101,7 +101,7 @@ impl Case {
     }
 
     /// As [`Self::run`], of a drive that plans wrongly.
-    fn run_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(u64, u64)> {
+    pub fn run_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(u64, u64)> {
         let failed = |error| panic!("cut in operation {cut:?}: {error}");
         let (mut model, start) = self.play_mutant(cut, mutation)?;
         let end = model.drive.io.nand().operations();

@@ -11,7 +11,7 @@ pub fn is_tight(shape: &Shape) -> bool {
     let geometry = &shape.drive.geometry;
     let spare =
         (geometry.pages() - shape.drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
-    let spare = spare - u64::from(shape.drive.part.kept_blocks());
+    let spare = spare - u64::from(shape.drive.kept_blocks());
     spare < u64::from(entry(&shape.drive.ftl.name).frontiers(&shape.drive.ftl)) + 3
 }
 

@@ -128,6 +128,7 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
             "prefetch": {"reads": 0, "programs": 0},
             "metadata": {"reads": 0, "programs": 0},
             "read_ahead": {"reads": 0, "programs": 0},
+            "checkpoint": {"reads": 0, "programs": 0},
         },
     }
 
@@ -187,6 +188,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
         "read_ahead": None,
+        "checkpoint": None,
         "gc": {
             "runs": 345,
             "erased_blocks": 346,

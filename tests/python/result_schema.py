@@ -35,13 +35,18 @@ RESULT: dict[str, Any] = {
         "page_reads": INT, "page_programs": INT, "partial_programs": INT, "reprograms": INT, "erases": INT,
         "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
         "failed_programs": INT, "failed_erases": INT, "pair_copies": INT, "pair_rescues": INT,
-        "by_cause": dict.fromkeys(("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead"), CAUSE),
+        "by_cause": dict.fromkeys(
+            ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint"), CAUSE
+        ),
     },
     "write_amplification": NUMBER_OR_NULL,
     "padding_bytes": INT,
     "read_amplification": {"host": NUMBER_OR_NULL, "gc": NUMBER_OR_NULL},
     "read_ahead": dict.fromkeys(("subpages_read", "subpages_hit", "subpages_wasted", "buffer_bytes_peak"), INT)
     | {"": NULL},
+    "checkpoint": {
+        "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
+    },
     "gc": {"runs": INT, "erased_blocks": INT, "moved_subpages": INT, "mean_ns": NUMBER_OR_NULL, "p99_ns": INT_OR_NULL},
     "merge": {"count": INT, "moved_subpages": INT},
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},

@@ -35,6 +35,7 @@ macro_rules! file_system {
             below: Some(&$below),
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: Model { varies: $varies, ..MODEL },
+            tables: None,
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }

@@ -166,6 +166,10 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn recover(&mut self, io: &mut Io) -> Flash<()>;
 
+    /// Appends the tables that a checkpoint has to `bytes`, as many as [`Entry::tables`] says: [`Self::recover`] finds them as
+    /// [`plan::Io::tables`]. Only of layers that have checkpoints.
+    fn save_tables(&self, _io: &Io, _bytes: &mut Vec<u8>) {}
+
     /// Checks every table against itself and against flash. Slow.
     ///
     /// # Errors
@@ -281,6 +285,8 @@ pub struct Entry {
     pub buffered: bool,
     /// Whether a volatile buffer can be before it: what its programs signal is all that a flush has to wait for.
     pub write_back: bool,
+    /// Bytes of the tables in a checkpoint, of a drive with so many logical subpages; `None` where it recovers without.
+    pub tables: Option<fn(&Settings, &Geometry, u64) -> u64>,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
@@ -307,6 +313,7 @@ impl Entry {
         read: None,
         buffered: false,
         write_back: false,
+        tables: None,
         reserved: |_, _| 0,
         reserved_key: "",
         part: |_, part| part,

@@ -5,6 +5,7 @@
 //! block keep their order in any case, and what is read is what was there when the read was planned. There is no clock, queue or source of random numbers here; `now` and the load of the dies
 //! are values that the drive sets before each call.
 
+pub mod checkpoint;
 mod commands;
 pub mod counters;
 mod flash;
@@ -103,11 +104,13 @@ pub struct Io {
     pub undo: Option<Box<undo::PlanUndo>>,
     /// Added to the time by which the age of data counts.
     pub data_age: Nanos,
+    /// Checkpoints of the layer's tables.
+    checkpoints: Option<Box<checkpoint::Checkpoints>>,
     /// Copies of pages, where a program can corrupt others.
     guard: Option<Box<pairs::PairGuard>>,
 }
 
-palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age });
+palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints });
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.
@@ -133,6 +136,7 @@ impl Io {
             ledger: None,
             undo: None,
             data_age: 0,
+            checkpoints: None,
             guard,
         }
     }

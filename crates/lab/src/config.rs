@@ -30,6 +30,7 @@ use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
+use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::power_cuts::PowerCuts;
@@ -100,6 +101,19 @@ impl DriveConfig {
             logical += 1;
         }
         logical
+    }
+
+    /// Bytes that are programmed between two checkpoints, and those of the layer's tables in one; `None` without checkpoints.
+    pub fn checkpoints(&self) -> Option<(u64, u64)> {
+        let every = self.ftl.bytes("ftl.checkpoint");
+        let tables = find_layer(&self.ftl.name)?.tables.filter(|_| every > 0)?;
+        Some((every, tables(&self.ftl, &self.geometry, self.logical_subpages())))
+    }
+
+    /// Blocks of a plane that the controller keeps for itself.
+    pub fn kept_blocks(&self) -> u32 {
+        let checkpoints = self.checkpoints().map_or(0, |(_, tables)| kept_blocks(&self.geometry, tables));
+        self.part.kept_blocks() + checkpoints
     }
 
     /// Whether the power is to fail.

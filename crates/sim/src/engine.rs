@@ -399,11 +399,14 @@ impl Engine {
     #[inline]
     fn unfollow(&mut self, io: &mut Io, index: u32) {
         let Pending { operation, followers, .. } = self.pending[index as usize];
-        io.plan.replacing.remove(operation.stored);
+        if operation.stored != replacing::NONE {
+            io.plan.replacing.remove(operation.stored);
+        }
         let mut next = followers;
         while next != NONE {
             next = self.pass_edge(next);
         }
+        self.close_listed(io);
         self.kick_woken();
     }
 
@@ -536,7 +539,7 @@ impl Engine {
     /// An operation has ended.
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, order, enqueued, die, .. } = self.pending[index as usize];
+        let Pending { operation, order, enqueued, die, followers, .. } = self.pending[index as usize];
         if operation.kind == OperationKind::Read
             && let Some(causality) = &mut self.causality
         {
@@ -558,7 +561,7 @@ impl Engine {
         if operation.under_way != under_way::NONE {
             io.plan.under_way.remove(operation.under_way);
         }
-        if operation.stored != replacing::NONE {
+        if operation.stored != replacing::NONE || followers != NONE {
             self.unfollow(io, index);
         }
         let gates = &io.plan.gates;

@@ -18,15 +18,18 @@ pub enum Cause {
     Metadata,
     /// Reading what a stream of the host comes to next.
     ReadAhead,
+    /// Checkpoints of the layer's tables.
+    Checkpoint,
 }
 
-palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead });
+palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead, Checkpoint });
 
 /// Number of causes.
-pub const CAUSES: usize = 7;
+pub const CAUSES: usize = 8;
 
 /// Names of the causes in results, in the order of [`Cause`].
-pub const CAUSE_NAMES: [&str; CAUSES] = ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead"];
+pub const CAUSE_NAMES: [&str; CAUSES] =
+    ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint"];
 
 /// Reads and programs of pages by cause, and what they moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

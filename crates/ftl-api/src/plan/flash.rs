@@ -145,7 +145,7 @@ impl Io {
     #[cold]
     fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> Nanos {
         let now = self.present.now + self.data_age;
-        let keeps = matches!(cause, Cause::Metadata | Cause::Prefetch);
+        let keeps = matches!(cause, Cause::Metadata | Cause::Prefetch | Cause::Checkpoint);
         let Attempt { steps, lost } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
         self.counters.lost[cause as usize] += u64::from(lost);
         self.nand.retry_steps(steps)
@@ -251,7 +251,10 @@ impl Io {
                 }
                 None => operation,
             };
-            if outcome == Outcome::Done && !self.plan.protected && program.cause != Cause::Gc {
+            if outcome == Outcome::Done
+                && !self.plan.protected
+                && !matches!(program.cause, Cause::Gc | Cause::Checkpoint)
+            {
                 let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
                 let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
                 let number = self.plan.operations.len() as u32;

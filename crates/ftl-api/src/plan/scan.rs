@@ -2,7 +2,7 @@
 //!
 //! Every page that was programmed is read, and the first of a block without any, which shows that it is erased. A read takes as long as
 //! any in the array, and brings [`OUT_OF_BAND_BYTES`] for each subpage over the bus. Ignored: summaries of blocks, with which
-//! drives read fewer pages.
+//! drives read fewer pages; [checkpoints](super::checkpoint) do so.
 
 use super::{Cause, Gate, Io, Operation, OperationKind, replacing, under_way};
 
@@ -25,12 +25,22 @@ impl Io {
         scanned
     }
 
-    fn scan_page(&mut self, block: u32, page: u32) {
+    /// Reads the out-of-band area of page `ppn`, which is the controller's.
+    pub(super) fn scan_own(&mut self, ppn: u32) {
+        let (block, page) = self.nand.split(ppn);
+        self.scan_for(Cause::Checkpoint, block, page);
+    }
+
+    pub(super) fn scan_page(&mut self, block: u32, page: u32) {
+        self.scan_for(Cause::Metadata, block, page);
+    }
+
+    fn scan_for(&mut self, cause: Cause, block: u32, page: u32) {
         self.nand.scan(block * self.geometry().pages_per_block + page);
         let part = self.nand.part();
         let bytes = part.subpages_per_page() * OUT_OF_BAND_BYTES;
         let array = if self.nand.is_single(block) { part.t_read_slc } else { part.sensing_time(page) };
-        let (counters, cause) = (&mut self.counters, Cause::Metadata);
+        let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes);
         counters.sensed[cause as usize] += u64::from(part.page_bytes);

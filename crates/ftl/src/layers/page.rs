@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     write_back: true,
+    tables: Some(|_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page)),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -194,6 +195,10 @@ impl<M: Map> Ftl for Page<M> {
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.log.recover(io)
+    }
+
+    fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {
+        self.log.save_tables(bytes);
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {

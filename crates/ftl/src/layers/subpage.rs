@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     write_back: true,
     takes_hints: true,
+    tables: Some(|_, _, subpages| 4 * subpages),
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -178,6 +179,10 @@ impl Ftl for Subpage {
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.log.recover(io)
+    }
+
+    fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {
+        self.log.save_tables(bytes);
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {

@@ -24,6 +24,8 @@ pub const ENTRY: Entry = Entry {
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
     keys: || vec![&CODE],
     part: |settings, part| coded(settings, &part).unwrap_or(part),
+    // A checkpoint would need word lines without the code.
+    tables: None,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

@@ -9,6 +9,7 @@ use super::open_pages::{HOLE, OpenPage};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_ftl_api::plan::checkpoint::Tables;
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 /// Blocks that hold something.
@@ -45,9 +46,13 @@ impl<M: Map> Log<M> {
         self.passes.forget();
         self.map.clear();
         self.frontiers.forget(io);
+        let tables = io.tables();
+        if let Some(tables) = &tables {
+            self.load_tables(tables);
+        }
         for block in 0..io.geometry().blocks() {
             if !self.frontiers.is_reserved(block) {
-                self.find_newest(io, block);
+                self.find_newest(io, block, tables.as_ref());
             }
         }
         self.map.restored(io.nand());
@@ -68,6 +73,9 @@ impl<M: Map> Log<M> {
             if !self.frontiers.is_reserved(block) {
                 self.adopt(io, block, &mut found)?;
             }
+        }
+        if io.tables().is_some() {
+            self.mark_mapped();
         }
         self.frontiers.blocks.close_in_order(io.nand(), found.written);
         self.resume_frontiers(io, found.begun);
@@ -109,14 +117,33 @@ impl<M: Map> Log<M> {
         self.program_open_at(io, plane, stream, page)
     }
 
-    /// Lets the map point to the units of `block` that are newer than those it points to.
-    fn find_newest(&mut self, io: &Io, block: u32) {
+    /// Appends the tables that a checkpoint has: where each unit is on flash.
+    pub fn save_tables(&self, bytes: &mut Vec<u8>) {
+        (0..self.map.units()).for_each(|unit| bytes.extend(self.on_flash(unit).to_le_bytes()));
+    }
+
+    /// The map is that of a checkpoint, but for blocks that were erased since.
+    fn load_tables(&mut self, tables: &Tables<'_>) {
+        for (unit, entry) in (0..self.map.units()).zip(tables.bytes.chunks_exact(4)) {
+            let entry = entry.try_into().map_or(UNMAPPED, u32::from_le_bytes);
+            if entry != UNMAPPED && !tables.is_void(self.shape.per_block.divide(entry)) {
+                self.map.restore(unit, entry);
+            }
+        }
+    }
+
+    /// Lets the map point to the units of `block` that are newer than those it points to; all of it is newer than `tables`.
+    fn find_newest(&mut self, io: &Io, block: u32, tables: Option<&Tables<'_>>) {
         let nand = io.nand();
         if nand.is_torn(block) {
             return;
         }
         let (per_block, width) = (self.shape.units_per_block, self.shape.unit_subpages);
-        for physical in block * per_block..(block + 1) * per_block {
+        let (since, known) = tables.map_or((0, 0), |tables| (tables.since(block), tables.operations));
+        for physical in block * per_block + since * self.shape.units_per_page..(block + 1) * per_block {
+            if nand.sequence(physical * width) <= known {
+                continue;
+            }
             let Some(unit) = self.shape.unit_at(nand, physical) else { continue };
             let entry = self.map.locate(unit);
             if entry == UNMAPPED || nand.sequence(physical * width) > nand.sequence(entry * width) {
@@ -138,7 +165,9 @@ impl<M: Map> Log<M> {
             return Ok(());
         }
         self.frontiers.blocks.open_this(block);
-        self.mark_valid(io, block);
+        if io.tables().is_none() {
+            self.mark_valid(io, block);
+        }
         if bad {
             self.frontiers.blocks.abandon(block);
             self.collector.failed.push(block);
@@ -169,6 +198,16 @@ impl<M: Map> Log<M> {
             let Some(logical) = self.shape.unit_at(io.nand(), physical) else { continue };
             if self.on_flash(logical) == physical {
                 self.frontiers.blocks.validate(block, unit);
+            }
+        }
+    }
+
+    /// All that the map points to is valid.
+    fn mark_mapped(&mut self) {
+        for unit in 0..self.map.units() {
+            let physical = self.on_flash(unit);
+            if physical != UNMAPPED {
+                self.validate(physical);
             }
         }
     }

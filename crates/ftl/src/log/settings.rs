@@ -36,6 +36,12 @@ pub const KEYS: &[Key] = &[
         "false",
         "whether the drive collects, down to gc_stop, while the host is idle",
     ),
+    Key::new(
+        "ftl.checkpoint",
+        ValueType::Bytes { min: 0, max: 1 << 50 },
+        "0B",
+        "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
+    ),
     Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that"),
     Key::new(
         "ftl.streams",

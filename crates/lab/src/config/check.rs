@@ -53,6 +53,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     layer(drive, values)?;
     read_errors(drive, values)?;
     read_ahead(drive, values)?;
+    checkpoints(drive, values)?;
     buffer(drive, values)
 }
 
@@ -75,6 +76,17 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
         return refuse(values, &["ecc.strength", "ftl.name"], what);
     }
     Ok(())
+}
+
+/// Only some layers have tables that a checkpoint can hold.
+fn checkpoints(drive: &DriveConfig, values: &Values) -> Result<()> {
+    if values.bytes("ftl.checkpoint") == 0 || entry_of(drive).tables.is_some() {
+        return Ok(());
+    }
+    let can: Vec<&str> = layers().filter(|entry| entry.tables.is_some()).map(|entry| entry.name).collect();
+    let what =
+        format!("this layer recovers without checkpoints; expected ftl.checkpoint = 0B, or one of {}", can.join(", "));
+    refuse(values, &["ftl.checkpoint", "ftl.name"], &what)
 }
 
 /// Reads of a file system have places below it that only it knows.
@@ -341,7 +353,7 @@ fn spare(drive: &DriveConfig) -> u64 {
 /// Blocks of each plane that the layer reserves, where a plane has `blocks`.
 fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.part.kept_blocks())
+    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks())
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.

@@ -38,6 +38,7 @@ pub struct Summary {
     pub lifetime: Lifetime,
     pub endurance: Endurance,
     pub power: Option<Power>,
+    pub checkpoint: Option<Checkpoint>,
     pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
@@ -247,6 +248,17 @@ pub struct Power {
     pub write_amplification: Option<f64>,
     pub unflushed_writes_lost: u64,
     pub unflushed_subpages_lost: u64,
+}
+
+/// Checkpoints of the layer's tables (`ftl.checkpoint`) in the measured part: how many were begun, what they programmed, and these bytes
+/// over those that the host wrote. Null without checkpoints.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Checkpoint {
+    pub begun: u64,
+    pub page_programs: u64,
+    pub bytes_programmed: u64,
+    pub write_amplification: Option<f64>,
 }
 
 /// A volume of a trace: where it lies on the drive (`size_bytes` null where that is not known), and its measured requests.

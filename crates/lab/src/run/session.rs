@@ -22,6 +22,7 @@ use palimpsest_flash::nand::faults::Faults;
 use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
+use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
 use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
@@ -54,6 +55,7 @@ pub(super) struct Baseline {
     pub(super) ftl: LayerFigures,
     pub(super) time: Nanos,
     pub(super) read_ahead: ReadAheadFigures,
+    pub(super) checkpoints: CheckpointFigures,
     /// Power cuts that the counters here know of.
     power_cuts: u64,
     pub(super) bus_busy: Vec<Nanos>,
@@ -114,7 +116,10 @@ impl<'a> Session<'a> {
         if config.errors.strength > 0 {
             nand.set_read_errors(config.errors.clone(), options.seed);
         }
-        let io = Io::new(nand, false);
+        let mut io = Io::new(nand, false);
+        if let Some((every, tables)) = config.checkpoints() {
+            io.keep_checkpoints(every, tables);
+        }
         let blueprint = Blueprint {
             settings: config.ftl.without(&UNREAD_TABLES),
             logical_pages: config.logical_pages() as u32,
@@ -259,6 +264,7 @@ impl<'a> Session<'a> {
             self.verifier.shadow.start_timing();
             self.drive.start_timing()?;
         }
+        self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
         if self.config.power_cuts != PowerCuts::Never {
             let operations = self.drive.io.nand.operations();
@@ -318,6 +324,7 @@ impl<'a> Session<'a> {
             ftl: drive.ftl.figures(),
             time: drive.engine.now(),
             read_ahead: drive.read_ahead_figures().unwrap_or_default(),
+            checkpoints: drive.io.checkpoint_figures().unwrap_or_default(),
             power_cuts: drive.power_cuts,
             bus_busy: drive.engine.bus_busy(),
             die_busy: drive.engine.die_busy(),

@@ -9,8 +9,8 @@ use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
-    ByCause, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power, Precondition,
-    ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
+    ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
+    Precondition, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
 };
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::format_bytes;
@@ -117,6 +117,7 @@ pub(super) fn outcome(
         power_w: if timed { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
+        checkpoint: checkpoint(session),
         power: session.loses_power().then(|| power(session)),
         reliability: session.drive.io.nand.has_read_errors().then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
@@ -278,6 +279,17 @@ fn power(session: &Session<'_>) -> Power {
         unflushed_writes_lost: lost.writes.len() as u64,
         unflushed_subpages_lost: lost.subpages,
     }
+}
+
+fn checkpoint(session: &Session<'_>) -> Option<Checkpoint> {
+    let (now, before) = (session.drive.io.checkpoint_figures()?, session.baseline.checkpoints);
+    let (bytes, written) = (now.bytes - before.bytes, session.host.bytes_written);
+    Some(Checkpoint {
+        begun: now.begun - before.begun,
+        page_programs: now.pages - before.pages,
+        bytes_programmed: bytes,
+        write_amplification: (written > 0).then(|| bytes as f64 / written as f64),
+    })
 }
 
 fn reliability(session: &Session<'_>) -> Reliability {

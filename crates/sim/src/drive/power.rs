@@ -13,7 +13,7 @@ use crate::drive::{Command, Verifier};
 use crate::power_cuts::Schedule;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
-use palimpsest_flash::nand::Halt;
+use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
 
@@ -67,20 +67,38 @@ impl Drive {
         self.io.present.now = begin;
         let (planes, blocks) = (self.io.geometry().planes(), self.io.geometry().blocks_per_plane);
         let mut scanned = 0;
+        self.io.restore_pages();
+        if self.io.checkpoint_figures().is_some() {
+            scanned += self.io.find_checkpoint().map_err(explain)?;
+            self.engine.accept(&mut self.io);
+            self.run_engine(0);
+        }
         for block in 0..blocks {
-            scanned += (0..planes).map(|plane| self.io.scan(plane * blocks + block)).sum::<u64>();
+            scanned += (0..planes).map(|plane| self.io.scan_since(plane * blocks + block)).sum::<u64>();
             if self.io.plan.operations.len() >= SCAN_AHEAD / 2 {
                 self.engine.accept(&mut self.io);
                 self.run_engine(SCAN_AHEAD as u32);
             }
         }
-        self.io.restore_pages();
         self.ftl.recover(&mut self.io).map_err(explain)?;
+        self.io.drop_tables();
         self.engine.accept(&mut self.io);
         self.run_engine(0);
         let time = self.io.plan.timed.then(|| self.engine.now() - begin);
         let programmed = self.io.counters.data_bytes - programmed;
         self.recoveries.push(Recovery { time, scanned, programmed });
+        Ok(())
+    }
+
+    /// Writes a checkpoint of the layer's tables.
+    #[cold]
+    pub fn checkpoint(&mut self) -> Flash<()> {
+        let Drive { io, ftl, engine, .. } = self;
+        let follows = io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
+        // What is planned of a protected buffer is programmed in any case.
+        if io.is_open(follows) && !io.plan.protected {
+            engine.follow_programs(io, follows);
+        }
         Ok(())
     }
 

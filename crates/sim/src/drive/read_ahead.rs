@@ -178,6 +178,9 @@ impl Drive {
 
     #[inline]
     pub(super) fn serve(&mut self, command: Command) -> Flash<()> {
+        if self.io.checkpoint_due() && command.kind == RequestKind::Write {
+            self.checkpoint()?;
+        }
         if self.streams.is_some() { self.serve_streams(command) } else { self.serve_plainly(command) }
     }
 

@@ -1,7 +1,7 @@
 //! Closing of gates: operations that wait for them continue.
 
 use super::{Engine, Event, NONE};
-use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER};
+use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER, OperationKind};
 
 /// What waits for a gate.
 #[derive(Clone, Copy)]
@@ -66,6 +66,15 @@ impl Engine {
     #[inline]
     pub(super) fn signal(&mut self, io: &mut Io, slot: u32) {
         self.closing.push(slot);
+        self.close_listed(io);
+        // What waits for a gate is listed from the last on.
+        self.woken.reverse();
+        self.kick_woken();
+    }
+
+    /// One thing that each gate in `closing` waits for has ended.
+    #[inline]
+    pub(super) fn close_listed(&mut self, io: &mut Io) {
         while let Some(slot) = self.closing.pop() {
             let gate = &mut io.plan.gates.slots[slot as usize];
             gate.remaining -= 1;
@@ -79,9 +88,20 @@ impl Engine {
                 next = self.pass_edge(next);
             }
         }
-        // What waits for a gate is listed from the last on.
-        self.woken.reverse();
-        self.kick_woken();
+    }
+
+    /// `gate`, which is open, also waits for all programs that are under way.
+    #[cold]
+    pub fn follow_programs(&mut self, io: &mut Io, gate: Gate) {
+        let mut live = vec![true; self.pending.len()];
+        self.free.iter().for_each(|&index| live[index as usize] = false);
+        for index in (0..self.pending.len()).filter(|&index| live[index]) {
+            if self.pending[index].operation.kind == OperationKind::Program {
+                io.plan.gates.expect(gate);
+                let head = self.pending[index].followers;
+                self.pending[index].followers = self.add_edge(Waiter::Gate(gate.slot), head);
+            }
+        }
     }
 
     /// `bytes` cross the host link when `gate`, which is open, has closed, and the gate `later` waits for that.

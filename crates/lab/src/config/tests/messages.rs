@@ -346,6 +346,18 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "mga-16k",
+        &["ftl.checkpoint=1MiB"],
+        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = mga (presets/ssds/mga-16k.toml:N): this layer recovers without \
+             checkpoints; expected ftl.checkpoint = 0B, or one of page, subpage, page-fgm, dma-fgm, spftl",
+    ),
+    (
+        "codesign-8ch",
+        &["ftl.name=fs-page", "controller.read_ahead=4"],
+        "--set controller.read_ahead=4: controller.read_ahead = 4, ftl.name = fs-page (--set ftl.name=fs-page): the controller does not \
+             see files; expected controller.read_ahead = 0, or a layer that is no file system",
+    ),
+    (
+        "mga-16k",
         &["buffer.size=8KiB"],
         "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the write \
              buffer must hold at least one page",

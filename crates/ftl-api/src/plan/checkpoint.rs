@@ -1,0 +1,451 @@
+//! Checkpoints: the tables of the layer are written to flash now and then, so that recovery has less to read.
+//!
+//! The controller keeps two areas of blocks, which are bad to layers, and writes a checkpoint into the one that does not hold the newest: of
+//! each block how many pages are written, and the numbers of the programs of the first that can be read and of the last; and the layer's tables
+//! ([`Ftl::save_tables`](crate::Ftl::save_tables)). Its last page, the record, makes it whole, and is programmed when all programs that were
+//! planned before have ended: what the tables point to is there.
+//!
+//! After a power cut the newest whole checkpoint is read, and the first page of each block. A block that begins as the checkpoint says has not
+//! been erased since, and is read from the page on that was erased then; any other is read whole. What the tables say of such a block is
+//! void: it was moved or trimmed before the erase, and what was moved was programmed since.
+//!
+//! Its pages have a cause of their own, and are dealt out over the host's writes until half of the bytes between two checkpoints are programmed. A
+//! block that fails is replaced by a spare one, and the checkpoint that was begun is not finished; without spare blocks there are no more.
+//! Ignored: the memory that holds the tables meanwhile, where the list of these blocks is kept, and wrong bits of a checkpoint (it counts as
+//! stored twice).
+
+use super::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN, UNWRITTEN, first_subpages};
+
+/// Bytes of the record: number, flash operations before it, bytes of tables, and their sum.
+const RECORD: usize = 32;
+/// Bytes of a block: number of the first page's program, pages written, and number of the last program, by which layers know the order of
+/// blocks.
+const BLOCK: usize = 20;
+/// Blocks beside the two areas, for those that fail.
+const SPARE: u32 = 2;
+
+/// What checkpoints took, since the drive was new.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckpointFigures {
+    /// Begun.
+    pub begun: u64,
+    /// Pages programmed.
+    pub pages: u64,
+    /// Bytes of data programmed.
+    pub bytes: u64,
+}
+
+/// The checkpoints of a drive.
+pub struct Checkpoints {
+    /// Bytes that are programmed between two.
+    every: u64,
+    /// Blocks of each area; the second is that of the newest.
+    areas: [Vec<u32>; 2],
+    spare: Vec<u32>,
+    /// Pages of one, without the record.
+    pages: u32,
+    number: u64,
+    /// The next step is due when so many bytes, but for those of checkpoints, have been programmed.
+    due: u64,
+    /// What the one that is being written needs.
+    begun: Option<Begun>,
+    /// Closes when the last is whole.
+    done: Gate,
+    bytes: Vec<u8>,
+    found: Option<Found>,
+    pub figures: CheckpointFigures,
+}
+
+/// A checkpoint that is being written.
+struct Begun {
+    /// Flash operations, and bytes programmed, before it.
+    operations: u64,
+    programmed: u64,
+    /// Its pages that are written.
+    pages: u32,
+}
+
+/// The checkpoint that recovery found.
+struct Found {
+    /// Flash operations before it.
+    operations: u64,
+    /// Where the tables begin in the bytes.
+    blocks: usize,
+    bytes: Vec<u8>,
+    /// From which page on each block was written since; 0: it is not the block that the checkpoint knew.
+    since: Vec<u32>,
+}
+
+/// Tables as a checkpoint has them.
+pub struct Tables<'a> {
+    /// What [`super::super::Ftl::save_tables`] wrote.
+    pub bytes: &'a [u8],
+    /// Pages with a program of this number or before are known to them.
+    pub operations: u64,
+    since: &'a [u32],
+}
+
+impl Tables<'_> {
+    /// Whether what the tables say of `block` is void.
+    pub fn is_void(&self, block: u32) -> bool {
+        self.since[block as usize] == 0
+    }
+
+    /// Pages of `block` from this one on were written since, if any.
+    pub fn since(&self, block: u32) -> u32 {
+        self.since[block as usize]
+    }
+}
+
+/// Pages that a checkpoint of `tables` bytes takes, without the record.
+fn pages_of(geometry: &Geometry, tables: u64) -> u64 {
+    (tables + u64::from(geometry.blocks()) * BLOCK as u64).div_ceil(geometry.page_bytes().into())
+}
+
+/// Blocks of an area.
+fn blocks_of(geometry: &Geometry, tables: u64) -> u32 {
+    (pages_of(geometry, tables) + 1).div_ceil(geometry.pages_per_block.into()) as u32
+}
+
+/// Blocks of a plane that checkpoints of `tables` bytes take at the most.
+pub fn kept_blocks(geometry: &Geometry, tables: u64) -> u32 {
+    (2 * blocks_of(geometry, tables) + SPARE).div_ceil(geometry.planes())
+}
+
+impl Checkpoints {
+    /// Whether `block` is of an area.
+    fn owns(&self, block: u32) -> bool {
+        self.areas.iter().chain([&self.spare]).flatten().any(|&own| own == block)
+    }
+
+    /// Block `at` of the area that was to be written has failed.
+    fn replace(&mut self, at: usize) {
+        match self.spare.pop() {
+            Some(block) => self.areas[0][at] = block,
+            None => self.areas[0].clear(),
+        }
+    }
+
+    /// The program of page `index` of the area has failed: the next checkpoint begins when `every` bytes more than `programmed` are.
+    fn give_up(&mut self, index: u32, programmed: u64) {
+        self.replace(index as usize % self.areas[0].len());
+        self.due = programmed + self.every;
+    }
+
+    /// Page `index` of the area `blocks`, which are written side by side.
+    fn page(blocks: &[u32], index: u32, pages_per_block: u32) -> u32 {
+        let count = blocks.len() as u32;
+        blocks[(index % count) as usize] * pages_per_block + index / count
+    }
+}
+
+/// A sum that tells other bytes apart (FNV-1a).
+fn sum_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// The first page of `block` that can be read, and the number of its program, as its out-of-band area has it; 0 where nothing in the block counts.
+fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
+    let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
+    let written = if nand.is_torn(block) { 0 } else { nand.next_page(block).min(pages) };
+    let program = |page: u32| {
+        let subpages = (block * pages + page) * width..(block * pages + page + 1) * width;
+        let readable = subpages.filter(|&psn| ![UNWRITTEN, TORN].contains(&nand.logical(psn)));
+        readable.map(|psn| nand.sequence(psn)).max().filter(|_| nand.programs(block * pages + page) > 0)
+    };
+    let found = (0..written).find_map(|page| program(page).map(|program| (page, program)));
+    found.unwrap_or((0, 0))
+}
+
+/// The number of the program of the last page of `block`; 0 where none is written.
+fn last_program(nand: &Nand, block: u32) -> u64 {
+    let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
+    let Some(page) = nand.next_page(block).min(pages).checked_sub(1) else { return 0 };
+    let first = (block * pages + page) * width;
+    (first..first + width).map(|psn| nand.sequence(psn)).max().unwrap_or(0)
+}
+
+impl Io {
+    /// Takes blocks for checkpoints of `tables` bytes, which are due after every `every` bytes from [`Self::begin_checkpoints`] on. Before a layer is
+    /// built, which must not see them.
+    pub fn keep_checkpoints(&mut self, every: u64, tables: u64) {
+        let geometry = *self.geometry();
+        let (count, pages) = (blocks_of(&geometry, tables), pages_of(&geometry, tables) as u32);
+        let mut kept = Vec::new();
+        for index in 0..2 * count + SPARE {
+            let plane = index % geometry.planes();
+            let of_plane = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
+            if let Some(block) = of_plane.rev().find(|&block| !self.nand.is_bad(block)) {
+                self.nand.keep_block(block);
+                kept.push(block);
+            }
+        }
+        let spare = kept.split_off(kept.len().min(2 * count as usize));
+        let second = kept.split_off(kept.len() / 2);
+        self.checkpoints = Some(Box::new(Checkpoints {
+            every,
+            areas: [kept, second],
+            spare,
+            pages,
+            number: 0,
+            due: u64::MAX,
+            begun: None,
+            done: Gate::NONE,
+            bytes: Vec::new(),
+            found: None,
+            figures: CheckpointFigures::default(),
+        }));
+    }
+
+    /// Whether a checkpoint is to begin, or more of it to be written.
+    #[inline]
+    pub fn checkpoint_due(&self) -> bool {
+        self.checkpoints.as_ref().is_some_and(|own| self.programmed_beside(own) >= own.due)
+    }
+
+    /// Bytes programmed, but for those of checkpoints.
+    fn programmed_beside(&self, own: &Checkpoints) -> u64 {
+        self.counters.data_bytes.saturating_sub(own.figures.bytes)
+    }
+
+    /// Checkpoints begin: the first is due when as much as between two has been programmed.
+    pub fn begin_checkpoints(&mut self) {
+        let due = self.checkpoints.as_ref().map(|own| self.programmed_beside(own) + own.every);
+        self.checkpoints.iter_mut().zip(due).for_each(|(own, due)| own.due = due);
+    }
+
+    /// What checkpoints took; `None` where there are none.
+    pub fn checkpoint_figures(&self) -> Option<CheckpointFigures> {
+        self.checkpoints.as_ref().map(|own| own.figures)
+    }
+
+    /// Begins a checkpoint with what `save` appends, the tables of the layer, or writes more of it. Returns the gate that its record follows, where
+    /// that is written: whoever times the plan lets it wait for all programs under way.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    #[cold]
+    pub fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
+        let Some(mut own) = self.checkpoints.take() else { return Ok(Gate::NONE) };
+        let programmed = (self.counters.programs[Cause::Checkpoint as usize], self.counters.data_bytes);
+        let done = self.write_some(&mut own, save);
+        own.figures.pages += self.counters.programs[Cause::Checkpoint as usize] - programmed.0;
+        own.figures.bytes += self.counters.data_bytes - programmed.1;
+        self.checkpoints = Some(own);
+        done
+    }
+
+    fn write_some(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
+        let programmed = self.programmed_beside(own);
+        let step = own.every.div_ceil(2 * u64::from(own.pages));
+        let mut begun = match own.begun.take() {
+            Some(begun) => begun,
+            None if own.areas[0].is_empty() || own.areas[1].is_empty() => {
+                own.due = u64::MAX;
+                return Ok(Gate::NONE);
+            }
+            // The record of the last is still under way.
+            None if self.plan.gates.is_open(own.done) => {
+                own.due = programmed + step;
+                return Ok(Gate::NONE);
+            }
+            None => {
+                let begun = Begun { operations: self.nand.operations(), programmed, pages: 0 };
+                if !self.begin_area(own, save)? {
+                    own.due = programmed + own.every;
+                    return Ok(Gate::NONE);
+                }
+                begun
+            }
+        };
+        let due = ((programmed - begun.programmed) / step + 1).min(own.pages.into()) as u32;
+        let record = if due == own.pages { self.gate() } else { Gate::NONE };
+        let (page_bytes, per_block) = (self.geometry().page_bytes() as usize, self.geometry().pages_per_block);
+        while begun.pages < due {
+            let ppn = Checkpoints::page(&own.areas[0], begun.pages, per_block);
+            let bytes = own.bytes.chunks(page_bytes).nth(begun.pages as usize).unwrap_or_default();
+            if self.write_page(ppn, bytes, Gate::NONE, record)? == Outcome::Failed {
+                own.give_up(begun.pages, programmed);
+                return Ok(Gate::NONE);
+            }
+            begun.pages += 1;
+        }
+        own.due = begun.programmed + step * u64::from(begun.pages);
+        if due < own.pages {
+            own.begun = Some(begun);
+            return Ok(Gate::NONE);
+        }
+        self.write_record(own, &begun, record)
+    }
+
+    /// Puts together what a checkpoint has to hold, and erases its area. False where a block of that fails.
+    fn begin_area(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<bool> {
+        own.number += 1;
+        own.figures.begun += 1;
+        own.bytes.clear();
+        if self.has_contents() {
+            for block in 0..self.geometry().blocks() {
+                own.bytes.extend(first_program(&self.nand, block).1.to_le_bytes());
+                own.bytes.extend(self.nand.next_page(block).to_le_bytes());
+                own.bytes.extend(last_program(&self.nand, block).to_le_bytes());
+            }
+            save(self, &mut own.bytes);
+        }
+        for at in 0..own.areas[0].len() {
+            let block = own.areas[0][at];
+            let used = self.nand.is_torn(block) || self.nand.next_page(block) > 0;
+            if used && self.erase(Erase::new(block, Cause::Checkpoint))? == Outcome::Failed {
+                own.replace(at);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the record, after `after`.
+    fn write_record(&mut self, own: &mut Checkpoints, begun: &Begun, after: Gate) -> Flash<Gate> {
+        let mut record = Vec::with_capacity(RECORD);
+        for word in [own.number, begun.operations, own.bytes.len() as u64, sum_of(&own.bytes)] {
+            record.extend(word.to_le_bytes());
+        }
+        let (ppn, done) = (Checkpoints::page(&own.areas[0], own.pages, self.geometry().pages_per_block), self.gate());
+        if self.write_page(ppn, &record, after, done)? == Outcome::Failed {
+            own.give_up(own.pages, begun.programmed);
+            return Ok(after);
+        }
+        // What is planned of a protected buffer is as good as programmed.
+        own.done = if self.plan.protected { Gate::NONE } else { done };
+        own.due = begun.programmed + own.every;
+        own.areas.swap(0, 1);
+        Ok(after)
+    }
+
+    fn write_page(&mut self, ppn: u32, bytes: &[u8], after: Gate, signal: Gate) -> Flash<Outcome> {
+        let geometry = self.geometry();
+        let width = geometry.subpages_per_page;
+        let holds = if bytes.is_empty() { width } else { (bytes.len() as u32).div_ceil(geometry.subpage_bytes) };
+        let (logical, data) = (vec![PADDING; width as usize], vec![Data::ZERO; width as usize]);
+        let program = Program::new(ppn, &logical, &data, Cause::Checkpoint);
+        self.program(Program { own: bytes, padding: width - holds, after, signal, ..program })
+    }
+
+    /// The power is back: reads the newest whole checkpoint. Returns how many pages that took.
+    ///
+    /// # Errors
+    /// As [`Self::write_checkpoint`].
+    pub fn find_checkpoint(&mut self) -> Flash<u64> {
+        let Some(mut own) = self.checkpoints.take() else { return Ok(0) };
+        let reads = self.counters.reads[Cause::Checkpoint as usize];
+        (own.found, own.begun, own.done) = (None, None, Gate::NONE);
+        own.due = own.due.min(self.programmed_beside(&own) + own.every);
+        let per_block = self.geometry().pages_per_block;
+        let mut records: Vec<(u64, usize)> = Vec::new();
+        for (area, blocks) in own.areas.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {
+            let record = self.read_own(Checkpoints::page(blocks, own.pages, per_block))?;
+            records.extend(record.filter(|record| record.len() == RECORD).map(|record| (word(&record, 0), area)));
+        }
+        records.sort_unstable();
+        for (number, area) in records.into_iter().rev() {
+            if let Some(found) = self.read_area(&own, area)? {
+                own.number = own.number.max(number);
+                own.found = Some(found);
+                if area == 0 {
+                    own.areas.swap(0, 1);
+                }
+                break;
+            }
+        }
+        self.checkpoints = Some(own);
+        Ok(self.counters.reads[Cause::Checkpoint as usize] - reads)
+    }
+
+    fn read_area(&mut self, own: &Checkpoints, area: usize) -> Flash<Option<Found>> {
+        let (per_block, blocks) = (self.geometry().pages_per_block, &own.areas[area]);
+        let mut bytes = Vec::new();
+        for index in 0..own.pages {
+            let Some(page) = self.read_own(Checkpoints::page(blocks, index, per_block))? else { return Ok(None) };
+            bytes.extend(page);
+        }
+        let mut record = Vec::new();
+        self.nand.own_of(Checkpoints::page(blocks, own.pages, per_block), &mut record);
+        let is_whole = word(&record, 16) == bytes.len() as u64 && word(&record, 24) == sum_of(&bytes);
+        let blocks = self.geometry().blocks() as usize;
+        Ok(is_whole.then(|| Found {
+            operations: word(&record, 8),
+            blocks: blocks * BLOCK,
+            bytes,
+            since: vec![0; blocks],
+        }))
+    }
+
+    /// The bytes of the controller's own in page `ppn`, which is read; `None` where that is not written to its end.
+    fn read_own(&mut self, ppn: u32) -> Flash<Option<Vec<u8>>> {
+        let block = self.nand.split(ppn).0;
+        let readable = self.nand.programs(ppn) > 0 && self.nand.logical_of(ppn).iter().all(|&cell| cell == PADDING);
+        if self.nand.is_torn(block) || !readable {
+            self.scan_own(ppn);
+            return Ok(None);
+        }
+        let all = first_subpages(self.geometry().subpages_per_page);
+        self.read(Read::new(ppn, all, Cause::Checkpoint))?;
+        let mut bytes = Vec::new();
+        self.nand.own_of(ppn, &mut bytes);
+        Ok(Some(bytes))
+    }
+
+    /// As [`Self::scan`], of what was written to `block` since the checkpoint that was found.
+    pub fn scan_since(&mut self, block: u32) -> u64 {
+        let Some(mut own) = self.checkpoints.take() else { return self.scan(block) };
+        let owned = own.owns(block);
+        let scanned = match &mut own.found {
+            _ if owned => 0,
+            Some(found) if !self.nand.is_kept(block) => self.scan_changed(found, block),
+            _ => self.scan(block),
+        };
+        self.checkpoints = Some(own);
+        scanned
+    }
+
+    fn scan_changed(&mut self, found: &mut Found, block: u32) -> u64 {
+        let (per_block, first) = (self.geometry().pages_per_block, block * self.geometry().pages_per_block);
+        let bits = if self.nand.is_single(block) { self.nand.part().cell.bits() } else { 1 };
+        let pages = per_block / bits;
+        let at = block as usize * BLOCK;
+        let used = u32::from_le_bytes(found.bytes[at + 8..at + 12].try_into().unwrap_or_default());
+        let ((page, program), known) = (first_program(&self.nand, block), word(&found.bytes, at));
+        let same = known != 0 && known == program;
+        let since = if same { used } else { 0 };
+        found.since[block as usize] = since;
+        let looked = page + 1;
+        (0..looked).for_each(|page| self.scan_page(block, page));
+        let mut scanned = looked;
+        for page in since.max(looked)..pages {
+            // The first erased page behind what was written is read, too.
+            let written = self.nand.programs(first + page) > 0;
+            if !written && (!same || page > since) {
+                continue;
+            }
+            self.scan_page(block, page);
+            scanned += 1;
+        }
+        u64::from(scanned)
+    }
+
+    /// The tables of the checkpoint that was found, for a layer that recovers.
+    pub fn tables(&self) -> Option<Tables<'_>> {
+        let found = self.checkpoints.as_ref()?.found.as_ref()?;
+        Some(Tables { bytes: &found.bytes[found.blocks..], operations: found.operations, since: &found.since })
+    }
+
+    /// The layer has its tables.
+    pub fn drop_tables(&mut self) {
+        self.checkpoints.iter_mut().for_each(|own| own.found = None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Checkpoints: power cuts everywhere, in a checkpoint and in recovery too, on each layer that has them.
+
+use crate::drives::{Limits, build, draw_with, pick, with};
+use crate::harness::{for_each_seed, note};
+use crate::power::{Cuts, cut_everywhere, small_with};
+use crate::power_timed::Case;
+use crate::sequences::requests;
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::plan::ledger::Mutation;
+use palimpsest_lab::plan::{Cause, OperationKind};
+use palimpsest_lab::rng::Rng;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const SMALL: Limits = Limits { subpages: 512, planes: 4 };
+
+/// A checkpoint every few programs.
+const EVERY: [&str; 3] = ["ftl.checkpoint=4KiB", "ftl.checkpoint=40KiB", "ftl.checkpoint=150KiB"];
+
+/// Cuts counted runs of a drive of a few blocks. True for layers that recover without checkpoints.
+fn counted(entry: &'static Entry, seed: u64, stride: u64, cuts: impl Fn(u64, &mut Rng) -> Cuts) -> bool {
+    if entry.tables.is_none() {
+        return true;
+    }
+    let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
+    cut_everywhere(entry, &shape, seed, stride, cuts);
+    true
+}
+
+#[test]
+fn a_cut_at_every_operation() {
+    for_each_seed("checkpoint::a_cut_at_every_operation", 3, |entry, seed| {
+        counted(entry, seed, 1, |first, _| Cuts { first, in_recovery: vec![], second: None })
+    });
+}
+
+#[test]
+fn cuts_in_recovery_and_again_later() {
+    for_each_seed("checkpoint::cuts_in_recovery_and_again_later", 4, |entry, seed| {
+        counted(entry, seed, 3, |first, rng| Cuts {
+            first,
+            in_recovery: (0..rng.below(3)).map(|_| 1 + rng.below(4)).collect(),
+            second: Some(1 + rng.below(40)),
+        })
+    });
+}
+
+/// Blocks fail, those of checkpoints too.
+#[test]
+fn cuts_and_faults() {
+    for_each_seed("checkpoint::cuts_and_faults", 9, |entry, seed| {
+        if entry.tables.is_none() {
+            return true;
+        }
+        let faults = ["faults.program_fail=1%", "faults.erase_fail=1%"];
+        let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
+        let blocks = format!("ssd.blocks_per_plane={}", shape.drive.kept_blocks() + 10);
+        let more = with(&with(&shape.settings, &faults), &["ssd.over_provisioning=300%", &blocks]);
+        let Ok(shape) = build(entry.name, &more) else { return false };
+        cut_everywhere(entry, &shape, seed, 7, |first, rng| Cuts {
+            first,
+            in_recovery: vec![1 + rng.below(4)],
+            second: Some(1 + rng.below(40)),
+        });
+        true
+    });
+}
+
+/// A timed run with checkpoints.
+fn case(entry: &'static Entry, seed: u64) -> Option<Case> {
+    let mut rng = Rng::new(seed, 0xc4ec);
+    let acknowledge = pick(&mut rng, &["buffer.ack=program", "buffer.ack=program", "buffer.ack=buffer"]);
+    let more = [pick(&mut rng, &EVERY), acknowledge];
+    let shape = draw_with(entry.name, &mut rng, SMALL, &more)?;
+    let mut commands = requests(&shape, seed);
+    let counted = commands.len() / 3;
+    commands.truncate(counted + 250);
+    let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+    Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
+}
+
+fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
+    if entry.tables.is_none() {
+        return true;
+    }
+    let Some(case) = case(entry, seed) else { return false };
+    note(&case.shape.settings);
+    let (start, end) = case.run(None).expect("no cut, no end");
+    let mut rng = Rng::new(seed, 0xc4ed);
+    for _ in 0..cuts.min(end - start) {
+        case.run(Some(start + 1 + rng.below(end - start)));
+    }
+    true
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts() {
+    for_each_seed("--ignored checkpoint::long_cuts", 100, |entry, seed| {
+        counted(entry, seed + 1000, 1, |first, rng| Cuts {
+            first,
+            in_recovery: (0..rng.below(3)).map(|_| 1 + rng.below(4)).collect(),
+            second: Some(1 + rng.below(40)),
+        })
+    });
+}
+
+#[test]
+fn cuts_in_timed_runs() {
+    for_each_seed("checkpoint::cuts_in_timed_runs", 2, |entry, seed| timed(entry, seed, 5));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts_in_timed_runs() {
+    for_each_seed("--ignored checkpoint::long_cuts_in_timed_runs", 200, |entry, seed| timed(entry, seed + 1000, 20));
+}
+
+/// A record that does not wait until all is programmed that the tables point to: a cut finds it.
+#[test]
+fn a_cut_finds_a_record_that_is_ahead_of_what_it_points_to() {
+    let early = Mutation { kind: OperationKind::Program, cause: Cause::Checkpoint, drops_after: true };
+    let case = case(crate::drives::entry("page"), 13).expect("a drive");
+    let (start, end) = case.run(None).expect("no cut, no end");
+    let found = |mutation| {
+        let lost = |cut: &u64| catch_unwind(AssertUnwindSafe(|| case.run_mutant(Some(*cut), mutation))).is_err();
+        (start + 1..=end).step_by(7).filter(lost).count()
+    };
+    assert_eq!(found(None), 0, "the drive that waits");
+    assert!(found(Some(early)) > 0, "the drive that does not");
+}
