@@ -21,6 +21,8 @@ mod forms;
 mod jobs;
 #[path = "fidelity/operations.rs"]
 mod operations;
+#[path = "fidelity/patrol.rs"]
+mod patrol;
 #[path = "fidelity/power.rs"]
 mod power;
 #[path = "fidelity/queueing.rs"]

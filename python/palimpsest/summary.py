@@ -13,7 +13,7 @@ from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint")
+CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol")
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 

@@ -50,8 +50,13 @@ impl Source for Grouped {
 }
 
 pub fn idle(entry: &'static Entry, seed: u64) -> bool {
+    idle_with(entry, seed, &[]).is_some()
+}
+
+/// As [`idle`], with `more` settings; the reads of the patrol.
+fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
     let mut rng = Rng::new(seed, 0xba5e);
-    let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }) else { return false };
+    let shape = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?;
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
     // Four requests must end between two cuts. They may copy two blocks each, with copies of paired pages; and every block of the drive, where
@@ -61,8 +66,8 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
     let copied = if gains { 0 } else { 5 * geometry.pages() as u32 };
     let cuts = format!("faults.power_cuts=every:{}", (40 * geometry.pages_per_block).max(300).max(copied));
     changes.extend((seed % 2 == 1).then_some(cuts.as_str()));
-    let changed = with(&shape.settings, &changes);
-    let Ok(shape) = build(entry.name, &changed) else { return false };
+    let changed = with(&with(&shape.settings, &changes), more);
+    let shape = build(entry.name, &changed).ok()?;
     note(&shape.settings);
     let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
     let mut mix = Mix::new(&shape.drive, seed);
@@ -84,12 +89,30 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
     let mut source = Grouped { commands: commands.into_iter(), arrival: 0, number: 0 };
     let mut watcher = |_| ControlFlow::Continue(());
     match run(&resolved, &mut source, &options, &mut watcher) {
-        Ok(outcome) => count_cuts(outcome.summary.power.map_or(0, |power| power.cuts)),
+        Ok(outcome) => {
+            count_cuts(outcome.summary.power.map_or(0, |power| power.cuts));
+            Some(outcome.summary.flash.by_cause["patrol"].reads)
+        }
         // Each cut spoils a page, of which the smallest drives have few.
-        Err(error) if seed % 2 == 1 && error.to_string().contains("end of its life") => {}
+        Err(error) if seed % 2 == 1 && error.to_string().contains("end of its life") => Some(0),
         Err(error) => panic!("{error}"),
     }
-    true
+}
+
+/// Reads with errors, and a patrol: of pages that are moved, trimmed and written meanwhile.
+#[test]
+fn a_patrol_while_the_host_is_idle() {
+    let more = [
+        "ecc.strength=8",
+        "ftl.patrol=700ms",
+        "ecc.refresh_retries=1",
+        "ecc.t_retention=2s",
+        "ecc.t_retries=[\"50us\", \"90us\"]",
+        "ecc.retry_rates=[\"70%\", \"40%\"]",
+    ];
+    for_each_seed("background::a_patrol_while_the_host_is_idle", 4, |entry, seed| {
+        !entry.patrols || idle_with(entry, seed, &more).is_some_and(|reads| reads > 0 || seed % 2 == 1)
+    });
 }
 
 #[test]

@@ -129,6 +129,7 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
             "metadata": {"reads": 0, "programs": 0},
             "read_ahead": {"reads": 0, "programs": 0},
             "checkpoint": {"reads": 0, "programs": 0},
+            "patrol": {"reads": 0, "programs": 0},
         },
     }
 

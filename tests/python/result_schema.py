@@ -36,7 +36,7 @@ RESULT: dict[str, Any] = {
         "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
         "failed_programs": INT, "failed_erases": INT, "pair_copies": INT, "pair_rescues": INT,
         "by_cause": dict.fromkeys(
-            ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint"), CAUSE
+            ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol"), CAUSE
         ),
     },
     "write_amplification": NUMBER_OR_NULL,

@@ -36,6 +36,7 @@ macro_rules! file_system {
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: Model { varies: $varies, ..MODEL },
             tables: None,
+            patrols: false,
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }

@@ -159,6 +159,19 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
+    /// When [`Self::patrol`] is due next on an idle drive; `None` where there is none.
+    fn patrol_at(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Reads a page of what is stored, or refreshes what such a read found. False where there was nothing to do.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn patrol(&mut self, _io: &mut Io) -> Flash<bool> {
+        Ok(false)
+    }
+
     /// After a power cut: rebuilds every table from flash and from a protected buffer, all that survives. A second power cut may
     /// interrupt it. Called only where the payload keeps program numbers ([`palimpsest_flash::nand::Nand::sequence`]).
     ///
@@ -285,6 +298,8 @@ pub struct Entry {
     pub buffered: bool,
     /// Whether a volatile buffer can be before it: what its programs signal is all that a flush has to wait for.
     pub write_back: bool,
+    /// Whether it reads what it stores now and then (`ftl.patrol`).
+    pub patrols: bool,
     /// Bytes of the tables in a checkpoint, of a drive with so many logical subpages; `None` where it recovers without.
     pub tables: Option<fn(&Settings, &Geometry, u64) -> u64>,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
@@ -313,6 +328,7 @@ impl Entry {
         read: None,
         buffered: false,
         write_back: false,
+        patrols: false,
         tables: None,
         reserved: |_, _| 0,
         reserved_key: "",

@@ -15,6 +15,7 @@ mod moves;
 mod open_pages;
 mod pace;
 mod passes;
+mod patrol;
 mod recover;
 mod refresh;
 pub mod rotation;
@@ -160,12 +161,13 @@ pub struct Log<M: Map> {
     open: OpenPages,
     collector: Collector,
     passes: Passes,
+    patrol: patrol::Patrol,
     read: ReadPolicy,
     counters: LogCounters,
     image: PageImage,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, read, image });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, read, image });
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
@@ -204,6 +206,7 @@ impl<M: Map> Log<M> {
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, rest, streams, spare, seed),
             passes,
+            patrol: patrol::Patrol::new(settings.patrol, geometry.pages() as u32),
             read: settings.read,
             counters: LogCounters::default(),
             image: PageImage {

@@ -521,6 +521,18 @@ impl Drive {
         self.harvest(observer, verifier)
     }
 
+    /// One step of the patrol.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn patrol(&mut self) -> Result<()> {
+        self.io.present.now = self.engine.now();
+        self.ftl.patrol(&mut self.io).map_err(explain)?;
+        self.close_call();
+        self.settle();
+        Ok(())
+    }
+
     /// Reports what has completed, and lets waiting writes in.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ from .common import Specification, label, layer, part, trace
 
 __all__ = ["CAUSES", "flash", "utilization"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint")
+CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol")
 
 
 def flash(results: Sequence[Result]) -> Specification | None:

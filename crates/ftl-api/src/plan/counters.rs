@@ -20,16 +20,18 @@ pub enum Cause {
     ReadAhead,
     /// Checkpoints of the layer's tables.
     Checkpoint,
+    /// Reading what is stored now and then, whether it can still be read.
+    Patrol,
 }
 
-palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead, Checkpoint });
+palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead, Checkpoint, Patrol });
 
 /// Number of causes.
-pub const CAUSES: usize = 8;
+pub const CAUSES: usize = 9;
 
 /// Names of the causes in results, in the order of [`Cause`].
 pub const CAUSE_NAMES: [&str; CAUSES] =
-    ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint"];
+    ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol"];
 
 /// Reads and programs of pages by cause, and what they moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     about: "page map in flash: its entries are cached in DRAM on demand",
     keys: || vec![&CMT],
     write_back: true,
+    patrols: true,
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {

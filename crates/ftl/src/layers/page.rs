@@ -14,6 +14,7 @@ use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 
@@ -21,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     write_back: true,
+    patrols: true,
     tables: Some(|_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page)),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN
@@ -195,6 +197,14 @@ impl<M: Map> Ftl for Page<M> {
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.log.recover(io)
+    }
+
+    fn patrol_at(&self) -> Option<Nanos> {
+        self.log.patrol_at()
+    }
+
+    fn patrol(&mut self, io: &mut Io) -> Flash<bool> {
+        self.log.patrol(io)
     }
 
     fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {

@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     write_back: true,
     takes_hints: true,
+    patrols: true,
     tables: Some(|_, _, subpages| 4 * subpages),
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN
@@ -179,6 +180,14 @@ impl Ftl for Subpage {
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.log.recover(io)
+    }
+
+    fn patrol_at(&self) -> Option<Nanos> {
+        self.log.patrol_at()
+    }
+
+    fn patrol(&mut self, io: &mut Io) -> Flash<bool> {
+        self.log.patrol(io)
     }
 
     fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {

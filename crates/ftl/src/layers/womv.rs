@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // A checkpoint would need word lines without the code.
     tables: None,
+    patrols: false,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

@@ -42,7 +42,13 @@ pub const KEYS: &[Key] = &[
         "0B",
         "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
     ),
-    Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that"),
+    Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that, and before a patrol"),
+    Key::new(
+        "ftl.patrol",
+        ValueType::Time,
+        "0ns",
+        "time in which all that is stored is read once while the host is idle, so that it is refreshed in time (ecc.*); 0ns: never",
+    ),
     Key::new(
         "ftl.streams",
         ValueType::Count { min: 1, max: 3 },
@@ -177,6 +183,8 @@ pub struct LogSettings {
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
     pub wear_threshold: u32,
+    /// Time of a round of the patrol; 0: none.
+    pub patrol: Nanos,
     /// How it reads.
     pub read: ReadPolicy,
 }
@@ -208,6 +216,7 @@ impl LogSettings {
                 &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)],
             ),
             wear_threshold: settings.small("ftl.wear_threshold"),
+            patrol: settings.time("ftl.patrol"),
             read: read_policy(settings),
         }
     }
@@ -249,7 +258,8 @@ pub fn read_policy(settings: &Settings) -> ReadPolicy {
     ReadPolicy { mode, gaps: settings.flag("ftl.read_gap") }
 }
 
-/// Background collection: how long the host must have been idle; `None` where there is none.
+/// Background work: how long the host must have been idle; `None` where there is none.
 pub fn background_after(settings: &Settings) -> Option<Nanos> {
-    settings.flag("ftl.gc_background").then(|| settings.time("ftl.gc_idle"))
+    let works = settings.flag("ftl.gc_background") || settings.time("ftl.patrol") > 0;
+    works.then(|| settings.time("ftl.gc_idle"))
 }

@@ -71,6 +71,12 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
     if errors.retry_rates.iter().zip(errors.retry_rates.iter().skip(1)).any(|(one, next)| one < next) {
         return refuse(values, &["ecc.retry_rates"], "expected rates of which none is above the one before");
     }
+    if values.time("ftl.patrol") > 0 && (errors.strength == 0 || !entry_of(drive).patrols) {
+        let can: Vec<&str> = layers().filter(|entry| entry.patrols).map(|entry| entry.name).collect();
+        let what =
+            format!("a patrol looks for read errors; expected ecc.strength above 0 and one of {}", can.join(", "));
+        return refuse(values, &["ftl.patrol", "ecc.strength", "ftl.name"], &what);
+    }
     if errors.strength > 0 && entry_of(drive).is_file_system() {
         let what = "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none";
         return refuse(values, &["ecc.strength", "ftl.name"], what);

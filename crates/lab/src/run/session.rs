@@ -77,8 +77,10 @@ pub struct Session<'a> {
     logical_sectors: u64,
     /// Whether the layer is a file system.
     file_system: bool,
-    /// Idle time of the host before background collection; `None` without it.
+    /// Idle time of the host before background work; `None` without it.
     background_after: Option<Nanos>,
+    /// Whether it collects then.
+    collects: bool,
     phase: Phase,
     done: u64,
     expected: u64,
@@ -164,6 +166,7 @@ impl<'a> Session<'a> {
             logical_sectors: config.logical_bytes() / SECTOR_BYTES,
             file_system: entry.is_file_system(),
             background_after: background_after(&config.ftl),
+            collects: config.ftl.flag("ftl.gc_background"),
             phase: Phase::Precondition,
             done: 0,
             expected: 0,
@@ -512,7 +515,7 @@ impl<'a> Session<'a> {
         }
         self.pass_to(from);
         while self.drive.next_time().is_none() && self.drive.engine.now() < arrival {
-            if !self.drive.background()? {
+            if !self.works_beside(arrival)? {
                 return Ok(());
             }
             while self.drive.next_time().is_some_and(|event| event <= arrival) {
@@ -520,6 +523,19 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Lets the drive, which is idle until `arrival`, collect or look at what it stores. False where it has nothing to do.
+    fn works_beside(&mut self, arrival: Nanos) -> Result<bool> {
+        if self.collects && self.drive.background()? {
+            return Ok(true);
+        }
+        let Some(at) = self.drive.ftl.patrol_at().filter(|&at| at < arrival) else { return Ok(false) };
+        if at > self.drive.engine.now() {
+            self.pass_to(at);
+        }
+        self.drive.patrol()?;
+        Ok(true)
     }
 
     /// Runs the next event; without one, flushes the write buffer.

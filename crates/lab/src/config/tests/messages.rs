@@ -346,6 +346,12 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "mga-16k",
+        &["ftl.patrol=1s", "ecc.strength=20"],
+        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 20 (--set ecc.strength=20), ftl.name = mga (presets/ssds/mga-16k.toml:N): a \
+             patrol looks for read errors; expected ecc.strength above 0 and one of page, dftl, subpage, page-fgm, dma-fgm, spftl",
+    ),
+    (
+        "mga-16k",
         &["ftl.checkpoint=1MiB"],
         "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = mga (presets/ssds/mga-16k.toml:N): this layer recovers without \
              checkpoints; expected ftl.checkpoint = 0B, or one of page, subpage, page-fgm, dma-fgm, spftl",

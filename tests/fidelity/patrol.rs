@@ -1,0 +1,50 @@
+//! Patrol reads in idle time: as many as have their turn, and what they save.
+
+use crate::bench::{Run, small};
+use palimpsest_lab::metrics::summary::Summary;
+use palimpsest_lab::nand::data::Payload;
+
+/// A small drive, and requests with idle time between them.
+fn run(sets: &str, workload: &str) -> Summary {
+    let drive = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=20 part.pages_per_block=32 \
+         ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false ftl.gc_idle=100us ftl.gc_pace=block ecc.strength=20 \
+         ecc.t_retries=[\"50us\",\"60us\"] ecc.retry_rates=[\"80%\",\"60%\"] part.ber_fresh=0.02% \
+         part.word_size=1KiB";
+    let ssd = small("tlc-32g", &format!("{drive} {sets}"));
+    let mut run = Run::new(&ssd, workload);
+    (run.precondition, run.payload) = ("fill:100%", Payload::Tag);
+    run.result()
+}
+
+/// In T all P pages of the drive have had T / `ftl.patrol` turns each, and those of the V that hold something were read: V T / `ftl.patrol`.
+#[test]
+fn every_page_has_its_turn() {
+    // 400 logical pages of 640, of which those of the open block wait.
+    let closed = 400 / 32 * 32;
+    for rounds in [1, 3] {
+        let result = run(&format!("ftl.patrol={}us", 299_000 / rounds), "rw=randread,bs=4k,n=300,rate_iops=1000");
+        let reads = result.flash.by_cause["patrol"].reads;
+        println!("{rounds} rounds: {reads} reads of {closed} pages");
+        assert!(reads.abs_diff(closed * rounds) <= 3 * rounds, "{reads}");
+        // The host never waits for more than one of them.
+        assert!(result.latency_ns.unwrap().read.unwrap().max < 200_000);
+    }
+    let none = run("ftl.patrol=0ns", "rw=randread,bs=4k,n=300,rate_iops=1000");
+    assert_eq!(none.flash.by_cause["patrol"].reads, 0);
+}
+
+/// Data that ages, and that hardly anyone reads, is lost without a patrol; with one it is moved while it can be corrected.
+#[test]
+fn a_patrol_saves_what_nobody_reads() {
+    let aged = |patrol: &str| {
+        let sets = format!("ecc.t_retention=100ms ecc.refresh_retries=1 ftl.patrol={patrol}");
+        run(&sets, "rw=randread,bs=16k,n=400,rate_iops=200")
+    };
+    let (with, without) = (aged("100ms"), aged("0ns"));
+    let lost = |result: &Summary| result.reliability.as_ref().unwrap().lost_subpages.values().sum::<u64>();
+    let refreshed = |result: &Summary| result.ftl_stats.get("refreshed_blocks").and_then(|count| count.as_u64());
+    println!("lost {} with a patrol, {} without; {:?} blocks refreshed", lost(&with), lost(&without), refreshed(&with));
+    assert_eq!((lost(&with), with.reliability.as_ref().unwrap().failed_reads), (0, Some(0)));
+    assert!(lost(&without) > 100 && refreshed(&without).is_none());
+    assert!(refreshed(&with).unwrap() >= 12);
+}
