@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from . import completion, engine
-from .options import FIDELITIES, RunOptions
-from .parameters import Choice, Duration, json_option, out_option
+from .options import RunOptions
+from .parameters import Duration, json_option, out_option
 from .progress import ProgressBoard
 from .run_options import force_option, ftl_option, seed_option, set_option, ssd_option
 
@@ -38,6 +38,19 @@ class Place(click.ParamType[str]):
         return str(value)
 
 
+class Clock(click.ParamType[str]):
+    """How the time of the drive goes: none, virtual, paced, or scaled:N."""
+
+    name = "CLOCK"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401
+        """The clock as it is, if it is one."""
+        if not re.fullmatch(r"none|virtual|paced|scaled:[0-9.]+", value):
+            what = "expected none, virtual, paced, or scaled:10 for a drive that is ten times slower"
+            self.fail(f"{value!r} is no clock; {what}", param, ctx)
+        return str(value)
+
+
 _OPTIONS = (
     ssd_option,
     ftl_option,
@@ -62,10 +75,10 @@ _OPTIONS = (
         help="State of the drive at first, as of run; it holds noise then.",
     ),
     click.option(
-        "--fidelity",
-        type=Choice(FIDELITIES),
-        default="count",
-        help="timed: the result also has latencies, of requests served one by one.",
+        "--clock",
+        type=Clock(),
+        default="none",
+        help="Time of the drive: virtual (as fast as it goes), paced (replies when it would have them) or scaled:10.",
     ),
     seed_option,
     click.option(
@@ -110,6 +123,7 @@ def add_to(
     def serve(
         listen: tuple[str, ...],
         *,
+        clock: str,
         once: bool,
         run: str | None,
         timeout: float,
@@ -126,14 +140,17 @@ def add_to(
         Examples:
           palimpsest serve
           palimpsest serve --ssd mga-16k --ftl mga --listen unix:drive.sock --json
+          palimpsest serve --clock paced --ssd tlc-32g
           palimpsest serve --run 'nbdinfo $uri'
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
         options["overrides"] = tuple(options["overrides"])
-        chosen = RunOptions(workload="nbd", payload="bytes", series=out is not None, **options)
+        fidelity = "count" if clock == "none" else "timed"
+        chosen = RunOptions(workload="nbd", payload="bytes", fidelity=fidelity, series=out is not None, **options)
         check([chosen])
         own_folder(out, [chosen], force=force)
-        serving = {"listen": list(listen or [PLACE]), "once": once, "run": run, "timeout_s": timeout}
+        places = list(listen or [PLACE])
+        serving = {"listen": places, "clock": clock, "once": once, "run": run, "timeout_s": timeout}
         with ProgressBoard() as board:
 
             def say(line: str) -> None:

@@ -93,7 +93,7 @@ def test_a_signal_ends_it_with_its_result(number: signal.Signals, tmp_path: Path
 
 def test_once_ends_with_the_last_client(tmp_path: Path) -> None:
     path = tmp_path / "drive.sock"
-    with served("--listen", f"unix:{path}", "--listen", "127.0.0.1:0", "--once", "--fidelity", "timed") as (
+    with served("--listen", f"unix:{path}", "--listen", "127.0.0.1:0", "--once", "--clock", "virtual") as (
         process,
         at,
     ):
@@ -131,6 +131,8 @@ def test_a_second_command_at_the_same_place_is_refused(palimpsest: Command, tmp_
     [
         (["--listen", "10809"], "--listen: '10809' is no place"),
         (["--listen", "127.0.0.1:99999"], "--listen 127.0.0.1:99999: "),
+        (["--clock", "fast"], "--clock: 'fast' is no clock"),
+        (["--clock", "scaled:0"], "--clock scaled:0: "),
         (["--timeout", "5"], "--timeout: expected a time"),
         (["--ssd", "nothing"], "nothing"),
         (["--set", "part.nop"], "part.nop"),

@@ -3,6 +3,7 @@
 use crate::{Reporter, core_options, files, parse_options, print, raise, resolve};
 use palimpsest_lab::config;
 use palimpsest_server::Settings;
+use palimpsest_server::clock::Clock;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 #[serde(deny_unknown_fields)]
 struct ServeOptions {
     listen: Vec<String>,
+    clock: String,
     once: bool,
     run: Option<String>,
     timeout_s: f64,
@@ -37,7 +39,8 @@ pub fn serve(
     let core = core_options(&options)?;
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
-    let settings = Settings { listen: wanted.listen, once: wanted.once, run: wanted.run, timeout };
+    let clock = Clock::parse(&wanted.clock).map_err(raise)?;
+    let settings = Settings { listen: wanted.listen, clock, once: wanted.once, run: wanted.run, timeout };
     let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let mut goes_on = |progress| match progress {
         Some(progress) => reporter.report_progress(progress),

@@ -1,24 +1,27 @@
 //! A simulated drive as a network block device, so that real programs can use it.
 //!
-//! It models the data path: bytes pass the translation layer, its garbage collection and its faults, and reads are verified. It
-//! ignores time: the drive answers as fast as the machine simulates, and the simulated time is never imposed on the client; at
-//! `timed` fidelity it is only in the result. The contents are lost when the server ends.
+//! It models the data path: bytes pass the translation layer, its garbage collection and its faults, and reads are verified. The time of
+//! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends.
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
-//! [`drive`] the drive behind its lock, [`listen`] the sockets, [`patience`] their limits. Sockets, threads and wall clocks of the
-//! project are here only. For Unix.
+//! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`patience`] their
+//! limits. Sockets, threads and wall clocks of the project are here only. For Unix.
 
+pub mod clock;
 pub mod drive;
 pub mod fuzzing;
 pub mod handshake;
 pub mod listen;
+pub mod outbox;
 pub mod patience;
+pub mod timed;
 pub mod transmission;
 pub mod wire;
 
+use clock::Clock;
 use drive::Drive;
 use handshake::Export;
-use listen::{Listener, Service, Waker};
+use listen::{Engine, Listener, Service, Waker};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::run::served::Served;
@@ -28,6 +31,7 @@ use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use timed::Timed;
 
 /// Interval in which the program is asked whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -37,6 +41,8 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// Places to listen at: `HOST:PORT`, or `unix:PATH`.
     pub listen: Vec<String>,
+    /// How the time of the drive goes; with any but none the options say that the drive is timed.
+    pub clock: Clock,
     /// Whether to end when the last client that used the drive has gone.
     pub once: bool,
     /// A command for the shell, which finds the address as `$uri`: the service ends with it.
@@ -80,12 +86,19 @@ pub fn serve(
     let uris: Vec<String> = listeners.0.iter().map(Listener::uri).collect();
     say(&format!("serving {name} ({}), {bytes} bytes, at {}", resolved.drive.ftl.name, uris.join(" and ")));
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
-    let service = Service::new(export, Drive::new(served), settings.once, settings.timeout, say);
+    let engine = match settings.clock {
+        Clock::None => Engine::Counted(Drive::new(served)),
+        clock => Engine::Timed(Timed::new(served, clock)),
+    };
+    let service = Service::new(export, engine, settings.once, settings.timeout, say);
     let begin = Instant::now();
     let status = std::thread::scope(|scope| {
         let wakers: Vec<Waker> = listeners.0.iter().map(Waker::of).collect();
+        let service = &service;
+        if let Engine::Timed(timed) = &service.drive {
+            scope.spawn(move || timed.run(service));
+        }
         for listener in &listeners.0 {
-            let service = &service;
             scope.spawn(move || listen::accept(listener, service, scope));
         }
         let mut beside = settings.run.as_deref().map(|run| Beside::start(run, &uris[0])).transpose();

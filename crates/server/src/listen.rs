@@ -5,10 +5,14 @@
 
 use crate::drive::{Drive, Witness};
 use crate::handshake::{self, Chosen, Export};
+use crate::outbox::Outbox;
 use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
+use crate::timed::{self, Timed};
 use crate::transmission::{self, Asked, PowerLost, Replies, Target};
-use crate::wire::{Fault, Stream};
-use palimpsest_lab::error::Error;
+use crate::wire::Fault;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::run::Outcome;
+use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -22,6 +26,12 @@ use std::time::{Duration, Instant};
 
 /// Most clients at the same time; more are refused.
 const MOST_CLIENTS: usize = 64;
+
+/// A client that is gone is an error, not a signal; elsewhere Rust's sockets never raise one.
+#[cfg(target_os = "linux")]
+const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const NO_SIGNAL: i32 = 0;
 
 /// How long clients have to take their last replies when the service ends.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -98,9 +108,12 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// A connection.
-trait Socket: Limited + Send + Sized + 'static {
+trait Socket: Limited + Send + Sync + Sized + 'static {
     /// Another handle of it.
     fn another(&self) -> io::Result<Self>;
+
+    /// Sends what can be sent without a wait.
+    fn send_now(&self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Takes no more requests from it; replies still go out, where it is not the `whole` connection that ends.
     fn hang_up(&self, whole: bool);
@@ -115,6 +128,10 @@ impl Socket for TcpStream {
         self.try_clone()
     }
 
+    fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        SockRef::from(self).send_with_flags(bytes, libc::MSG_DONTWAIT | NO_SIGNAL)
+    }
+
     fn hang_up(&self, whole: bool) {
         let _ = self.shutdown(direction(whole));
     }
@@ -123,6 +140,10 @@ impl Socket for TcpStream {
 impl Socket for UnixStream {
     fn another(&self) -> io::Result<Self> {
         self.try_clone()
+    }
+
+    fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        SockRef::from(self).send_with_flags(bytes, libc::MSG_DONTWAIT | NO_SIGNAL)
     }
 
     fn hang_up(&self, whole: bool) {
@@ -162,12 +183,55 @@ impl Client {
     }
 }
 
+/// A drive with or without a time.
+pub enum Engine<'a> {
+    /// Requests are counted: each thread serves its own.
+    Counted(Drive<'a>),
+    /// Requests are in flight together.
+    Timed(Timed<'a>),
+}
+
+impl Engine<'_> {
+    /// How often the power failed so far.
+    pub fn power_cuts(&self) -> u64 {
+        match self {
+            Engine::Counted(drive) => drive.power_cuts(),
+            Engine::Timed(drive) => drive.power_cuts(),
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        match self {
+            Engine::Counted(drive) => drive.is_broken(),
+            Engine::Timed(drive) => drive.is_broken(),
+        }
+    }
+
+    fn end(&self) {
+        match self {
+            Engine::Counted(drive) => drive.end(),
+            Engine::Timed(drive) => drive.end(),
+        }
+    }
+
+    /// The result.
+    ///
+    /// # Errors
+    /// The first error of the drive, and laws that do not hold.
+    pub fn finish(self) -> Result<Outcome> {
+        match self {
+            Engine::Counted(drive) => drive.finish(),
+            Engine::Timed(drive) => drive.finish(),
+        }
+    }
+}
+
 /// What all threads share.
 pub struct Service<'a> {
     /// The drive as a client finds it.
     pub export: Export,
     /// The drive.
-    pub drive: Drive<'a>,
+    pub drive: Engine<'a>,
     /// Whether to end after the last client that used the drive; those whom a power cut disconnects may come back.
     once: bool,
     /// Clients that are connected, by number.
@@ -191,7 +255,7 @@ impl<'a> Service<'a> {
     /// A service without clients, which says a line to `say` where there is something to say.
     pub fn new(
         export: Export,
-        drive: Drive<'a>,
+        drive: Engine<'a>,
         once: bool,
         timeout: Duration,
         say: &'a (dyn Fn(&str) + Sync),
@@ -362,14 +426,14 @@ fn accept_from<'s, S: Socket>(
 /// Starts the thread of a client.
 fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: S, client: &str) -> io::Result<()> {
     let (since, number) = (service.drive.power_cuts(), service.next.fetch_add(1, Ordering::Relaxed));
-    let another = stream.another()?;
+    let (another, third) = (stream.another()?, stream.another()?);
     let idle = Idle::default();
     let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), Arc::clone(&idle))?;
     service.clients().insert(number, Client { hang_up: Box::new(move |whole| another.hang_up(whole)), idle });
     let client = client.to_owned();
     let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
         let _gone = Gone { service, number };
-        if let Err(fault) = serve_client(&mut stream, service, since) {
+        if let Err(fault) = serve_client(&mut stream, service, since, third) {
             service.log(&format!("client {client}: {fault}; connection closed"));
         }
     });
@@ -398,20 +462,89 @@ impl Drop for Gone<'_, '_> {
 /// The drive for one client.
 struct Own<'s, 'a> {
     service: &'s Service<'a>,
+    drive: &'s Drive<'a>,
     since: u64,
 }
 
 impl Target for Own<'_, '_> {
-    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
-        self.service.drive.serve(self.since, asked, input, replies, self.service)
+    fn serve(
+        &mut self,
+        asked: &[Asked],
+        input: &mut Vec<u8>,
+        replies: &mut Replies,
+    ) -> std::result::Result<(), PowerLost> {
+        self.drive.serve(self.since, asked, input, replies, self.service)
     }
 }
 
+/// The drive with its time for one client.
+struct OwnTimed<'s, 'a> {
+    service: &'s Service<'a>,
+    drive: &'s Timed<'a>,
+    client: Arc<timed::Client>,
+}
+
+impl Target for OwnTimed<'_, '_> {
+    fn serve(
+        &mut self,
+        asked: &[Asked],
+        input: &mut Vec<u8>,
+        _replies: &mut Replies,
+    ) -> std::result::Result<(), PowerLost> {
+        self.drive.serve(&self.client, asked, input, &self.service.budget, self.service)
+    }
+
+    fn send(&mut self, _stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
+        let bytes = replies.take();
+        if !bytes.is_empty() {
+            self.client.outbox.deliver(bytes, 0, None);
+        }
+        Ok(())
+    }
+}
+
+/// What was agreed with a client.
+struct Terms {
+    structured: bool,
+    since: u64,
+}
+
+/// Serves a client whose replies come when the drive has them.
+fn serve_timed<'a, S: Socket>(
+    stream: &mut Patient<S>,
+    service: &Service<'a>,
+    drive: &Timed<'a>,
+    Terms { structured, since }: Terms,
+    another: S,
+) -> std::result::Result<u64, Fault> {
+    let mut writer = another.another()?;
+    let outbox = Outbox::new(Box::new(move |bytes| another.send_now(bytes)));
+    let client = Arc::new(timed::Client { outbox, structured, since });
+    std::thread::scope(|scope| {
+        let outbox = &client.outbox;
+        scope.spawn(move || outbox.run(&mut writer));
+        let mut own = OwnTimed { service, drive, client: Arc::clone(&client) };
+        let ended = transmission::transmit(stream, &service.export, structured, &mut own);
+        outbox.close(service.timeout);
+        ended
+    })
+}
+
 /// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
-fn serve_client(stream: &mut impl Stream, service: &Service<'_>, since: u64) -> Result<(), Fault> {
+fn serve_client<S: Socket>(
+    stream: &mut Patient<S>,
+    service: &Service<'_>,
+    since: u64,
+    another: S,
+) -> std::result::Result<(), Fault> {
     let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
     service.using.fetch_add(1, Ordering::SeqCst);
-    let ended = transmission::transmit(stream, &service.export, structured, &mut Own { service, since });
+    let ended = match &service.drive {
+        Engine::Counted(drive) => {
+            transmission::transmit(stream, &service.export, structured, &mut Own { service, drive, since })
+        }
+        Engine::Timed(drive) => serve_timed(stream, service, drive, Terms { structured, since }, another),
+    };
     let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
     if is_last && service.once && service.drive.power_cuts() == since {
         service.stop();

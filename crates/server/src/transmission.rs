@@ -83,6 +83,16 @@ pub trait Target {
     /// # Errors
     /// [`PowerLost`]; all have an answer nevertheless.
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost>;
+
+    /// Sends the replies that there are, and forgets them.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn send(&mut self, stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
+        let sent = stream.write_all(&replies.bytes);
+        replies.bytes.clear();
+        sent
+    }
 }
 
 /// Replies in the form that was agreed with the client.
@@ -248,8 +258,7 @@ pub fn transmit(
                 stream.hold(bytes as u64);
             }
             let lost = target.serve(&batch, &mut input.bytes, &mut replies);
-            stream.write_all(&replies.bytes)?;
-            replies.bytes.clear();
+            target.send(stream, &mut replies)?;
             if large.is_some() {
                 replies.bytes.shrink_to(KEPT);
                 input.shrink();
@@ -264,7 +273,7 @@ pub fn transmit(
                 stream.hold(0);
                 input.skip(stream, bytes)?;
                 replies.refuse(&asked, wire::EINVAL);
-                stream.write_all(&replies.take())?;
+                target.send(stream, &mut replies)?;
                 stream.await_message();
             }
             Some(Next::Part(needed)) => {

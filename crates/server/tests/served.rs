@@ -1,184 +1,17 @@
 //! The service: on a free port, used by a small client over real sockets, ended as by a signal or after the last client. What the
 //! command makes of signals and of the result is tested in `tests/python/test_serve.py`.
 
-use palimpsest_lab::config::{self, Resolved};
-use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::nand::data::Payload;
-use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Warmup};
-use palimpsest_server::{Ended, Settings, serve, wire};
+mod client;
+
+use client::{Client, Random, Server, drive, settings, summary};
+use palimpsest_lab::error::Error;
+use palimpsest_server::{serve, wire};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Timeout of an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A drive of a few MiB, which collects soon.
-const DRIVE: &[&str] = &[
-    "--ssd=mga-8k",
-    "--set=ssd.channels=2",
-    "--set=ssd.planes_per_die=1",
-    "--set=ssd.blocks_per_plane=24",
-    "--set=part.pages_per_block=16",
-    "--set=ssd.over_provisioning=60%",
-    "--set=ftl.gc_start=2 blocks",
-    "--set=ftl.gc_stop=3 blocks",
-];
-
-struct Server {
-    served: JoinHandle<Result<Ended>>,
-    stopped: Arc<AtomicBool>,
-    messages: Receiver<String>,
-    place: String,
-}
-
-/// What `palimpsest serve` makes of its options, as far as they are `--ssd`, `--ftl`, `--set`, `--seed` and `--fidelity`.
-fn drive(options: &[&str]) -> Result<(Resolved, Options)> {
-    let valued = DRIVE.iter().chain(options).filter_map(|option| option.strip_prefix("--")?.split_once('='));
-    let of = |wanted: &str| valued.clone().filter(|(name, _)| *name == wanted).map(|(_, value)| value).next_back();
-    let set: Vec<String> = valued.clone().filter(|(name, _)| *name == "set").map(|(_, value)| value.into()).collect();
-    let resolved = config::resolve(of("ssd").unwrap(), of("ftl"), &set, &|path| Err(Error::input(path, "no file")))?;
-    let options = Options {
-        workload: "nbd".into(),
-        precondition: Precondition::None,
-        requests: None,
-        warmup: Warmup::Requests(0),
-        fidelity: if of("fidelity") == Some("timed") { Fidelity::Timed } else { Fidelity::Count },
-        payload: Payload::Bytes,
-        seed: of("seed").map_or(1, |seed| seed.parse().unwrap()),
-        series: false,
-        operations: None,
-    };
-    Ok((resolved, options))
-}
-
-fn settings(options: &[&str]) -> Settings {
-    let of = |wanted: &str| options.iter().filter_map(|option| option.strip_prefix(wanted)).collect::<Vec<_>>();
-    let mut listen: Vec<String> = of("--listen=").into_iter().map(String::from).collect();
-    if listen.is_empty() {
-        listen.push("127.0.0.1:0".into());
-    }
-    let timeout = of("--timeout=").last().map_or(30_000, |text| text.trim_end_matches("ms").parse().unwrap());
-    let run = of("--run=").last().map(|&run| run.into());
-    Settings { listen, once: options.contains(&"--once"), run, timeout: Duration::from_millis(timeout) }
-}
-
-impl Server {
-    fn start(options: &[&str]) -> Server {
-        let ((resolved, run), settings) = (drive(options).unwrap(), settings(options));
-        let stopped = Arc::new(AtomicBool::new(false));
-        let (sender, messages) = channel();
-        let ask = Arc::clone(&stopped);
-        let served = std::thread::spawn(move || {
-            let mut goes_on = |_| match ask.load(Ordering::SeqCst) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
-            let say = |line: &str| drop(sender.send(line.into()));
-            serve(&resolved, &run, &settings, &say, &mut goes_on)
-        });
-        let line: String = messages.recv_timeout(PATIENCE).unwrap();
-        let place = line.rsplit_once(" at ").unwrap_or_else(|| panic!("no place in {line:?}")).1.to_owned();
-        Server { served, stopped, messages, place }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let place = self.place.split_whitespace().next().unwrap();
-        let stream = TcpStream::connect(place.strip_prefix("nbd://").unwrap()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream
-    }
-
-    fn client(&self) -> Client<TcpStream> {
-        Client::begin(self.connect())
-    }
-
-    fn message(&mut self) -> String {
-        self.messages.recv_timeout(PATIENCE).unwrap()
-    }
-
-    /// Ends the service, and waits.
-    fn terminate(self) -> Result<Ended> {
-        self.stopped.store(true, Ordering::SeqCst);
-        self.wait()
-    }
-
-    fn wait(self) -> Result<Ended> {
-        self.served.join().unwrap()
-    }
-}
-
-fn summary(ended: Result<Ended>) -> serde_json::Value {
-    serde_json::to_value(ended.map_err(|error| error.to_string()).unwrap().outcome.summary).unwrap()
-}
-
-struct Client<S> {
-    stream: S,
-    bytes: u64,
-}
-
-impl<S: Read + Write> Client<S> {
-    /// Chooses the export by its old name, which needs the fewest messages.
-    fn begin(mut stream: S) -> Self {
-        let greeting: [u8; 18] = wire::read_array(&mut stream).unwrap();
-        assert_eq!(greeting[..16], *b"NBDMAGICIHAVEOPT");
-        stream.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 0]].concat()).unwrap();
-        let begin: [u8; 10] = wire::read_array(&mut stream).unwrap();
-        Client { stream, bytes: u64::from_be_bytes(begin[..8].try_into().unwrap()) }
-    }
-
-    fn request(&mut self, command: u16, offset: u64, length: u32, bytes: &[u8]) -> std::result::Result<Vec<u8>, u32> {
-        let mut message = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
-        message.extend((command >> 8).to_be_bytes());
-        message.extend((command & 0xff).to_be_bytes());
-        message.extend(offset.rotate_left(8).to_be_bytes());
-        message.extend(offset.to_be_bytes());
-        message.extend(length.to_be_bytes());
-        message.extend(bytes);
-        self.stream.write_all(&message).unwrap();
-        let reply: [u8; 16] = wire::read_array(&mut self.stream).unwrap();
-        let mut fields = wire::Fields(&reply);
-        assert_eq!(fields.u32(), Some(wire::REPLY_MAGIC));
-        let error = fields.u32().unwrap();
-        assert_eq!(fields.u64(), Some(offset.rotate_left(8)));
-        let length = if command == wire::CMD_READ && error == 0 { length } else { 0 };
-        let bytes = wire::read_bytes(&mut self.stream, length).unwrap();
-        if error == 0 { Ok(bytes) } else { Err(error) }
-    }
-
-    fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
-        self.request(wire::CMD_READ, offset, length, &[]).unwrap()
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8], flags: u16) {
-        self.request(wire::CMD_WRITE | flags << 8, offset, bytes.len() as u32, bytes).unwrap();
-    }
-}
-
-/// A small generator of random numbers (Marsaglia's xorshift64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-
-    fn bytes(&mut self, n: u64) -> Vec<u8> {
-        (0..n).map(|_| self.below(256) as u8).collect()
-    }
-}
 
 /// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units (`unit`
 /// bytes) only.
@@ -191,7 +24,8 @@ fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
         if step % 500 == 499 {
             client = server.client();
         }
-        let grain = if random.below(4) == 0 { 1 } else { 512 };
+        // A drive with a time takes whole sectors.
+        let grain = if random.below(4) == 0 && !more.contains(&"--clock=virtual") { 1 } else { 512 };
         let offset = random.below(client.bytes / grain) * grain;
         let length = ((1 + random.below(20_000 / grain)) * grain).min(client.bytes - offset);
         let range = offset as usize..(offset + length) as usize;
@@ -223,7 +57,7 @@ fn random_requests_against_an_array() {
     assert!(summary["requests"]["write"].as_u64() > Some(1000));
     assert!(summary["requests"]["flush"].as_u64() > Some(100), "durable writes flush");
     assert!(summary["latency_ns"].is_null());
-    let summary = against_array("subpage", 4096, &["--fidelity=timed"]);
+    let summary = against_array("subpage", 4096, &["--clock=virtual"]);
     assert!(summary["latency_ns"]["write"]["mean"].as_u64() > Some(0));
 }
 

@@ -561,7 +561,7 @@ impl Drive {
                 }
                 self.free.push(id);
                 if let Some(carried) = &mut self.carried {
-                    carried.completed.push((id, now - arrival));
+                    carried.completed.push(id);
                 }
                 self.outstanding -= 1;
                 let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;

@@ -4,7 +4,6 @@
 //! the port. A power cut drops them with the requests.
 
 use super::{Drive, Verifier};
-use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::port::Incoming;
 
 /// What travels with requests.
@@ -18,8 +17,8 @@ pub struct Carried {
     pub submitted: u32,
     /// The request that was planned last.
     pub planned: u32,
-    /// Requests that have completed, and how long each took.
-    pub completed: Vec<(u32, Nanos)>,
+    /// Requests that have completed.
+    pub completed: Vec<u32>,
 }
 
 impl Drive {

@@ -9,6 +9,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
 use palimpsest_sim::drive::Command;
+use std::collections::VecDeque;
 
 /// A request that has completed.
 #[derive(Debug)]
@@ -17,15 +18,24 @@ pub struct Done {
     pub flight: u32,
     /// Bytes of a read; none for others.
     pub reply: Reply<Vec<u8>>,
-    /// From its arrival to its completion.
-    pub latency: Nanos,
+    /// When it completed, by the drive's clock.
+    pub at: Nanos,
+}
+
+/// What became of a request that was submitted.
+#[derive(Debug)]
+pub enum Submitted {
+    /// It is in flight, with this number.
+    InFlight(u32),
+    /// The drive is at the end of its life, and was read without time: these are the bytes.
+    Read(Reply<Vec<u8>>),
 }
 
 /// Requests in flight, by number.
 #[derive(Default)]
 pub(super) struct Flights {
     commands: Vec<Option<Command>>,
-    done: Vec<Done>,
+    done: VecDeque<Done>,
 }
 
 impl Flights {
@@ -59,11 +69,11 @@ impl Served<'_> {
         if self.session.worn_out.is_some() { 0 } else { self.session.drive.outstanding() }
     }
 
-    /// Submits a request now, with what a write brings; gives its number.
+    /// Submits a request now, with what a write brings.
     ///
     /// # Errors
     /// [`Failure`]: this request, and with [`Failure::PowerLost`] and the first [`Failure::WornOut`] all in flight, are refused.
-    pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<u32> {
+    pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<Submitted> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");
         let session = &mut self.session;
@@ -72,7 +82,7 @@ impl Served<'_> {
             if kind != RequestKind::Read {
                 return Err(Failure::WornOut(why.clone()));
             }
-            return Ok(self.read_worn_out(command)?);
+            return Ok(Submitted::Read(self.read_worn_out(command)?));
         }
         let incoming = Incoming { sector: extent.sector, bytes, at: 0 };
         session.drive.bring((kind == RequestKind::Write).then_some(incoming));
@@ -81,7 +91,7 @@ impl Served<'_> {
         let flight = session.drive.carried().map_or(0, |carried| carried.submitted);
         self.flights.begin(flight, command);
         self.harvested(submitted)?;
-        Ok(flight)
+        Ok(Submitted::InFlight(flight))
     }
 
     /// Lets the next thing happen.
@@ -119,9 +129,9 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Requests that have completed since the last call.
-    pub fn take_done(&mut self) -> std::vec::Drain<'_, Done> {
-        self.flights.done.drain(..)
+    /// The first request that has completed and was not taken.
+    pub fn pop_done(&mut self) -> Option<Done> {
+        self.flights.done.pop_front()
     }
 
     /// Waits for all requests in flight.
@@ -141,13 +151,14 @@ impl Served<'_> {
         let done = done.and_then(|()| session.drive.harvest(&mut session.recorder, &mut session.verifier));
         let carried = session.drive.carried().expect("requests carry");
         let (completed, planned) = (std::mem::take(&mut carried.completed), carried.planned);
-        for (flight, latency) in completed {
+        let at = session.drive.engine.now();
+        for flight in completed {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
             let (bytes, failed) = session.verifier.take_read(flight);
             session.tally(command.kind, command.extent);
             session.watch()?;
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
-            self.flights.done.push(Done { flight, reply, latency });
+            self.flights.done.push_back(Done { flight, reply, at });
         }
         match done {
             Err(Error::WornOut(why)) => {
@@ -161,17 +172,14 @@ impl Served<'_> {
     }
 
     /// Reads without time.
-    fn read_worn_out(&mut self, command: Command) -> Result<u32> {
+    fn read_worn_out(&mut self, command: Command) -> Result<Reply<Vec<u8>>> {
         let session = &mut self.session;
-        let flight = u32::MAX;
         session.drive.count(command, &mut session.verifier)?;
         session.verifier.keep_read(0);
         let (bytes, failed) = session.verifier.take_read(0);
         session.tally(command.kind, command.extent);
         session.watch()?;
-        let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
-        self.flights.done.push(Done { flight, reply, latency: 0 });
-        Ok(flight)
+        Ok(if failed { Err(Failure::Unreadable) } else { Ok(bytes) })
     }
 }
 
@@ -273,7 +281,9 @@ mod tests {
                 if served.in_flight() == depth || (wanted.peek().is_none() && served.in_flight() > 0) {
                     served.step().unwrap();
                 }
-                served.take_done().for_each(|done| assert!(done.reply.is_ok()));
+                while let Some(done) = served.pop_done() {
+                    assert!(done.reply.is_ok());
+                }
             }
             let found = served.finish().unwrap().summary;
             let of = |summary: &crate::metrics::summary::Summary| {
@@ -301,7 +311,9 @@ mod tests {
                 holds[unit as usize] = number as u8;
                 served.submit(RequestKind::Write, extent, vec![number as u8; 32 * SECTOR_BYTES as usize]).unwrap();
             } else if served.in_flight() == 0 {
-                let flight = served.submit(RequestKind::Read, extent, Vec::new()).unwrap();
+                let Submitted::InFlight(flight) = served.submit(RequestKind::Read, extent, Vec::new()).unwrap() else {
+                    panic!()
+                };
                 reading.push((flight, holds[unit as usize]));
             }
             if number % 40 == 0 || !reading.is_empty() {
@@ -309,7 +321,7 @@ mod tests {
                     served.step().unwrap();
                 }
             }
-            for done in served.take_done() {
+            while let Some(done) = served.pop_done() {
                 let bytes = done.reply.unwrap();
                 if let Some(at) = reading.iter().position(|&(flight, _)| flight == done.flight && !bytes.is_empty()) {
                     let (_, byte) = reading.swap_remove(at);
@@ -334,7 +346,7 @@ mod tests {
             while done.is_ok() && served.in_flight() > 8 {
                 done = served.step();
             }
-            served.take_done().for_each(drop);
+            while served.pop_done().is_some() {}
             match done {
                 Ok(()) => {}
                 Err(Failure::PowerLost) => {

@@ -1,0 +1,404 @@
+//! The drive with its time: requests of all connections are in flight together, one thread lets them happen.
+//!
+//! A request arrives at the time of the drive when it has been read from its connection. Whole sectors only: the drive says so in the
+//! handshake. Zeroes that cover whole units are unmapped where the power cannot fail, and else written one piece after the other; a write
+//! with FUA is followed by a flush. See [`clock`](crate::clock) for how time goes.
+
+use crate::clock::{Clock, Depth, Wall};
+use crate::drive::Witness;
+use crate::outbox::Outbox;
+use crate::patience::{Budget, Share};
+use crate::transmission::{Asked, PowerLost, Replies, Request};
+use crate::wire;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::run::Outcome;
+use palimpsest_lab::run::served::flight::{Done, Submitted};
+use palimpsest_lab::run::served::{Failure, Reply, Served};
+use palimpsest_lab::units::SECTOR_BYTES;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Before an event the thread does not sleep but spins: waking takes some tens of microseconds.
+const SPIN: Duration = Duration::from_micros(60);
+
+/// Bytes of zeroes that are written at a time.
+const ZEROES: u64 = 256 << 10;
+
+/// What a request still needs.
+#[derive(Clone, Copy)]
+enum Then {
+    Nothing,
+    Flush,
+    Zeroes { from: u64, to: u64, durable: bool },
+}
+
+/// A request in flight.
+struct Pending {
+    client: Arc<Client>,
+    asked: Asked,
+    then: Then,
+    owed: u64,
+    share: Option<Share>,
+}
+
+/// A connection.
+pub struct Client {
+    /// Its replies.
+    pub outbox: Outbox,
+    /// Whether its reads have structured replies.
+    pub structured: bool,
+    /// How often the power had failed when it connected.
+    pub since: u64,
+}
+
+struct State<'a> {
+    served: Served<'a>,
+    pending: Vec<Option<Pending>>,
+    failed: Option<Error>,
+    worn_out: bool,
+    ending: bool,
+    wall: Option<Wall>,
+    depth: Depth,
+    arrivals: u64,
+    /// What went wrong, until all in flight are refused.
+    failure: Option<Failure>,
+}
+
+/// A drive of all connections that has a time.
+pub struct Timed<'a> {
+    state: Mutex<State<'a>>,
+    arrived: Condvar,
+    power_cuts: AtomicU64,
+}
+
+impl<'a> Timed<'a> {
+    /// `served`, whose clock goes as `clock` says from now on.
+    pub fn new(mut served: Served<'a>, clock: Clock) -> Self {
+        served.begin_flights();
+        let wall = match clock {
+            Clock::Paced(scale) => Some(Wall::new(served.now(), scale)),
+            Clock::None | Clock::Virtual => None,
+        };
+        let state = State {
+            served,
+            pending: Vec::new(),
+            failed: None,
+            worn_out: false,
+            ending: false,
+            wall,
+            depth: Depth::default(),
+            arrivals: 0,
+            failure: None,
+        };
+        Timed { state: Mutex::new(state), arrived: Condvar::new(), power_cuts: AtomicU64::new(0) }
+    }
+
+    /// How often the power failed so far.
+    pub fn power_cuts(&self) -> u64 {
+        self.power_cuts.load(Ordering::SeqCst)
+    }
+
+    /// Whether a thread panicked while it used the drive.
+    pub fn is_broken(&self) -> bool {
+        self.state.is_poisoned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().expect("no request has panicked")
+    }
+
+    /// Every later request is refused.
+    pub fn end(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ending = true;
+        self.arrived.notify_all();
+    }
+
+    /// The result, with how exactly completions were held.
+    ///
+    /// # Errors
+    /// The first error of the drive, and those of [`Served::finish`].
+    pub fn finish(self) -> Result<Outcome> {
+        let State { served, failed, wall, .. } = self.state.into_inner().expect("no request has panicked");
+        let mut outcome = failed.map_or_else(|| served.finish(), Err)?;
+        outcome.summary.notes.extend(wall.and_then(|wall| wall.report()));
+        Ok(outcome)
+    }
+
+    /// Submits `asked` for a client; replies go to its outbox.
+    ///
+    /// # Errors
+    /// [`PowerLost`] since the client connected.
+    pub fn serve(
+        &self,
+        client: &Arc<Client>,
+        asked: &[Asked],
+        input: &[u8],
+        budget: &Arc<Budget>,
+        witness: &dyn Witness,
+    ) -> std::result::Result<(), PowerLost> {
+        let mut lost = Ok(());
+        for asked in asked {
+            let owed = match asked.request {
+                Ok(Request::Read { length, .. } | Request::Write { length, .. }) => u64::from(length) + 64,
+                _ => 64,
+            };
+            client.outbox.owe(owed);
+            let share = Some(budget.take(owed));
+            let mut state = self.lock();
+            let pending = Pending { client: Arc::clone(client), asked: *asked, then: Then::Nothing, owed, share };
+            if let Some(wall) = &state.wall {
+                let time = wall.drive_time(Instant::now());
+                let passed = state.served.pass_to(time);
+                self.settle(&mut state, passed, witness);
+            }
+            if client.since < self.power_cuts() {
+                pending.refuse(wire::EIO);
+                lost = Err(PowerLost);
+            } else {
+                state.begin(pending, input);
+                self.settle(&mut state, Ok(()), witness);
+            }
+        }
+        self.arrived.notify_one();
+        lost
+    }
+
+    /// The thread that lets requests happen, until the end.
+    pub fn run(&self, witness: &dyn Witness) {
+        let mut state = self.lock();
+        while !state.ending {
+            state = if state.wall.is_some() { self.pace(state, witness) } else { self.hurry(state, witness) };
+        }
+        state.refuse_all(wire::ESHUTDOWN);
+    }
+
+    /// One turn of a paced clock.
+    fn pace<'s>(&'s self, mut state: MutexGuard<'s, State<'a>>, witness: &dyn Witness) -> MutexGuard<'s, State<'a>> {
+        if state.served.in_flight() == 0 {
+            return self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let Some(next) = state.served.next_time() else {
+            let stepped = state.served.step();
+            self.settle(&mut state, stepped, witness);
+            return state;
+        };
+        let due = state.wall.as_ref().expect("a paced drive has a wall clock").due(next);
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let stepped = state.served.step();
+            self.settle(&mut state, stepped, witness);
+            return state;
+        }
+        if left > SPIN {
+            let waited = self.arrived.wait_timeout(state, left - SPIN);
+            return waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+        self.lock()
+    }
+
+    /// One turn of a virtual clock.
+    fn hurry<'s>(&'s self, mut state: MutexGuard<'s, State<'a>>, witness: &dyn Witness) -> MutexGuard<'s, State<'a>> {
+        let in_flight = state.served.in_flight();
+        if in_flight == 0 {
+            return self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(patience) = state.depth.wait(in_flight) {
+            let (before, begin) = (state.arrivals, Instant::now());
+            state = self.arrived.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
+            if state.arrivals == before && begin.elapsed() >= patience {
+                state.depth.nothing_came();
+            }
+            return state;
+        }
+        let mut stepped = Ok(());
+        while stepped.is_ok() && state.served.in_flight() == in_flight {
+            stepped = state.served.step();
+        }
+        self.settle(&mut state, stepped, witness);
+        drop(state);
+        // Whoever brings a request has the lock before the next turn.
+        std::thread::yield_now();
+        self.lock()
+    }
+
+    /// Answers what has completed, and what that lets begin; then refuses all in flight, if `happened` or that failed.
+    fn settle(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
+        state.failure = happened.err();
+        while let Some(done) = state.served.pop_done() {
+            state.done(done);
+        }
+        match state.failure.take() {
+            None | Some(Failure::Unreadable) => return,
+            Some(Failure::PowerLost) => {
+                self.power_cuts.fetch_add(1, Ordering::SeqCst);
+                witness.power_lost();
+            }
+            Some(Failure::WornOut(why)) => {
+                if std::mem::replace(&mut state.worn_out, true) {
+                    return;
+                }
+                witness.failed(&Error::WornOut(why));
+            }
+            Some(Failure::Drive(error)) => {
+                witness.failed(&error);
+                state.failed.get_or_insert(error);
+            }
+        }
+        state.refuse_all(wire::EIO);
+    }
+}
+
+/// Whether a request covers whole sectors.
+fn is_whole(request: Request) -> bool {
+    match request {
+        Request::Read { offset, length }
+        | Request::Write { offset, length, .. }
+        | Request::Zero { offset, length, .. } => {
+            offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES)
+        }
+        Request::Trim { .. } | Request::Flush => true,
+    }
+}
+
+impl State<'_> {
+    /// Begins a request, or refuses it.
+    fn begin(&mut self, mut pending: Pending, input: &[u8]) {
+        let request = match pending.asked.request {
+            Err(error) => return pending.refuse(error),
+            Ok(_) if self.failed.is_some() => return pending.refuse(wire::EIO),
+            Ok(_) if self.ending => return pending.refuse(wire::ESHUTDOWN),
+            Ok(request) if !is_whole(request) => return pending.refuse(wire::EINVAL),
+            Ok(request) => request,
+        };
+        let within = |offset: u64, length: u32| {
+            let (first, end) = (offset.div_ceil(SECTOR_BYTES), (offset + u64::from(length)) / SECTOR_BYTES);
+            Extent { sector: first, sectors: end.saturating_sub(first) as u32 }
+        };
+        let flush = |durable| if durable { Then::Flush } else { Then::Nothing };
+        match request {
+            Request::Read { offset, length } => {
+                self.submit(pending, RequestKind::Read, within(offset, length), Vec::new());
+            }
+            Request::Write { offset, length, at, durable } => {
+                pending.then = flush(durable);
+                let bytes = input[at..at + length as usize].to_vec();
+                self.submit(pending, RequestKind::Write, within(offset, length), bytes);
+            }
+            Request::Flush => {
+                pending.then = Then::Flush;
+                self.go_on(pending);
+            }
+            Request::Trim { offset, length, durable } => {
+                pending.then = flush(durable);
+                match within(offset, length) {
+                    Extent { sectors: 0, .. } => self.go_on(pending),
+                    extent => self.submit(pending, RequestKind::Trim, extent, Vec::new()),
+                }
+            }
+            Request::Zero { offset, length, unmap, durable } => {
+                let unit = self.served.unit_bytes();
+                let units = offset.is_multiple_of(unit) && u64::from(length).is_multiple_of(unit);
+                if unmap && units && !self.served.may_lose_power() {
+                    pending.then = flush(durable);
+                    self.submit(pending, RequestKind::Trim, within(offset, length), Vec::new());
+                } else {
+                    pending.then = Then::Zeroes { from: offset, to: offset + u64::from(length), durable };
+                    self.go_on(pending);
+                }
+            }
+        }
+    }
+
+    /// A part of a request is done: the next begins, or it is answered.
+    fn go_on(&mut self, mut pending: Pending) {
+        match std::mem::replace(&mut pending.then, Then::Nothing) {
+            Then::Nothing => pending.answer(None),
+            Then::Flush => {
+                let nothing = Extent { sector: 0, sectors: 0 };
+                self.submit(pending, RequestKind::Flush, nothing, Vec::new());
+            }
+            Then::Zeroes { from, to, durable } => {
+                let end = to.min(from + ZEROES);
+                pending.then = match (end < to, durable) {
+                    (true, _) => Then::Zeroes { from: end, to, durable },
+                    (false, true) => Then::Flush,
+                    (false, false) => Then::Nothing,
+                };
+                let sectors = ((end - from) / SECTOR_BYTES) as u32;
+                let extent = Extent { sector: from / SECTOR_BYTES, sectors };
+                self.submit(pending, RequestKind::Write, extent, vec![0; (end - from) as usize]);
+            }
+        }
+    }
+
+    fn submit(&mut self, pending: Pending, kind: RequestKind, extent: Extent, bytes: Vec<u8>) {
+        self.arrivals += 1;
+        match self.served.submit(kind, extent, bytes) {
+            Ok(Submitted::InFlight(flight)) => {
+                if self.pending.len() <= flight as usize {
+                    self.pending.resize_with(flight as usize + 1, || None);
+                }
+                self.pending[flight as usize] = Some(pending);
+                self.depth.arrived(self.served.in_flight());
+            }
+            Ok(Submitted::Read(Ok(bytes))) => pending.answer(Some(bytes)),
+            Ok(Submitted::Read(Err(_))) => pending.refuse(wire::EIO),
+            Err(failure) => {
+                pending.refuse(wire::EIO);
+                self.failure.get_or_insert(failure);
+            }
+        }
+    }
+
+    /// A request, or a part of one, has completed.
+    fn done(&mut self, Done { flight, reply, at }: Done) {
+        self.depth.completed(self.served.in_flight());
+        let pending = self.pending[flight as usize].take().expect("it was in flight");
+        match (reply, pending.then) {
+            (Err(_), _) => pending.refuse(wire::EIO),
+            (Ok(bytes), Then::Nothing) => {
+                if let Some(wall) = &mut self.wall {
+                    wall.answered(at, Instant::now());
+                }
+                pending.answer(Some(bytes));
+            }
+            // What it goes on with would come after a power cut, and be answered as if there was none.
+            (Ok(_), _) if self.failure.is_some() => pending.refuse(wire::EIO),
+            (Ok(_), _) => self.go_on(pending),
+        }
+    }
+
+    fn refuse_all(&mut self, error: u32) {
+        self.pending.drain(..).flatten().for_each(|pending| pending.refuse(error));
+    }
+}
+
+impl Pending {
+    /// Done; `bytes` are those of a read.
+    fn answer(self, bytes: Option<Vec<u8>>) {
+        let mut replies = Replies::new(self.client.structured);
+        match (self.asked.request, bytes) {
+            (Ok(Request::Read { offset, length }), Some(bytes)) => {
+                let fill = |into: &mut Vec<u8>| {
+                    into.extend_from_slice(&bytes);
+                    Ok::<(), ()>(())
+                };
+                replies.read(&self.asked, offset, length, fill).expect("the bytes are there");
+            }
+            _ => replies.done(&self.asked),
+        }
+        self.client.outbox.deliver(replies.take(), self.owed, self.share);
+    }
+
+    fn refuse(self, error: u32) {
+        let mut replies = Replies::new(self.client.structured);
+        replies.refuse(&self.asked, error);
+        self.client.outbox.deliver(replies.take(), self.owed, self.share);
+    }
+}
