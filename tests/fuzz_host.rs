@@ -7,7 +7,9 @@ mod kept_inputs;
 use kept_inputs::kept;
 use std::io::Write;
 
-use palimpsest_lab::host::fuzzing::{JOB_FILES, SAMPLES, SPECS, fuzz_job_file, fuzz_parquet, fuzz_spec, fuzz_trace};
+use palimpsest_lab::host::fuzzing::{
+    JOB_FILES, SAMPLES, SPECS, fuzz_archive, fuzz_job_file, fuzz_parquet, fuzz_spec, fuzz_trace,
+};
 use palimpsest_lab::rng::Rng;
 
 /// Bytes with a meaning to some reader.
@@ -47,8 +49,13 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
 type Target = (&'static str, fn(&[u8]));
 
 /// The fuzz targets of the host side.
-const TARGETS: [Target; 4] =
-    [("trace", fuzz_trace), ("parquet", fuzz_parquet), ("spec", fuzz_spec), ("jobs", fuzz_job_file)];
+const TARGETS: [Target; 5] = [
+    ("trace", fuzz_trace),
+    ("parquet", fuzz_parquet),
+    ("archive", fuzz_archive),
+    ("spec", fuzz_spec),
+    ("jobs", fuzz_job_file),
+];
 
 #[test]
 fn kept_inputs_do_not_panic() {

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["digest", "open_new", "read_text", "write_whole"]
+__all__ = ["digest", "holder", "open_new", "read_text", "write_whole"]
 
 LARGEST_TEXT = 16 << 20
 """Bytes of the longest file of settings that is read."""
@@ -16,12 +16,25 @@ _digests: dict[tuple[str, int, int], str] = {}
 _digests_lock = threading.Lock()
 
 
+def holder(path: Path) -> Path:
+    """The file that has the content of a path: itself, or the archive in a path such as `traces.zip/a.csv`."""
+    if path.exists():
+        return path
+    return next((parent for parent in path.parents if parent.is_file()), path)
+
+
 def digest(path: Path) -> str:
     """The digest of a file's content, blake2b of 128 bits; of one that did not change since, from memory.
+
+    Of a trace in an archive (`traces.zip/a.csv`) it is that of the archive and the name.
 
     Raises:
         OSError: it cannot be read.
     """
+    file_of = holder(path)
+    if file_of != path:
+        both = f"{digest(file_of)}/{path.relative_to(file_of)}"
+        return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
     status = path.stat()
     key = (str(path), status.st_size, status.st_mtime_ns)
     with _digests_lock:

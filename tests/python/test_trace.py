@@ -280,3 +280,58 @@ def test_volumes_lie_apart_and_have_figures(palimpsest: Command, tmp_path: Path)
     assert first["reuse"]["misses"][-1]["miss_ratio"] == first["reuse"]["first_access_ratio"] == 50 / 200
     assert palimpsest("trace", "convert", str(path), str(tmp_path / "b.csv"), "--volumes", "2").returncode == 0
     assert len((tmp_path / "b.csv").read_text().splitlines()) == 202
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz"])
+def test_traces_in_archives(palimpsest: Command, trace: Path, tmp_path: Path, ending: str) -> None:
+    import tarfile
+    import zipfile
+
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "b.csv").write_bytes(trace.read_bytes())
+    archive = tmp_path / f"a.{ending}"
+
+    def pack(*names: str) -> None:
+        if ending == "zip":
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+                for name in names:
+                    made.write(tmp_path / name, name)
+            return
+        with tarfile.open(archive, "w:gz" if ending == "tar.gz" else "w") as made:
+            for name in names:
+                made.add(tmp_path / name, name)
+
+    pack("d")
+    if ending == "zip":
+        pack("d", "d/b.csv")
+    small = ("--ssd", "mga-8k", "--precondition", "none", "--requests", "100", "--json")
+    plain, packed = (
+        figures(palimpsest("run", "--workload", str(path), *small)) for path in (tmp_path / "d" / "b.csv", archive)
+    )
+    assert packed["host"] == plain["host"]
+    assert packed["provenance"]["files_blake2b"].keys() == {"workload"}
+    (tmp_path / "c.csv").write_text("\n".join(trace.read_text().splitlines()[:11]) + "\n")
+    pack("d/b.csv", "c.csv")
+    done = palimpsest("run", "--workload", str(archive), *small)
+    assert done.returncode == 2
+    told = "the archive has 2 files: d/b.csv, c.csv; expected the name of one after its own, such as"
+    assert f"{archive}: {told} {archive}/d/b.csv" in one_error_line(done.stderr)
+    chosen = [figures(palimpsest("trace", "info", "--json", f"{archive}/{name}")) for name in ("c.csv", "d/b.csv")]
+    assert [each["requests"]["all"] for each in chosen] == [10, 500]
+    done = palimpsest("trace", "info", f"{archive}/none.csv")
+    assert "there is no file none.csv in the archive; expected one of d/b.csv, c.csv" in one_error_line(done.stderr)
+
+
+def test_a_run_of_a_trace_in_an_archive_is_repeated(palimpsest: Command, trace: Path, tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as made:
+        made.write(trace, "b.csv")
+        made.writestr("c.csv", "time_ns,op,offset_bytes,size_bytes\n0,write,0,4096\n")
+    workload = str(tmp_path / "a.zip" / "b.csv")
+    options = ("--ssd", "mga-8k", "--precondition", "none", "--out", str(tmp_path / "out"))
+    assert palimpsest("run", "--workload", workload, *options).returncode == 0
+    assert palimpsest("rerun", str(tmp_path / "out")).returncode == 0
+    from palimpsest.files import digest
+
+    assert digest(tmp_path / "a.zip" / "b.csv") != digest(tmp_path / "a.zip" / "c.csv")

@@ -160,6 +160,7 @@ fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
         columns: options.columns.clone(),
         skip_bad: options.skip_bad,
         file_names,
+        member: None,
     }
 }
 

@@ -126,6 +126,7 @@ fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Resu
         columns: options.columns.clone(),
         skip_bad: options.skip_bad,
         file_names: true,
+        member: None,
     };
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
     if options.file { open_file(&options.workload, &opening) } else { open(&options.workload, &opening) }

@@ -95,6 +95,9 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
         return open_file("/dev/stdin", opening);
     }
     let path = Path::new(text);
+    if in_archive(text).is_some() {
+        return open_file(text, opening);
+    }
     if text.contains('=') && !path.exists() {
         return generated(text, text, opening);
     }
@@ -104,8 +107,14 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     open_file(text, opening)
 }
 
-/// The workload in the file at `path`: a trace or a job file.
+/// The workload in the file at `path`: a trace, one in an archive (`ARCHIVE/NAME`), or a job file.
 pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    if let Some((archive, member)) = in_archive(path) {
+        let trace = TraceOptions { member: Some(member.to_owned()), ..opening.trace.clone() };
+        let file = File::open(archive).map_err(|error| Error::input(archive, describe_io(&error)))?;
+        let file = BufReader::with_capacity(BUFFER_BYTES, file);
+        return open_trace(file, archive, &Opening { trace: &trace, ..*opening });
+    }
     if Path::new(path).is_dir() {
         return Err(Error::input(path, "this is a directory; expected a trace file"));
     }
@@ -117,6 +126,16 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if is_recognised(opening) && file.fill_buf().is_ok_and(is_job_file) {
         return jobs(read_text(file, path)?, path, opening);
     }
+    open_trace(file, path, opening)
+}
+
+/// The archive and the name of the trace in it, of a path that has both.
+fn in_archive(path: &str) -> Option<(&str, &str)> {
+    if Path::new(path).exists() { None } else { trace::archive::split(path, |part| Path::new(part).is_file()) }
+}
+
+/// A trace that has random access.
+fn open_trace(file: BufReader<File>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
     played(source, Some(reopening(path, opening, open_again)), opening)
 }

@@ -145,9 +145,20 @@ pub fn fuzz_trace(bytes: &[u8]) {
     let names = FORMATS.iter().map(|format| Some(format.name.to_string()));
     for format in std::iter::once(None).chain(names) {
         for skip_bad in [false, true] {
-            let options = TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad, columns: None };
+            let options =
+                TraceOptions { format: format.clone(), skip_bad, file_names: skip_bad, ..TraceOptions::default() };
             drain_trace(bytes, &options);
         }
+    }
+}
+
+/// Reads `bytes` as an archive, of one trace and of several.
+pub fn fuzz_archive(bytes: &[u8]) {
+    for member in [None, Some("x.csv".to_string())] {
+        let options = TraceOptions { member, ..TraceOptions::default() };
+        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
+        let Ok(mut source) = opened else { continue };
+        while let Ok(Some(_)) = source.next_request() {}
     }
 }
 

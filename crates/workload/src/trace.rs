@@ -6,7 +6,8 @@
 //! `trace/` and one line of [`FORMATS`].
 //!
 //! For every format:
-//! - Plain, gzip and zstd data, distinguished by their first bytes, are streamed in constant memory; a line has at most
+//! - Plain, gzip and zstd data, distinguished by their first bytes, are streamed in constant memory, and so is a trace in a zip or tar
+//!   [`archive`]; a line has at most
 //!   64 KiB. A byte-order mark, carriage returns and blank lines are tolerated.
 //! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
 //!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
@@ -21,6 +22,7 @@
 //! Ignored everywhere: response times, process names, content hashes.
 
 mod alibaba;
+pub mod archive;
 mod blkparse;
 mod blkreplay;
 mod blktrace;
@@ -156,6 +158,8 @@ pub struct TraceOptions {
     pub columns: Option<String>,
     /// Count and skip malformed lines instead of stopping at the first. Corrupt compressed data always stops.
     pub skip_bad: bool,
+    /// The trace of an archive with several: see [`archive`].
+    pub member: Option<String>,
     /// Keep the names of files ([`Source::file_names`]), which costs a table of them.
     pub file_names: bool,
 }
@@ -206,7 +210,7 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// As [`open_trace`], for a file rather than a pipe: Parquet needs random access.
+/// As [`open_trace`], for a file rather than a pipe: Parquet and archives need random access.
 ///
 /// # Errors
 /// As [`open_trace`].
@@ -214,9 +218,14 @@ pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &Trace
     if options.columns.is_none() && parquet::is_meant(input.as_mut(), name, options)? {
         return parquet::open(input, name, options);
     }
-    let start = input.seek(SeekFrom::Start(0));
-    start.map_err(|failure| Error::Io { place: name.to_string(), what: failure.to_string() })?;
-    open_trace(Box::new(input), name, options)
+    match archive::open(input, name, options.member.as_deref())? {
+        archive::Found::Member { reader, name } => open_trace(reader, &name, options),
+        archive::Found::Plain(mut input) => {
+            let start = input.seek(SeekFrom::Start(0));
+            start.map_err(|failure| Error::Io { place: name.to_string(), what: failure.to_string() })?;
+            open_trace(Box::new(input), name, options)
+        }
+    }
 }
 
 fn find_forced(name: &str) -> Result<&'static Format> {

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core, units
 from ..errors import InputError
+from ..files import holder
 from ..options import RunOptions
 from .definition import OPTIONS, Definition, Settings
 from .task import Task, WorkloadFile, simulator
@@ -119,13 +120,13 @@ class _Resolver:
     def _workload(self, text: str, changes: Settings) -> tuple[str, WorkloadFile | None]:
         path = self.definition.folder / text
         is_preset = _core.workload_spec(text.partition(",")[0]) is not None
-        if is_preset or not path.exists():
+        if is_preset or not holder(path).exists():
             return (_changed(text, changes) if changes else text), None
         if changes:
             raise _Wrong(
                 f"{_WORKLOAD_KEY}{next(iter(changes))}", f"expected a preset or a specification; {text} is a file"
             )
-        if not path.is_file():
+        if not holder(path).is_file():
             raise _Wrong("workload", f"{path}: expected a plain file, which can be read many times")
         try:
             return str(path), WorkloadFile.read(str(path))

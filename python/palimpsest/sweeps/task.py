@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import _core, engine
 from ..errors import Error, WorkloadIoError, one_line
-from ..files import digest
+from ..files import digest, holder
 from ..options import RunOptions
 
 __all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
@@ -51,7 +51,7 @@ class WorkloadFile:
         Raises:
             OSError: it cannot be read.
         """
-        status = Path(path).stat()
+        status = holder(Path(path)).stat()
         return cls(path, status.st_size, status.st_mtime_ns, digest(Path(path)))
 
 
@@ -95,7 +95,7 @@ def _expect_same_file(task: Task) -> None:
     wanted = WorkloadFile(**task["file"])
     place = f"worker {_here()}: workload {wanted.path}"
     try:
-        status = Path(wanted.path).stat()
+        status = holder(Path(wanted.path)).stat()
         if (status.st_size, status.st_mtime_ns) == (wanted.size, wanted.mtime_ns):
             return
         found = WorkloadFile.read(wanted.path)

@@ -60,7 +60,7 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 7] = [
         (b"BZh", "bzip2 data (decompress it first)"),
         (b"\xfd7zXZ\0", "xz data (decompress it first)"),
-        (b"PK\x03\x04", "a zip archive (unpack it first)"),
+        (b"PK\x03\x04", "a zip archive, which needs random access (give it as a file, not as a pipe)"),
         (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive (unpack it first)"),
         (
             b"PAR1",
@@ -71,7 +71,7 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     ];
     let known = magics.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, kind)| kind);
     let is_tar = bytes.get(257..262) == Some(b"ustar");
-    known.or(is_tar.then_some("a tar archive (unpack it first)"))
+    known.or(is_tar.then_some("a tar archive, which is read twice (give it as a file, not as a pipe)"))
 }
 
 struct SystemReader {
