@@ -8,6 +8,7 @@ from typing import Any
 from . import charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
+from .charts import volumes as of_volumes
 from .metrics import SECTIONS, best, factor, relative, verdicts
 from .page import Section
 from .result import Result, flatten
@@ -159,6 +160,28 @@ def _own_table(results: Sequence[Result]) -> str:
     return f'<div class="wide"><table class="own">{"".join(rows)}</table></div>'
 
 
+def _volume_table(results: Sequence[Result]) -> str:
+    """Requests, bytes and response times of each volume, a row for each layer where there are several."""
+    rows: list[str] = []
+    left = 0
+    for result in results:
+        volumes = of_volumes.busiest(result, of_volumes.LISTED)
+        left = max(left, len(result.get("volumes") or []) - len(volumes))
+        for volume in volumes:
+            times = volume["latency_ns"] or {}
+            read, write = (times.get(kind) or {} for kind in ("read", "write"))
+            cells: list[object] = [f"{volume['volume']}{f' ({result.label})' if len(results) > 1 else ''}"]
+            cells += [units.count(volume["requests"][kind]) for kind in ("read", "write")]
+            cells += [units.size(volume[f"bytes_{kind}"]) for kind in ("read", "written")]
+            cells += [units.nanoseconds(each.get(key)) for each in (read, write) for key in ("mean", "p99", "max")]
+            rows.append(_row(cells))
+    if not rows:
+        return ""
+    heads = ("volume", "reads", "writes", "read", "written", "read mean", "p99", "max", "write mean", "p99", "max")
+    more = f"<p>{left:,} more volumes are in the result.</p>" if left else ""
+    return f'<div class="wide"><table class="volumes">{_row(heads, "th")}{"".join(rows)}</table></div>{more}'
+
+
 def _player(results: Sequence[Result]) -> str:
     """The map of blocks with its controls; `assets/report.js` draws and plays it."""
     names = "".join(f"<option>{_escape(result['ftl'])}</option>" for result in results)
@@ -229,6 +252,7 @@ def _sections(
     bodies = (
         ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
         ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
+        ("by-volume", charts.CHARTS["volumes"].title, figures("volumes") + _volume_table(results)),
         ("operations", "Flash operations by cause", figures("flash")),
         ("timeline-of-operations", "Timeline", _timeline(timed) if timed else ""),
         ("busy", "Utilisation", figures("utilization")),

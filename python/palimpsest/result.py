@@ -125,6 +125,10 @@ class Plots:
         """How many blocks are free, open, full, ... over the run."""
         return self._draw("states")
 
+    def volumes(self) -> "go.Figure":
+        """The 99th percentile of response times by volume of the trace, or bytes at count fidelity."""
+        return self._draw("volumes")
+
     def utilization(self) -> "go.Figure":
         """Share of the simulated time that each channel and die was busy."""
         return self._draw("utilization")

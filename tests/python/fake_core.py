@@ -224,10 +224,26 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "endurance": endurance(factor),
         "precondition": precondition(options),
         "ftl_stats": {"buffer_hits": 12},
-        "volumes": [],
+        "volumes": volumes(timed) if options["workload"] == "oltp" else [],
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
         "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],
     }
+
+
+def volumes(timed: bool) -> list[dict[str, Any]]:
+    times = {"mean": 60_000, "p50": 50_000, "p99": 606_208, "max": 2_000_000}
+    return [
+        {
+            "volume": number,
+            "offset_bytes": number << 30,
+            "size_bytes": 1 << 30,
+            "requests": {"read": 100 * number, "write": 50, "trim": 0, "flush": 0},
+            "bytes_read": number << 20,
+            "bytes_written": 1 << 20,
+            "latency_ns": {"read": times if number else None, "write": times} if timed else None,
+        }
+        for number in range(3)
+    ]
 
 
 def sketch() -> dict[str, Any]:

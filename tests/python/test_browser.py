@@ -519,6 +519,38 @@ def test_a_trace_shows_its_volumes(browser: webdriver.Chrome, tmp_path: Path) ->
         assert shown[str(volume["volume"])][:2] == [units.count(volume["requests"][kind]) for kind in ("read", "write")]
 
 
+@pytest.mark.parametrize("fidelity", ["timed", "count"])
+def test_a_report_shows_the_volumes_of_its_trace(browser: webdriver.Chrome, tmp_path: Path, fidelity: str) -> None:
+    path = tmp_path / "a.mqsim"
+    lines = [f"{200_000 * at} {at % 3} {8 * (at * at % 53)} 8 {int(at % 4 == 0)}" for at in range(1200)]
+    path.write_text("\n".join(lines) + "\n")
+    small = ("--ssd", "mga-8k", "--precondition", "none", "--set", "host.compact=1MiB", "--fidelity", fidelity)
+    command("compare", "--ftl", "page,subpage", "--workload", str(path), *small, "--out", str(tmp_path / "both"))
+    visit(browser, tmp_path / "both" / "page" / "report.html")
+    # Reads and writes, three bars each.
+    assert drawn(browser, "volumes") == 6
+    found = json.loads((tmp_path / "both" / "page" / "summary.json").read_text())["volumes"]
+    shown = cells(browser, "volumes")
+    for volume in found:
+        row = shown[str(volume["volume"])]
+        assert row[:2] == [units.count(volume["requests"][kind]) for kind in ("read", "write")]
+        times = volume["latency_ns"]
+        assert row[8] == (units.nanoseconds(times["write"]["p99"]) if times else units.ABSENT)
+    visit(browser, tmp_path / "both" / "report.html")
+    runs = json.loads((tmp_path / "both" / "summary.json").read_text())["runs"]
+    figures = [
+        volume["latency_ns"][kind]["p99"] if volume["latency_ns"] else volume[f"bytes_{done}"]
+        for run in runs
+        for volume in run["volumes"]
+        for kind, done in (("read", "read"), ("write", "written"))
+    ]
+    # Reads from a buffer take no time at all.
+    assert len(figures) == 12
+    assert drawn(browser, "volumes") == sum(figure > 0 for figure in figures) >= 9
+    assert {"0 (page)", "2 (subpage)"} <= set(cells(browser, "volumes"))
+    assert "volume" in browser.find_element(By.ID, "volumes").text
+
+
 @pytest.mark.long
 def test_reproductions_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
     command("reproduce", "llh", "--quick", "--out", str(tmp_path))

@@ -13,6 +13,7 @@ from . import blocks
 from . import flash as operations
 from . import latency as response
 from . import time as series
+from . import volumes as by_volume
 from .common import Specification, part
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ CHARTS: dict[str, Chart] = {
     "flash": Chart("Flash operations by cause", operations.flash, "Page reads and page programs by cause."),
     "utilization": Chart(
         "Utilisation", operations.utilization, "Share of the simulated time that each bus and each die was busy."
+    ),
+    "volumes": Chart(
+        "Volumes", by_volume.volumes,
+        "Each volume of the trace with its own requests; of many, the twenty with most.",
     ),
     "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
     "wear_map": Chart(
