@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from . import states, units
 from .errors import InputError
@@ -189,6 +190,9 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> None:
 def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:  # noqa: ARG001
     if value is not None:
         states.keep_states(value, ctx.meta[states.SIZE], memory=0)
+    elif ctx.get_parameter_source("state_size") == ParameterSource.COMMANDLINE:
+        what = "no folder of states is kept; expected --state DIR beside it"
+        raise click.BadParameter(what, ctx, param_hint="--state-size")
 
 
 def state_options(command: _Command) -> _Command:

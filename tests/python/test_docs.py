@@ -24,6 +24,8 @@ COMMANDS = (
     "run", "compare", "serve", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth",
 )  # fmt: skip
+GENERATED_PICTURES = ("images/wom-codes.svg",)
+"""Pictures that `make docs` draws from a table on their page."""
 LONG = {
     "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
@@ -177,6 +179,21 @@ def test_no_block_escapes() -> None:
     for page in documents.pages():
         fences = len(re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.M))
         assert fences == 2 * len(list(documents.blocks(page))), page.name
+
+
+def test_links_lead_to_files_of_the_repository() -> None:
+    """A reader of the repository has no pages that `make docs` generates."""
+    generated = {"reference.md", "tour.md"}
+    for page in documents.pages():
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        targets = [target for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", text) if "://" not in target]
+        made = {page.parent / each for each in GENERATED_PICTURES}
+        missing = [
+            each
+            for each in targets
+            if each in generated or not ((page.parent / each).exists() or page.parent / each in made)
+        ]
+        assert missing == [], page.name
 
 
 def test_output_may_leave_lines_out() -> None:

@@ -106,6 +106,7 @@ def test_mistakes(palimpsest: Command, tmp_path: Path) -> None:
     expected = "--state-size: '2Gb' is no size; expected one such as 2GiB or 500MiB"
     for option, said in (
         ("--state-size=2Gb", expected),
+        ("--state-size=2GiB", "--state-size: no folder of states is kept; expected --state DIR beside it"),
         ("--state=/dev/null", "/dev/null: the folder of states cannot be made: File exists (os error 17)"),
     ):
         done = palimpsest(*RUN, option, cwd=tmp_path)
