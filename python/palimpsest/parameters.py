@@ -192,7 +192,8 @@ def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> No
         states.keep_states(value, ctx.meta[states.SIZE], memory=0)
     elif ctx.get_parameter_source("state_size") == ParameterSource.COMMANDLINE:
         what = "no folder of states is kept; expected --state DIR beside it"
-        raise click.BadParameter(what, ctx, param_hint="--state-size")
+        size = next(each for each in ctx.command.params if each.name == "state_size")
+        raise click.BadParameter(what, ctx, size)
 
 
 def state_options(command: _Command) -> _Command:
