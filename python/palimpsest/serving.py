@@ -10,7 +10,7 @@ import click
 
 from . import completion, engine
 from .options import RunOptions
-from .parameters import Duration, json_option, out_option
+from .parameters import Duration, ParquetFile, json_option, out_option
 from .progress import ProgressBoard
 from .run_options import force_option, ftl_option, seed_option, set_option, ssd_option
 
@@ -66,6 +66,12 @@ _OPTIONS = (
         "--run",
         metavar="COMMAND",
         help="Run this in a shell, with the address as $uri, and end with it and its status.",
+    ),
+    click.option(
+        "--record",
+        type=ParquetFile(),
+        metavar="FILE",
+        help="Write the requests to FILE.parquet, which run takes as --workload: the same operations of flash.",
     ),
     click.option(
         "--precondition",
@@ -126,6 +132,7 @@ def add_to(
         clock: str,
         once: bool,
         run: str | None,
+        record: Path | None,
         timeout: float,
         out: Path | None,
         force: bool,
@@ -141,7 +148,7 @@ def add_to(
           palimpsest serve
           palimpsest serve --ssd mga-16k --ftl mga --listen unix:drive.sock --json
           palimpsest serve --clock paced --ssd tlc-32g
-          palimpsest serve --run 'nbdinfo $uri'
+          palimpsest serve --record run.parquet --run 'nbdcopy disk.img $uri'
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
         options["overrides"] = tuple(options["overrides"])
@@ -150,7 +157,14 @@ def add_to(
         check([chosen])
         own_folder(out, [chosen], force=force)
         places = list(listen or [PLACE])
-        serving = {"listen": places, "clock": clock, "once": once, "run": run, "timeout_s": timeout}
+        serving = {
+            "listen": places,
+            "clock": clock,
+            "once": once,
+            "run": run,
+            "record": None if record is None else str(record),
+            "timeout_s": timeout,
+        }
         with ProgressBoard() as board:
 
             def say(line: str) -> None:

@@ -19,7 +19,7 @@ from documents import examples
 pytestmark = pytest.mark.contract
 
 SMALL = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64"]
-READ, WRITE = 0, 1
+READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4
 
 
 class Client:
@@ -111,6 +111,30 @@ def test_once_ends_with_the_last_client(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("clock", "fidelity"), [("none", "count"), ("virtual", "timed")])
+def test_a_record_plays_as_a_workload(palimpsest: Command, tmp_path: Path, clock: str, fidelity: str) -> None:
+    record = str(tmp_path / "run.parquet")
+    with served("--listen", "127.0.0.1:0", "--record", record, "--clock", clock, "--json") as (process, at):
+        clients = [tcp(at[0]), tcp(at[0])]
+        for number in range(300):
+            clients[number % 2].ask(WRITE, number * 37 % 91 * 4096, 12288, bytes(12288))
+            clients[0].ask(READ, number * 51 % 80 * 4096, 4096)
+            if number % 50 == 0:
+                clients[1].ask(TRIM, number * 4096, 65536)
+                clients[0].ask(FLUSH, 0, 0)
+        process.send_signal(signal.SIGTERM)
+        live = json.loads(process.communicate(timeout=30)[0])
+        for client in clients:
+            client.socket.close()
+    options = ["--workload", record, "--precondition", "none", "--fidelity", fidelity, "--payload", "tag", "--json"]
+    played = palimpsest("run", *SMALL, *options)
+    assert played.returncode == 0, played.stderr
+    again = json.loads(played.stdout)
+    assert live["requests"] == {"read": 300, "write": 300, "trim": 6, "flush": 6}
+    for figures in ("requests", "host", "flash", "gc", "write_amplification", "latency_ns"):
+        assert again[figures] == live[figures], figures
+
+
 def test_a_command_beside_it_gives_the_status(palimpsest: Command) -> None:
     done = palimpsest("serve", *SMALL, "--listen", "127.0.0.1:0", "--run", "echo $uri; exit 5")
     assert done.returncode == 5
@@ -133,6 +157,7 @@ def test_a_second_command_at_the_same_place_is_refused(palimpsest: Command, tmp_
         (["--listen", "127.0.0.1:99999"], "--listen 127.0.0.1:99999: "),
         (["--clock", "fast"], "--clock: 'fast' is no clock"),
         (["--clock", "scaled:0"], "--clock scaled:0: "),
+        (["--record", "run.csv"], "expected a name that ends in .parquet"),
         (["--timeout", "5"], "--timeout: expected a time"),
         (["--ssd", "nothing"], "nothing"),
         (["--set", "part.nop"], "part.nop"),
@@ -163,7 +188,7 @@ def test_examples_of_the_help(palimpsest: Command) -> None:
     assert len(found) > 3
     for example in found:
         options = re.sub(
-            r"(--run '[^']*'|--listen \S+|--out \S+)", "", example.removeprefix("palimpsest serve")
+            r"(--run '[^']*'|--(listen|out|record) \S+)", "", example.removeprefix("palimpsest serve")
         ).split()
         done = palimpsest("serve", *options, "--listen", "127.0.0.1:0", "--run", "true")
         assert done.returncode == 0, f"{example}\n{done.stderr}"

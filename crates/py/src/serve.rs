@@ -1,7 +1,9 @@
 //! A drive that is served to real programs: signals are checked in Python's main thread, which waits for the end.
 
+use crate::traces::Output;
 use crate::{Reporter, core_options, files, parse_options, print, raise, resolve};
 use palimpsest_lab::config;
+use palimpsest_lab::host::trace::output::{Recorder, Target};
 use palimpsest_server::Settings;
 use palimpsest_server::clock::Clock;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -18,6 +20,7 @@ struct ServeOptions {
     clock: String,
     once: bool,
     run: Option<String>,
+    record: Option<String>,
     timeout_s: f64,
 }
 
@@ -41,6 +44,11 @@ pub fn serve(
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
     let settings = Settings { listen: wanted.listen, clock, once: wanted.once, run: wanted.run, timeout };
+    let output = wanted.record.as_deref().map(Output::create).transpose().map_err(raise)?;
+    let recorder =
+        |output: &Output, name: &str| Recorder::new(Target::of_name(name, None)?, Box::new(output.file()?), name);
+    let record = output.as_ref().zip(wanted.record.as_deref()).map(|(output, name)| recorder(output, name));
+    let record = record.transpose().map_err(raise)?;
     let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
     let mut goes_on = |progress| match progress {
         Some(progress) => reporter.report_progress(progress),
@@ -55,13 +63,14 @@ pub fn serve(
     // A line that cannot be said is lost: the drive is served all the same.
     let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
     let begin = Instant::now();
-    let ended = py.detach(|| palimpsest_server::serve(&resolved, &core, &settings, &say, &mut goes_on));
+    let ended = py.detach(|| palimpsest_server::serve(&resolved, &core, &settings, record, &say, &mut goes_on));
     match (reporter.raised, ended) {
         // Ctrl-C is how a service ends.
         (Some(raised), Ok(_)) if !raised.is_instance_of::<PyKeyboardInterrupt>(py) => Err(raised),
         (Some(raised), Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
         (_, Ok(ended)) => {
+            output.map(Output::keep).transpose().map_err(raise)?;
             let (summary, detail) = print(ended.outcome, begin.elapsed(), ended.served, &options);
             Ok((summary, detail, ended.status))
         }

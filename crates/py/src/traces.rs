@@ -232,14 +232,15 @@ fn is_same_file(a: &str, b: &str) -> bool {
 }
 
 /// A file that gets its name only when it is complete; other than regular files are written directly.
-struct Output {
+pub struct Output {
     path: PathBuf,
     partial: Option<PathBuf>,
     kept: bool,
 }
 
 impl Output {
-    fn create(path: &str) -> Result<Output> {
+    /// The file at `path`, which may be there.
+    pub fn create(path: &str) -> Result<Output> {
         let path = PathBuf::from(path);
         if path.is_dir() {
             return Err(CoreError::input(path.display().to_string(), "this is a directory; expected a file to write"));
@@ -253,7 +254,8 @@ impl Output {
         Ok(Output { path, partial, kept: false })
     }
 
-    fn file(&self) -> Result<File> {
+    /// What is written to.
+    pub fn file(&self) -> Result<File> {
         let path = self.partial.as_ref().unwrap_or(&self.path);
         let opened = if self.partial.is_some() { File::create(path) } else { File::options().write(true).open(path) };
         opened.map_err(|error| {
@@ -262,7 +264,8 @@ impl Output {
         })
     }
 
-    fn keep(mut self) -> Result<()> {
+    /// It is complete: it gets its name.
+    pub fn keep(mut self) -> Result<()> {
         if let Some(partial) = &self.partial {
             let failed = |error: std::io::Error| CoreError::Io {
                 place: self.path.display().to_string(),

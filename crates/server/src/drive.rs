@@ -14,9 +14,10 @@ use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::{Failure, Reply, Served};
-use palimpsest_lab::units::SECTOR_BYTES;
+use palimpsest_lab::units::{Nanos, SECTOR_BYTES};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 /// Bytes of zeroes that are written before others have their turn.
 const ZEROES: u64 = 1 << 20;
@@ -60,13 +61,14 @@ struct State<'a> {
 pub struct Drive<'a> {
     state: Mutex<State<'a>>,
     power_cuts: AtomicU64,
+    begin: Instant,
 }
 
 impl<'a> Drive<'a> {
     /// `served`, for many.
     pub fn new(served: Served<'a>) -> Self {
         let state = State { served, failed: None, worn_out: false, ending: false, scratch: Vec::new() };
-        Drive { state: Mutex::new(state), power_cuts: AtomicU64::new(0) }
+        Drive { state: Mutex::new(state), power_cuts: AtomicU64::new(0), begin: Instant::now() }
     }
 
     /// How often the power failed so far.
@@ -99,7 +101,7 @@ impl<'a> Drive<'a> {
         failed.map_or_else(|| served.finish(), Err)
     }
 
-    /// Serves `asked` in order for a client that connected when the power had failed `since` times. After the drive's first error every
+    /// Serves `asked` in order for the client with the number `queue`, that connected when the power had failed `since` times. After the drive's first error every
     /// request is refused, as its flash may hold part of a write; at the end of its life all but reads are. `witness` hears of it, and of
     /// power cuts, immediately.
     ///
@@ -107,6 +109,7 @@ impl<'a> Drive<'a> {
     /// [`PowerLost`]; all have an answer nevertheless.
     pub fn serve(
         &self,
+        queue: u32,
         since: u64,
         asked: &[Asked],
         input: &mut Vec<u8>,
@@ -115,6 +118,7 @@ impl<'a> Drive<'a> {
     ) -> std::result::Result<(), PowerLost> {
         let mut lost = Ok(());
         let mut state = self.lock();
+        state.served.set_queue(queue, self.begin.elapsed().as_nanos() as Nanos);
         for asked in asked {
             let request = match asked.request {
                 Ok(request) => request,
@@ -131,7 +135,7 @@ impl<'a> Drive<'a> {
                 Err(Refusal::Ending)
             } else {
                 let done;
-                (state, done) = self.perform(state, request, asked, input, replies);
+                (state, done) = self.perform(state, queue, request, asked, input, replies);
                 done.map_err(|failure| self.refusal(&mut state, failure, witness))
             };
             if let Err(refusal) = refusal {
@@ -170,6 +174,7 @@ impl<'a> Drive<'a> {
     fn perform<'s>(
         &'s self,
         mut state: MutexGuard<'s, State<'a>>,
+        queue: u32,
         request: Request,
         asked: &Asked,
         input: &mut Vec<u8>,
@@ -197,6 +202,7 @@ impl<'a> Drive<'a> {
                     drop(state);
                     std::thread::yield_now();
                     state = self.lock();
+                    state.served.set_queue(queue, self.begin.elapsed().as_nanos() as Nanos);
                 }
             }
         };

@@ -24,6 +24,7 @@ use handshake::Export;
 use listen::{Engine, Listener, Service, Waker};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::host::trace::output::Recorder;
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Options, Outcome, Progress};
 use std::ops::ControlFlow;
@@ -62,7 +63,8 @@ pub struct Ended {
 }
 
 /// Serves the drive of `resolved` until `goes_on` says that it must not. That is asked often: with the progress of preconditioning,
-/// whose end is an [`Error::Interrupted`], and without while the drive is served. `say` gets a line where there is something to say.
+/// whose end is an [`Error::Interrupted`], and without while the drive is served. `say` gets a line where there is something to say. Every
+/// request of the drive is in the `record`.
 ///
 /// # Errors
 /// [`Error::Input`] for wrong options and places; the first error of the drive.
@@ -70,6 +72,7 @@ pub fn serve(
     resolved: &Resolved,
     options: &Options,
     settings: &Settings,
+    record: Option<Recorder>,
     say: &(dyn Fn(&str) + Sync),
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
@@ -80,7 +83,8 @@ pub fn serve(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let served = Served::new(resolved, options, &mut watcher)?;
+    let mut served = Served::new(resolved, options, &mut watcher)?;
+    record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
     let uris: Vec<String> = listeners.0.iter().map(Listener::uri).collect();

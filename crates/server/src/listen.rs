@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -239,8 +239,10 @@ pub struct Service<'a> {
     /// Whether the service is to end, or ends.
     ending: Mutex<bool>,
     changed: Condvar,
-    /// Clients that use the drive.
+    /// Clients that use the drive, or are about to.
     using: AtomicUsize,
+    /// Whether one has used it since it was served, or since the power failed.
+    was_used: AtomicBool,
     /// Number of the next client.
     next: AtomicU64,
     /// How long a handshake or a message may take, and a client is idle before it leaves its place to another.
@@ -268,6 +270,7 @@ impl<'a> Service<'a> {
             ending: Mutex::new(false),
             changed: Condvar::new(),
             using: AtomicUsize::new(0),
+            was_used: AtomicBool::new(false),
             next: AtomicU64::new(0),
             timeout,
             budget: Budget::new(BUDGET),
@@ -337,6 +340,7 @@ impl Witness for Service<'_> {
     }
 
     fn power_lost(&self) {
+        self.was_used.store(false, Ordering::SeqCst);
         let clients = self.clients();
         clients.values().for_each(|client| (client.hang_up)(false));
         (self.say)(&format!(
@@ -433,7 +437,9 @@ fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stre
     let client = client.to_owned();
     let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
         let _gone = Gone { service, number };
-        if let Err(fault) = serve_client(&mut stream, service, since, third) {
+        if let Err(fault) =
+            serve_client(&mut stream, service, Terms { queue: number as u32, structured: false, since }, third)
+        {
             service.log(&format!("client {client}: {fault}; connection closed"));
         }
     });
@@ -463,7 +469,7 @@ impl Drop for Gone<'_, '_> {
 struct Own<'s, 'a> {
     service: &'s Service<'a>,
     drive: &'s Drive<'a>,
-    since: u64,
+    terms: Terms,
 }
 
 impl Target for Own<'_, '_> {
@@ -473,7 +479,7 @@ impl Target for Own<'_, '_> {
         input: &mut Vec<u8>,
         replies: &mut Replies,
     ) -> std::result::Result<(), PowerLost> {
-        self.drive.serve(self.since, asked, input, replies, self.service)
+        self.drive.serve(self.terms.queue, self.terms.since, asked, input, replies, self.service)
     }
 }
 
@@ -503,9 +509,13 @@ impl Target for OwnTimed<'_, '_> {
     }
 }
 
-/// What was agreed with a client.
+/// What is known of a client.
+#[derive(Clone, Copy)]
 struct Terms {
+    /// Its number.
+    queue: u32,
     structured: bool,
+    /// How often the power had failed when it connected.
     since: u64,
 }
 
@@ -514,12 +524,12 @@ fn serve_timed<'a, S: Socket>(
     stream: &mut Patient<S>,
     service: &Service<'a>,
     drive: &Timed<'a>,
-    Terms { structured, since }: Terms,
+    Terms { queue, structured, since }: Terms,
     another: S,
 ) -> std::result::Result<u64, Fault> {
     let mut writer = another.another()?;
     let outbox = Outbox::new(Box::new(move |bytes| another.send_now(bytes)));
-    let client = Arc::new(timed::Client { outbox, structured, since });
+    let client = Arc::new(timed::Client { queue, outbox, structured, since });
     std::thread::scope(|scope| {
         let outbox = &client.outbox;
         scope.spawn(move || outbox.run(&mut writer));
@@ -530,24 +540,37 @@ fn serve_timed<'a, S: Socket>(
     })
 }
 
-/// Serves one client from its handshake to its end; `since`: how often the power had failed when it connected.
+/// Serves one client from its handshake to its end.
 fn serve_client<S: Socket>(
     stream: &mut Patient<S>,
     service: &Service<'_>,
-    since: u64,
+    mut terms: Terms,
+    another: S,
+) -> std::result::Result<(), Fault> {
+    // One in its handshake counts: it may be the next to use the drive.
+    service.using.fetch_add(1, Ordering::SeqCst);
+    let ended = negotiate_and_serve(stream, service, &mut terms, another);
+    let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
+    if is_last && service.once && service.was_used.load(Ordering::SeqCst) && service.drive.power_cuts() == terms.since {
+        service.stop();
+    }
+    ended
+}
+
+fn negotiate_and_serve<S: Socket>(
+    stream: &mut Patient<S>,
+    service: &Service<'_>,
+    terms: &mut Terms,
     another: S,
 ) -> std::result::Result<(), Fault> {
     let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
-    service.using.fetch_add(1, Ordering::SeqCst);
+    terms.structured = structured;
+    service.was_used.store(true, Ordering::SeqCst);
     let ended = match &service.drive {
         Engine::Counted(drive) => {
-            transmission::transmit(stream, &service.export, structured, &mut Own { service, drive, since })
+            transmission::transmit(stream, &service.export, structured, &mut Own { service, drive, terms: *terms })
         }
-        Engine::Timed(drive) => serve_timed(stream, service, drive, Terms { structured, since }, another),
+        Engine::Timed(drive) => serve_timed(stream, service, drive, *terms, another),
     };
-    let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
-    if is_last && service.once && service.drive.power_cuts() == since {
-        service.stop();
-    }
     ended.map(|_| ())
 }

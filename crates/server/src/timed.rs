@@ -45,6 +45,8 @@ struct Pending {
 
 /// A connection.
 pub struct Client {
+    /// Its number.
+    pub queue: u32,
     /// Its replies.
     pub outbox: Outbox,
     /// Whether its reads have structured replies.
@@ -339,6 +341,7 @@ impl State<'_> {
 
     fn submit(&mut self, pending: Pending, kind: RequestKind, extent: Extent, bytes: Vec<u8>) {
         self.arrivals += 1;
+        self.served.set_queue(pending.client.queue, 0);
         match self.served.submit(kind, extent, bytes) {
             Ok(Submitted::InFlight(flight)) => {
                 if self.pending.len() <= flight as usize {

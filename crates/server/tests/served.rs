@@ -216,7 +216,7 @@ fn a_power_cut_ends_the_connections() {
 /// The line that says why the service does not begin.
 fn refused(options: &[&str]) -> String {
     let ended = drive(options).and_then(|(resolved, run)| {
-        serve(&resolved, &run, &settings(options), &|_| {}, &mut |_| ControlFlow::Break(()))
+        serve(&resolved, &run, &settings(options), None, &|_| {}, &mut |_| ControlFlow::Break(()))
     });
     match ended.map(|_| ()) {
         Err(error @ Error::Input { .. }) => error.to_string(),

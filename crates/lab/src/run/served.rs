@@ -16,10 +16,11 @@ use crate::metrics::summary::Precondition;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
 use palimpsest_sim::drive::{Command, Verifier};
-use palimpsest_workload::request::{Arrivals, Request, Source};
+use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_workload::trace::output::Recorder;
 
 /// The empty workload of a served drive.
 struct NoFiles;
@@ -67,6 +68,17 @@ pub struct Served<'a> {
     session: Session<'a>,
     precondition: Precondition,
     flights: flight::Flights,
+    record: Option<Record>,
+}
+
+/// A record of the requests, as a trace that a run can play.
+struct Record {
+    recorder: Recorder,
+    /// When the next request arrives, where the drive has no time.
+    arrival: Nanos,
+    requests: u64,
+    /// Why it ended early.
+    ended: Option<Error>,
 }
 
 impl<'a> Served<'a> {
@@ -85,7 +97,36 @@ impl<'a> Served<'a> {
         session.drive.drops_requests = true;
         session.start_measuring();
         session.expect(Phase::Run, 0)?;
-        Ok(Served { resolved, options, session, precondition, flights: flight::Flights::default() })
+        Ok(Served { resolved, options, session, precondition, flights: flight::Flights::default(), record: None })
+    }
+
+    /// From now on requests are recorded: with their time on the drive's clock, and their queue as their stream.
+    pub fn record(&mut self, recorder: Recorder) {
+        self.record = Some(Record { recorder, arrival: 0, requests: 0, ended: None });
+    }
+
+    /// Requests from now on come from `queue`, a stream of the host; where the drive has no time, at `arrival`.
+    pub fn set_queue(&mut self, queue: u32, arrival: Nanos) {
+        self.session.drive.set_stream(queue);
+        if let Some(record) = &mut self.record {
+            record.arrival = arrival;
+        }
+    }
+
+    /// Records a request that comes now.
+    fn note(&mut self, Command { kind, extent }: Command) {
+        let Some(record) = &mut self.record else { return };
+        if record.ended.is_some() {
+            return;
+        }
+        let timed = self.options.fidelity == Fidelity::Timed;
+        let arrival = if timed { self.session.drive.engine.now() } else { record.arrival };
+        let stream = self.session.drive.io.present.stream;
+        let request = Request { arrival, kind, sector: extent.sector, sectors: extent.sectors, stream, file: NO_FILE };
+        match record.recorder.add(request, None) {
+            Ok(()) => record.requests += 1,
+            Err(error) => record.ended = Some(error),
+        }
     }
 
     /// Bytes of the drive, a multiple of a sector.
@@ -159,6 +200,7 @@ impl<'a> Served<'a> {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
             _ => {}
         }
+        self.note(command);
         match self.serve_alone(command) {
             Err(Error::WornOut(why)) => return Err(self.end_life(command, why)),
             done => done?,
@@ -206,13 +248,15 @@ impl<'a> Served<'a> {
             self.session.drain()?;
             self.session.check()?;
         }
-        Ok(summary::outcome(
-            self.resolved,
-            &self.session,
-            self.options,
-            summary::TraceRead::default(),
-            self.precondition,
-        ))
+        let recorded = self.record.map(|Record { recorder, requests, ended, .. }| {
+            ended.map_or_else(|| recorder.finish().map(|_| ()), Err).map_err(|error| (error, requests))
+        });
+        let read = summary::TraceRead::default();
+        let mut outcome = summary::outcome(self.resolved, &self.session, self.options, read, self.precondition);
+        if let Some(Err((error, requests))) = recorded {
+            outcome.summary.notes.push(format!("the record ends after {requests} requests: {error}"));
+        }
+        Ok(outcome)
     }
 }
 

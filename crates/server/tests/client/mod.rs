@@ -84,7 +84,7 @@ impl Server {
                 false => ControlFlow::Continue(()),
             };
             let say = |line: &str| drop(sender.send(line.into()));
-            serve(&resolved, &run, &settings, &say, &mut goes_on)
+            serve(&resolved, &run, &settings, None, &say, &mut goes_on)
         });
         let line: String = messages.recv_timeout(PATIENCE).unwrap();
         let place = line.rsplit_once(" at ").unwrap_or_else(|| panic!("no place in {line:?}")).1.to_owned();

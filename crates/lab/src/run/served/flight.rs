@@ -76,8 +76,9 @@ impl Served<'_> {
     pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<Submitted> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");
-        let session = &mut self.session;
         let command = Command { kind, extent };
+        self.note(command);
+        let session = &mut self.session;
         if let Some(why) = &session.worn_out {
             if kind != RequestKind::Read {
                 return Err(Failure::WornOut(why.clone()));
