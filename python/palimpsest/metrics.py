@@ -201,5 +201,5 @@ def verdicts(results: Sequence[Result]) -> list[str]:
             if ratio is not None and abs(ratio - 1) >= 0.05:
                 (lower if ratio < 1 else higher).append(f"{label} {change(ratio)}")
         changes = "; ".join(", ".join(items) for items in (lower, higher) if items)
-        sentences.append(f"{result['ftl']} vs {results[0]['ftl']}: {changes or 'within 5 % in every figure above'}.")
+        sentences.append(f"{result.label} vs {results[0].label}: {changes or 'within 5 % in every figure above'}.")
     return sentences

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,8 @@ LONG = {
 }
 SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000"
 
+MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,norandommap"
+
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,6 +50,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
     grid = '[grid]\nftl = ["page", "subpage"]\n"ssd.over_provisioning" = ["7%", "28%"]\n'
+    with tarfile.open(folder / "msr-cambridge1.tar", "w") as archive:
+        for name, seed in (("web_3", 1), ("wdev_1", 2)):
+            command = [str(COMMAND), "trace", "synth", MSR, f"{name}.msr.gz", "--seed", str(seed), "--ssd", "mga-8k"]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            archive.add(folder / f"{name}.msr.gz", f"MSR-Cambridge/{name}.csv.gz")
     sweep = f'[base]\nworkload = "trade,n=500"\nprecondition = "none"\n{grid}'
     (folder / "op.toml").write_text(sweep)
     (folder / "job.fio").write_text("[job]\nrw=randwrite\nbs=4k\nsize=16m\niodepth=8\n")

@@ -3,13 +3,17 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from documents import Block, agrees, commands
+
 ROOT = Path(__file__).resolve().parent.parent.parent
+TUTORIAL = ROOT / "docs" / "tutorial-layer.md"
 GUIDE = ROOT / "docs" / "write-an-ftl.md"
 SETTINGS = {
     "ssd.blocks_per_plane": "16",
@@ -98,6 +102,69 @@ def test_a_library_that_is_none_is_one_line(named: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: PALIMPSEST_CORE={named}: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def tutorial() -> tuple[list[tuple[str, str]], list[str]]:
+    """The changes of the tutorial (what is replaced, by what), and its blocks of commands."""
+    text = TUTORIAL.read_text(encoding="utf-8")
+    code = re.findall(r"```rust\n(.*?)```", text, re.S)
+    return list(zip(code[::2], code[1::2], strict=True)), re.findall(r"```text\n(.*?)```", text, re.S)
+
+
+def test_the_tutorial_changes_what_is_there() -> None:
+    example = (ROOT / "examples" / "ring" / "src" / "ring.rs").read_text(encoding="utf-8")
+    changes, _ = tutorial()
+    assert len(changes) == 3
+    assert all(example.count(before) == 1 for before, _ in changes)
+
+
+def run_tutorial(block: str, library: Path, folder: Path) -> None:
+    """Runs the commands of a block but those that build, and compares what it shows of their output."""
+    found = re.search(r"# idea\.toml\n.*?(?=```)", TUTORIAL.read_text(encoding="utf-8"), re.S)
+    assert found
+    (folder / "idea.toml").write_text(found[0], encoding="utf-8")
+    for each in commands(Block(TUTORIAL.name, 1, "console", block, "")):
+        if each.text.startswith("palimpsest "):
+            printed = said(command(library, *each.text.split()[1:], cwd=folder))
+            assert each.shown is not None
+            assert agrees(each.shown, printed), printed
+
+
+def test_the_tutorial_begins_with_the_example(library: Path, tmp_path: Path) -> None:
+    run_tutorial(tutorial()[1][0], library, tmp_path)
+
+
+@pytest.mark.long
+def test_the_tutorial_ends_with_a_better_layer(tmp_path: Path) -> None:
+    """Makes the layer as the page says, and runs all that it shows."""
+    copy = tmp_path / "layers"
+    shutil.copytree(ROOT / "examples" / "ring", copy)
+    shutil.copy(ROOT / "Cargo.lock", copy)
+    layer = (copy / "src" / "ring.rs").read_text(encoding="utf-8").replace('"ring', '"lean')
+    changes, blocks = tutorial()
+    for before, after in changes:
+        layer = layer.replace(before, after)
+    (copy / "src" / "lean.rs").write_text(layer, encoding="utf-8")
+    for file, replaced in (
+        ("Cargo.toml", (("../../crates", f"{ROOT}/crates"), ("ring-layers", "my-layers"))),
+        ("src/lib.rs", (("mod ring;", "mod lean;\nmod ring;"), ("[ring::ENTRY]", "[ring::ENTRY, lean::ENTRY]"),
+                        ("fn ring_layers", "fn my_layers"))),
+    ):  # fmt: skip
+        text = (copy / file).read_text(encoding="utf-8")
+        for before, after in replaced:
+            assert before in text
+            text = text.replace(before, after)
+        (copy / file).write_text(text, encoding="utf-8")
+    build = ["cargo", "build", "--offline", "--message-format=json", f"--manifest-path={copy / 'Cargo.toml'}"]
+    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
+    built = subprocess.run(build, cwd=copy, env=environment, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    made = [
+        file for each in messages if each.get("target", {}).get("name") == "my_layers" for file in each["filenames"]
+    ]
+    for block in blocks[1:]:
+        run_tutorial(block, Path(made[0]), tmp_path)
 
 
 def test_the_guide_shows_the_file_of_the_example() -> None:

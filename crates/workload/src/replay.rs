@@ -89,6 +89,8 @@ pub struct Replay {
     drive_bytes: u64,
     /// Plays so far that are over.
     played: u64,
+    /// Whether the last one is, too: a run may ask again.
+    is_over: bool,
     /// Added to all arrivals.
     shift: Nanos,
     /// Requests of this play, and the arrival of the last.
@@ -138,6 +140,7 @@ impl Replay {
             repeat: playing.repeat,
             drive_bytes: playing.drive_bytes,
             played: 0,
+            is_over: false,
             shift: 0,
             in_play: 0,
             latest: 0,
@@ -170,6 +173,9 @@ impl Replay {
     /// Begins another play, if one is to follow.
     #[cold]
     fn play_again(&mut self) -> Result<bool> {
+        if self.is_over {
+            return Ok(false);
+        }
         self.played += 1;
         let more = match self.repeat {
             Repeat::Once => false,
@@ -182,7 +188,10 @@ impl Replay {
                 true
             }
         };
-        let (Some(reopen), true, true) = (&self.reopen, more, self.in_play > 0) else { return Ok(false) };
+        let (Some(reopen), true, true) = (&self.reopen, more, self.in_play > 0) else {
+            self.is_over = true;
+            return Ok(false);
+        };
         self.inner = reopen()?;
         self.shift = self.latest + (self.latest - self.shift) / (self.in_play.max(2) - 1);
         self.in_play = 0;

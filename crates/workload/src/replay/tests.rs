@@ -92,6 +92,8 @@ fn a_workload_is_played_again_later() {
     let mut source = replay(&trace(&lines), &Playing { repeat: Repeat::Times(2), ..Playing::default() }).unwrap();
     let found = all(&mut source);
     assert_eq!(found.iter().map(|request| request.0).collect::<Vec<_>>(), [0, 10, 20, 30, 40, 50]);
+    // A run asks again while what it had is outstanding.
+    assert!(source.next_request().unwrap().is_none());
     assert_eq!(source.notes(), ["the workload was played 2 times (--repeat)"]);
     // A play writes 12 KiB: the drive of 16 KiB is written twice after 8 KiB of the third.
     let playing = Playing { repeat: Repeat::DriveWrites(2.0), drive_bytes: 16 << 10, ..Playing::default() };
