@@ -4,7 +4,8 @@ For changes of form, which must leave every figure as it was. Builds both (witho
 runs the same matrix with each (every layer that both have, random and file workloads, counted and timed, through
 collection) and lists each figure that differs. Figures that only one of the two has are named, and are no difference.
 Ignores: what the simulator itself took (`sim`), the settings (`config`; a default that is new is no difference), notes,
-pages and tables. Exit status 1 if a figure differs, or a run fails in one revision only.
+where it came from (`provenance`), pages and tables. Exit status 1 if a figure differs, or a run fails in one revision
+only.
 """
 
 import json
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOT_COMPARED = ("schema_version", "config", "sim", "notes")
+NOT_COMPARED = ("schema_version", "config", "sim", "notes", "provenance")
 FIGURES_SHOWN = 5
 """Of a run that differs, so many figures are printed."""
 

@@ -258,10 +258,35 @@ def _sections(
         ("busy", "Utilisation", figures("utilization")),
         ("states-of-blocks", "States of blocks", figures("states") + (_player(results) if plays else "")),
         ("wear-of-blocks", "Wear", figures("wear", "wear_map")),
+        ("reliability-of-reads", "Reliability", figures("reliability") + _reliability_table(results)),
         ("figures", "Figures", _metrics_table(results)),
         ("own", "DRAM, energy, layer", _own_table(results)),
     )
     return [Section(name, title, body) for name, title, body in bodies if body]
+
+
+def _reliability_table(results: Sequence[Result]) -> str:
+    """What reads with errors took and lost; nothing where reads have none."""
+    if not any(result.get("reliability") for result in results):
+        return ""
+    heads = _heads(results)
+    rows = [_row(heads, "th")]
+
+    def lost(result: Result) -> Mapping[str, Any]:
+        return (result.get("reliability") or {}).get("lost_subpages") or {}
+
+    def rest(result: Result) -> Mapping[str, Any]:
+        return {
+            "reads of the host that failed": (result.get("reliability") or {}).get("failed_reads"),
+            "steps of retries": result["flash"]["read_retries"],
+            "blocks refreshed": result["ftl_stats"].get("refreshed_blocks"),
+            "blocks retired": result["lifetime"]["retired_blocks"],
+        }
+
+    for section, of in (("subpages lost, by the cause of the read", lost), ("reads and blocks", rest)):
+        found = _amounts(results, of, units.count) or [_row(["none", *[""] * (len(heads) - 1)])]
+        rows += [f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>', *found]
+    return f'<div class="wide"><table class="reliability">{"".join(rows)}</table></div>'
 
 
 def _settings(text: str) -> dict[str, object]:

@@ -129,6 +129,10 @@ class Plots:
         """The 99th percentile of response times by volume of the trace, or bytes at count fidelity."""
         return self._draw("volumes")
 
+    def reliability(self) -> "go.Figure":
+        """ECC margin, retries and lost data over simulated time, where reads have errors (`ecc.strength`)."""
+        return self._draw("reliability")
+
     def utilization(self) -> "go.Figure":
         """Share of the simulated time that each channel and die was busy."""
         return self._draw("utilization")

@@ -505,6 +505,24 @@ def test_other_pages_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
     wait_until(browser, f"return document.documentElement.scrollWidth <= {PHONE[0]}")
 
 
+def test_reads_with_errors_have_a_section(browser: webdriver.Chrome, folders: dict[str, Path], tmp_path: Path) -> None:
+    errors = ("ecc.strength=20", "part.ber_fresh=0.05%", "ecc.disturb_reads=300", 'ecc.t_retries=["50us"]')
+    sets = [part for key in (*errors, 'ecc.retry_rates=["80%"]', "part.word_size=4KiB") for part in ("--set", key)]
+    command("run", *SMALL, *sets, "--payload", "tag", "--ftl", "page", "--out", str(tmp_path / "errors"))
+    visit(browser, tmp_path / "errors" / "report.html")
+    result = json.loads((tmp_path / "errors" / "summary.json").read_text())
+    assert drawn(browser, "reliability") == 3, "margin, retries and losses"
+    assert "ECC margin of the worst read (%)" in browser.find_element(By.ID, "reliability").text
+    shown = cells(browser, "reliability")
+    lost = result["reliability"]["lost_subpages"]
+    assert lost
+    assert {cause: [units.count(number)] for cause, number in lost.items()}.items() <= shown.items()
+    assert shown["steps of retries"] == [units.count(result["flash"]["read_retries"])]
+    assert shown["reads of the host that failed"] == [units.count(result["reliability"]["failed_reads"])]
+    visit(browser, folders["run"] / "report.html")
+    assert not browser.find_elements(By.ID, "reliability-of-reads")
+
+
 def test_a_trace_shows_its_volumes(browser: webdriver.Chrome, tmp_path: Path) -> None:
     path = tmp_path / "a.mqsim"
     lines = [f"{10_000_000 * at} {at % 3} {8 * (at * at % 53)} 8 {at % 2}" for at in range(900)]

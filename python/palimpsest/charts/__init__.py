@@ -69,6 +69,11 @@ CHARTS: dict[str, Chart] = {
         "Wear by address", blocks.wear_map,
         "Erases of each block where it lies: a row for each plane; neighbours are joined where there are many.",
     ),
+    "reliability": Chart(
+        "Reads with errors", series.reliability,
+        "ECC margin: what the worst read of a window left, in its first step, of the wrong bits that are corrected. "
+        "Retries and losses belong to the window in which the read was planned.",
+    ),
     "states": Chart(
         "States of blocks", blocks.states,
         "Free: erased. Open: some pages programmed. Partial: all pages programmed, some of their subpages not. Full. "

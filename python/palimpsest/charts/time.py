@@ -7,7 +7,7 @@ from typing import Any
 from ..result import Result
 from .common import DASHES, Panel, Specification, layer, panels, part, trace
 
-__all__ = ["progress", "time"]
+__all__ = ["progress", "reliability", "time"]
 
 _DECADES = 50
 
@@ -68,6 +68,12 @@ _PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
     ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), False),
 )  # fmt: skip
 
+_RELIABILITY: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
+    ("ECC margin of the worst read (%)", "%{y:,.4~g} %", (("ECC margin", 2, 0, _column("ecc_margin", 100)),), False),
+    ("retries of reads (steps/s)", "%{y:,.4~g} steps/s", (("retries", 3, 0, _per_second("read_retries")),), False),
+    ("lost for good (subpages/s)", "%{y:,.4~g} subpages/s", (("lost", 7, 0, _per_second("lost_subpages")),), False),
+)  # fmt: skip
+
 
 def _axis(traces: Sequence[Specification]) -> dict[str, Any]:
     """A logarithmic axis where values lie decades apart."""
@@ -86,10 +92,22 @@ def _name(result: Result, results: Sequence[Result]) -> str:
 
 def time(results: Sequence[Result]) -> Specification | None:
     """Throughput, response times, queue, write amplification, collection, power and erases over simulated time."""
+    return _over_time(results, _PANELS)
+
+
+def reliability(results: Sequence[Result]) -> Specification | None:
+    """ECC margin, retries and losses over simulated time, of runs whose reads have errors."""
+    with_errors = [result for result in results if any(_column("ecc_margin")(result))]
+    return _over_time(results, _RELIABILITY) if with_errors else None
+
+
+def _over_time(
+    results: Sequence[Result], shown: Sequence[tuple[str, str, tuple[Line, ...], bool]]
+) -> Specification | None:
     timed = [(index, result) for index, result in enumerate(results) if part(result, "time").get("start_ns")]
     drawn: list[Panel] = []
     named: set[int] = set()
-    for title, hover, lines, may_be_log in _PANELS:
+    for title, hover, lines, may_be_log in shown:
         traces: list[Specification] = []
         for index, result in timed:
             seconds = [start / 1e9 for start in part(result, "time")["start_ns"]]

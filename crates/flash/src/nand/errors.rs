@@ -59,9 +59,11 @@ pub(super) struct ReadErrors {
     reads: Vec<u32>,
     lost: BTreeSet<u32>,
     due: BTreeSet<u32>,
+    /// The highest rate that a read met since this was last taken.
+    most: f64,
 }
 
-crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, losses });
+crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, losses, most });
 
 impl ReadErrors {
     pub fn new(settings: ErrorSettings, part: &Part, pages: usize, blocks: usize, seed: u64) -> Self {
@@ -78,6 +80,7 @@ impl ReadErrors {
             reads: vec![0; blocks],
             lost: BTreeSet::new(),
             due: BTreeSet::new(),
+            most: 0.0,
             settings,
             seed,
         }
@@ -167,6 +170,7 @@ impl Nand {
         let rate = errors.wear.rate_after(f64::from(erases), 0.0)
             * share(age, set.retention)
             * share(errors.reads[block as usize].into(), set.disturb.into());
+        errors.most = errors.most.max(rate);
         let fits = |share: f64| rate * share <= tolerated;
         let ladder = &set.retry_rates;
         let steps = if fits(1.0) { Some(0) } else { ladder.iter().position(|&left| fits(left)).map(|step| step + 1) };
@@ -182,6 +186,15 @@ impl Nand {
             self.payload.lose(first, wanted);
         }
         Attempt { steps: taken, lost: if fails { wanted.count_ones() } else { 0 } }
+    }
+
+    /// Of the wrong bits that are expected in a code word and those that are corrected, the largest ratio that a read met, in its first step, since the
+    /// last call.
+    pub fn take_worst_read(&mut self) -> Option<f64> {
+        let bits = f64::from(self.part.word_bytes) * 8.0;
+        let errors = self.errors.as_mut()?;
+        let most = std::mem::take(&mut errors.most);
+        (most > 0.0).then(|| most * bits / f64::from(errors.settings.strength))
     }
 
     /// Extra time of `steps` steps of a retry.

@@ -29,6 +29,10 @@ pub struct FlashTotals {
     pub data_bytes: u64,
     /// Bytes that the host wrote in requests submitted.
     pub host_bytes: u64,
+    /// Steps of retries in reads planned.
+    pub retries: u64,
+    /// Subpages that such reads lost for good.
+    pub lost: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -45,6 +49,8 @@ struct Window {
     flash: FlashTotals,
     /// Picojoules.
     energy: i64,
+    /// The worst read, as a share of what can be corrected; 0: none.
+    worst: f64,
     read_tail: Tail,
     write_tail: Tail,
 }
@@ -119,6 +125,7 @@ impl Recorder {
                 one.max = one.max.max(two.max);
                 one.flash = add(one.flash, two.flash);
                 one.energy += two.energy;
+                one.worst = one.worst.max(two.worst);
                 one.read_tail.merge(&two.read_tail);
                 one.write_tail.merge(&two.write_tail);
             }
@@ -149,6 +156,12 @@ impl Recorder {
         window.flash = add(window.flash, done);
         let passed = (next - self.start) / self.window;
         self.next_sample = self.start + (passed + 1) * self.window;
+    }
+
+    /// Of the reads planned up to `now`, since the last call, the worst had `share` of the wrong bits that can be corrected.
+    pub fn note_worst_read(&mut self, now: Nanos, share: f64) {
+        let window = self.window_at(now);
+        window.worst = window.worst.max(share);
     }
 
     /// Gives each window that ends by `until` its energy; `at` says what flash has taken up to a moment.
@@ -245,6 +258,9 @@ impl Recorder {
                 .map(|flash| (flash.host_bytes > 0).then(|| flash.data_bytes as f64 / flash.host_bytes as f64))
                 .collect(),
             power_w: (0..).zip(&self.windows).map(|(index, window)| self.watts(index, window)).collect(),
+            read_retries: column(|window| window.flash.retries),
+            lost_subpages: column(|window| window.flash.lost),
+            ecc_margin: self.windows.iter().map(|window| (window.worst > 0.0).then_some(1.0 - window.worst)).collect(),
         }
     }
 }
@@ -257,6 +273,8 @@ fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
         erases: one.erases + two.erases,
         data_bytes: one.data_bytes + two.data_bytes,
         host_bytes: one.host_bytes + two.host_bytes,
+        retries: one.retries + two.retries,
+        lost: one.lost + two.lost,
     }
 }
 
@@ -269,6 +287,8 @@ pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals 
         erases: later.erases.saturating_sub(earlier.erases),
         data_bytes: later.data_bytes.saturating_sub(earlier.data_bytes),
         host_bytes: later.host_bytes.saturating_sub(earlier.host_bytes),
+        retries: later.retries.saturating_sub(earlier.retries),
+        lost: later.lost.saturating_sub(earlier.lost),
     }
 }
 
@@ -333,6 +353,9 @@ pub struct Series {
     pub gc_programs: Vec<u64>,
     pub write_amplification: Vec<Option<f64>>,
     pub power_w: Vec<f64>,
+    pub read_retries: Vec<u64>,
+    pub lost_subpages: Vec<u64>,
+    pub ecc_margin: Vec<Option<f64>>,
 }
 
 /// Power of flash in watts, over windows of `window_ns`: the mean up to the end of its last operation, and that of the window with most. Null at

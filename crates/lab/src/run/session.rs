@@ -318,8 +318,8 @@ impl<'a> Session<'a> {
 
     /// Starts the measurement: resets the counters.
     pub(super) fn start_measuring(&mut self) {
-        self.drive.io.data_age = self.config.errors.data_age;
-        self.verifier.failed = 0;
+        (self.drive.io.data_age, self.verifier.failed) = (self.config.errors.data_age, 0);
+        self.drive.io.nand.take_worst_read();
         let drive = &self.drive;
         self.baseline = Baseline {
             nand: drive.io.nand.counters().clone(),
@@ -353,6 +353,8 @@ impl<'a> Session<'a> {
             erases: io.erases,
             data_bytes: io.data_bytes,
             host_bytes: self.host.bytes_written,
+            retries: self.drive.io.nand.counters().retries,
+            lost: self.drive.io.counters.lost.iter().sum(),
         }
     }
 
@@ -366,6 +368,8 @@ impl<'a> Session<'a> {
             erases: ended.erases,
             data_bytes: self.drive.io.counters.data_bytes,
             host_bytes: self.host.bytes_written,
+            retries: self.drive.io.nand.counters().retries,
+            lost: self.drive.io.counters.lost.iter().sum(),
         }
     }
 
@@ -379,6 +383,7 @@ impl<'a> Session<'a> {
         let driven = self.drive_some(source, rest);
         self.or_worn_out(driven)?;
         if self.drive.io.plan.timed {
+            self.note_worst_read();
             let (now, totals) = (self.drive.engine.now(), self.totals());
             self.recorder.sample(now, now, totals);
             self.recorder.meter(now, |at| self.drive.engine.energy_at(at));

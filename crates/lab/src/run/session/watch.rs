@@ -93,10 +93,18 @@ impl Session<'_> {
         self.drive.engine.advance_to(time);
     }
 
+    /// Gives the present window the worst read planned in it.
+    pub(super) fn note_worst_read(&mut self) {
+        if let Some(worst) = self.drive.io.nand.take_worst_read() {
+            self.recorder.note_worst_read(self.drive.engine.now(), worst);
+        }
+    }
+
     /// The next thing happens at `time`: a window of the series may end before it.
     #[inline]
     pub(super) fn sample_before(&mut self, time: Nanos) {
         if time >= self.recorder.next_sample() {
+            self.note_worst_read();
             let (totals, engine) = (self.totals(), &self.drive.engine);
             self.recorder.meter(time, |at| engine.energy_at(at));
             self.recorder.sample(self.drive.engine.now(), time, totals);
