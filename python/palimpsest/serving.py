@@ -61,6 +61,11 @@ _OPTIONS = (
         multiple=True,
         help=f"HOST:PORT (port 0: any free one) or unix:PATH; may be repeated.  [default: {PLACE}]",
     ),
+    click.option(
+        "--page",
+        metavar="HOST:PORT",
+        help="Show figures meanwhile at an address of this machine: a page, JSON, SMART figures, Prometheus text.",
+    ),
     click.option("--once", is_flag=True, help="End when the last client that used the drive has gone."),
     click.option(
         "--run",
@@ -130,6 +135,7 @@ def add_to(
         listen: tuple[str, ...],
         *,
         clock: str,
+        page: str | None,
         once: bool,
         run: str | None,
         record: Path | None,
@@ -147,7 +153,7 @@ def add_to(
         Examples:
           palimpsest serve
           palimpsest serve --ssd mga-16k --ftl mga --listen unix:drive.sock --json
-          palimpsest serve --clock paced --ssd tlc-32g
+          palimpsest serve --clock paced --ssd tlc-32g --page 127.0.0.1:8080
           palimpsest serve --record run.parquet --run 'nbdcopy disk.img $uri'
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
@@ -160,6 +166,7 @@ def add_to(
         serving = {
             "listen": places,
             "clock": clock,
+            "page": page,
             "once": once,
             "run": run,
             "record": None if record is None else str(record),

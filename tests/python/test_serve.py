@@ -157,6 +157,7 @@ def test_a_second_command_at_the_same_place_is_refused(palimpsest: Command, tmp_
         (["--listen", "127.0.0.1:99999"], "--listen 127.0.0.1:99999: "),
         (["--clock", "fast"], "--clock: 'fast' is no clock"),
         (["--clock", "scaled:0"], "--clock scaled:0: "),
+        (["--page", "0.0.0.0:0"], "--page 0.0.0.0:0: other machines could read it"),
         (["--record", "run.csv"], "expected a name that ends in .parquet"),
         (["--timeout", "5"], "--timeout: expected a time"),
         (["--ssd", "nothing"], "nothing"),
@@ -188,7 +189,7 @@ def test_examples_of_the_help(palimpsest: Command) -> None:
     assert len(found) > 3
     for example in found:
         options = re.sub(
-            r"(--run '[^']*'|--(listen|out|record) \S+)", "", example.removeprefix("palimpsest serve")
+            r"(--run '[^']*'|--(listen|out|record|page) \S+)", "", example.removeprefix("palimpsest serve")
         ).split()
         done = palimpsest("serve", *options, "--listen", "127.0.0.1:0", "--run", "true")
         assert done.returncode == 0, f"{example}\n{done.stderr}"

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 struct ServeOptions {
     listen: Vec<String>,
     clock: String,
+    page: Option<String>,
     once: bool,
     run: Option<String>,
     record: Option<String>,
@@ -43,7 +44,8 @@ pub fn serve(
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
-    let settings = Settings { listen: wanted.listen, clock, once: wanted.once, run: wanted.run, timeout };
+    let settings =
+        Settings { listen: wanted.listen, clock, page: wanted.page, once: wanted.once, run: wanted.run, timeout };
     let output = wanted.record.as_deref().map(Output::create).transpose().map_err(raise)?;
     let recorder =
         |output: &Output, name: &str| Recorder::new(Target::of_name(name, None)?, Box::new(output.file()?), name);

@@ -85,6 +85,13 @@ impl<'a> Drive<'a> {
         self.state.lock().expect("no request has panicked")
     }
 
+    /// Looks at the drive.
+    pub fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        if let Ok(state) = self.state.lock() {
+            look(&state.served);
+        }
+    }
+
     /// Every later request is refused.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {

@@ -4,15 +4,17 @@
 //! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends.
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
-//! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`patience`] their
+//! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
 //! limits. Sockets, threads and wall clocks of the project are here only. For Unix.
 
 pub mod clock;
 pub mod drive;
+pub mod engine;
 pub mod fuzzing;
 pub mod handshake;
 pub mod listen;
 pub mod outbox;
+pub mod page;
 pub mod patience;
 pub mod timed;
 pub mod transmission;
@@ -20,8 +22,9 @@ pub mod wire;
 
 use clock::Clock;
 use drive::Drive;
+use engine::Engine;
 use handshake::Export;
-use listen::{Engine, Listener, Service, Waker};
+use listen::{Listener, Service, Waker};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
@@ -44,6 +47,8 @@ pub struct Settings {
     pub listen: Vec<String>,
     /// How the time of the drive goes; with any but none the options say that the drive is timed.
     pub clock: Clock,
+    /// Where figures are shown meanwhile: an address of this machine.
+    pub page: Option<String>,
     /// Whether to end when the last client that used the drive has gone.
     pub once: bool,
     /// A command for the shell, which finds the address as `$uri`: the service ends with it.
@@ -77,6 +82,7 @@ pub fn serve(
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
     let listeners = Listeners::open(&settings.listen)?;
+    let page = settings.page.as_deref().map(page::open).transpose()?.map(Listener::Tcp);
     let (ask, serving) = (Mutex::new(goes_on), AtomicBool::new(false));
     let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
     let mut watcher = |progress| match serving.load(Ordering::Relaxed) {
@@ -88,6 +94,9 @@ pub fn serve(
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
     let uris: Vec<String> = listeners.0.iter().map(Listener::uri).collect();
+    if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
+        say(&format!("figures at http://{address}"));
+    }
     say(&format!("serving {name} ({}), {bytes} bytes, at {}", resolved.drive.ftl.name, uris.join(" and ")));
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
     let engine = match settings.clock {
@@ -97,10 +106,13 @@ pub fn serve(
     let service = Service::new(export, engine, settings.once, settings.timeout, say);
     let begin = Instant::now();
     let status = std::thread::scope(|scope| {
-        let wakers: Vec<Waker> = listeners.0.iter().map(Waker::of).collect();
+        let wakers: Vec<Waker> = listeners.0.iter().chain(&page).map(Waker::of).collect();
         let service = &service;
         if let Engine::Timed(timed) = &service.drive {
             scope.spawn(move || timed.run(service));
+        }
+        if let Some(Listener::Tcp(page)) = &page {
+            scope.spawn(move || page::run(page, service));
         }
         for listener in &listeners.0 {
             scope.spawn(move || listen::accept(listener, service, scope));

@@ -4,14 +4,14 @@
 //! this user alone (mode 0600). Ignored: access control beyond that.
 
 use crate::drive::{Drive, Witness};
+use crate::engine::Engine;
 use crate::handshake::{self, Chosen, Export};
 use crate::outbox::Outbox;
 use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
 use crate::timed::{self, Timed};
 use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::Fault;
-use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::run::Outcome;
+use palimpsest_lab::error::Error;
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io;
@@ -56,6 +56,17 @@ impl Listener {
         match place.strip_prefix("unix:") {
             Some(path) => Ok(Listener::Unix(bind(Path::new(path))?, path.into())),
             None => TcpListener::bind(place).map(Listener::Tcp),
+        }
+    }
+
+    /// The address, of TCP.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr(),
+            Listener::Unix(..) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -183,49 +194,6 @@ impl Client {
     }
 }
 
-/// A drive with or without a time.
-pub enum Engine<'a> {
-    /// Requests are counted: each thread serves its own.
-    Counted(Drive<'a>),
-    /// Requests are in flight together.
-    Timed(Timed<'a>),
-}
-
-impl Engine<'_> {
-    /// How often the power failed so far.
-    pub fn power_cuts(&self) -> u64 {
-        match self {
-            Engine::Counted(drive) => drive.power_cuts(),
-            Engine::Timed(drive) => drive.power_cuts(),
-        }
-    }
-
-    fn is_broken(&self) -> bool {
-        match self {
-            Engine::Counted(drive) => drive.is_broken(),
-            Engine::Timed(drive) => drive.is_broken(),
-        }
-    }
-
-    fn end(&self) {
-        match self {
-            Engine::Counted(drive) => drive.end(),
-            Engine::Timed(drive) => drive.end(),
-        }
-    }
-
-    /// The result.
-    ///
-    /// # Errors
-    /// The first error of the drive, and laws that do not hold.
-    pub fn finish(self) -> Result<Outcome> {
-        match self {
-            Engine::Counted(drive) => drive.finish(),
-            Engine::Timed(drive) => drive.finish(),
-        }
-    }
-}
-
 /// What all threads share.
 pub struct Service<'a> {
     /// The drive as a client finds it.
@@ -289,6 +257,16 @@ impl<'a> Service<'a> {
 
     fn log(&self, line: &str) {
         self.log.say(line, &self.say);
+    }
+
+    /// Whether the service ends.
+    pub fn is_ending(&self) -> bool {
+        *self.ending()
+    }
+
+    /// Clients that are connected.
+    pub fn connections(&self) -> usize {
+        self.clients().len()
     }
 
     /// The service is to end.
@@ -473,12 +451,7 @@ struct Own<'s, 'a> {
 }
 
 impl Target for Own<'_, '_> {
-    fn serve(
-        &mut self,
-        asked: &[Asked],
-        input: &mut Vec<u8>,
-        replies: &mut Replies,
-    ) -> std::result::Result<(), PowerLost> {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
         self.drive.serve(self.terms.queue, self.terms.since, asked, input, replies, self.service)
     }
 }
@@ -491,12 +464,7 @@ struct OwnTimed<'s, 'a> {
 }
 
 impl Target for OwnTimed<'_, '_> {
-    fn serve(
-        &mut self,
-        asked: &[Asked],
-        input: &mut Vec<u8>,
-        _replies: &mut Replies,
-    ) -> std::result::Result<(), PowerLost> {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, _replies: &mut Replies) -> Result<(), PowerLost> {
         self.drive.serve(&self.client, asked, input, &self.service.budget, self.service)
     }
 
@@ -526,7 +494,7 @@ fn serve_timed<'a, S: Socket>(
     drive: &Timed<'a>,
     Terms { queue, structured, since }: Terms,
     another: S,
-) -> std::result::Result<u64, Fault> {
+) -> Result<u64, Fault> {
     let mut writer = another.another()?;
     let outbox = Outbox::new(Box::new(move |bytes| another.send_now(bytes)));
     let client = Arc::new(timed::Client { queue, outbox, structured, since });
@@ -546,7 +514,7 @@ fn serve_client<S: Socket>(
     service: &Service<'_>,
     mut terms: Terms,
     another: S,
-) -> std::result::Result<(), Fault> {
+) -> Result<(), Fault> {
     // One in its handshake counts: it may be the next to use the drive.
     service.using.fetch_add(1, Ordering::SeqCst);
     let ended = negotiate_and_serve(stream, service, &mut terms, another);
@@ -562,7 +530,7 @@ fn negotiate_and_serve<S: Socket>(
     service: &Service<'_>,
     terms: &mut Terms,
     another: S,
-) -> std::result::Result<(), Fault> {
+) -> Result<(), Fault> {
     let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
     terms.structured = structured;
     service.was_used.store(true, Ordering::SeqCst);

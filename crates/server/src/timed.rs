@@ -111,6 +111,13 @@ impl<'a> Timed<'a> {
         self.state.lock().expect("no request has panicked")
     }
 
+    /// Looks at the drive.
+    pub fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        if let Ok(state) = self.state.lock() {
+            look(&state.served);
+        }
+    }
+
     /// Every later request is refused.
     pub fn end(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ending = true;

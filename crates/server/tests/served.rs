@@ -297,3 +297,44 @@ fn zeroes_unmap_units_where_no_power_cut_can_bring_them_back() {
         assert_eq!(summary(server.terminate())["requests"]["trim"], trims, "{options:?}");
     }
 }
+
+/// Status and body of what the page's address answers.
+fn asked(address: &str, path: &str, host: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().into(), body.into())
+}
+
+#[test]
+fn figures_are_shown_while_it_is_served() {
+    for clock in [&[][..], &["--clock=virtual"]] {
+        let (server, address) = Server::start_with_page(&[&["--page=127.0.0.1:0", "--ftl=page"], clock].concat());
+        let mut client = server.client();
+        client.write(0, &[1; 65536], 0);
+        client.read(0, 8192);
+        let (status, live) = asked(&address, "/live.json", "localhost");
+        assert_eq!(status, "HTTP/1.1 200 OK");
+        let live: serde_json::Value = serde_json::from_str(&live).unwrap();
+        assert_eq!((&live["requests"]["write"], &live["connections"]), (&1.into(), &1.into()));
+        assert_eq!(live["latency_ns"]["write"].is_null(), clock.is_empty());
+        let blocks = &live["blocks"];
+        assert_eq!(blocks["state"].as_array().map(Vec::len), blocks["valid_percent"].as_array().map(Vec::len));
+        assert!(blocks["valid_percent"].as_array().unwrap().iter().any(|share| share.as_u64() > Some(0)));
+        let smart: serde_json::Value = serde_json::from_str(&asked(&address, "/smart.json", "127.0.0.1").1).unwrap();
+        assert_eq!((&smart["host_read_commands"], &smart["data_units_written"]), (&1.into(), &1.into()));
+        let metrics = asked(&address, "/metrics", "[::1]:9").1;
+        assert!(metrics.contains("palimpsest_host_bytes_total{way=\"written\"} 65536\n"), "{metrics}");
+        assert!(asked(&address, "/", "localhost").1.starts_with("<!doctype html>"));
+        assert_eq!(asked(&address, "/other", "localhost").0, "HTTP/1.1 404 Not Found");
+        assert_eq!(asked(&address, "/", "example.com").0, "HTTP/1.1 403 Forbidden", "a page of another site");
+        // One that says nothing keeps neither the drive nor, for long, the page.
+        let silent = TcpStream::connect(&address).unwrap();
+        assert_eq!(client.read(0, 512), [1; 512]);
+        drop(silent);
+        summary(server.terminate());
+    }
+    assert!(refused(&["--page=0.0.0.0:0"]).contains("other machines could read it"));
+}

@@ -93,6 +93,21 @@ impl Grid {
     }
 }
 
+/// All blocks at one time, cell by cell; rows are planes.
+#[derive(Debug, Serialize)]
+pub struct BlockMap {
+    /// Cells of a row.
+    pub columns: u32,
+    /// Names of states.
+    pub states: [&'static str; STATES.len()],
+    /// The state that most blocks of each cell are in, by its place in `states`.
+    pub state: Vec<u8>,
+    /// Share of its subpages that are programmed.
+    pub programmed_percent: Vec<u8>,
+    /// Share of its subpages that are valid, where the layer says so.
+    pub valid_percent: Option<Vec<u8>>,
+}
+
 /// The snapshots of a run.
 #[derive(Debug)]
 pub struct Snapshots {
@@ -176,6 +191,22 @@ impl Snapshots {
             cell.erases += u64::from(nand.erases(block));
         }
         cells
+    }
+
+    /// All blocks as they are now.
+    pub fn map(&mut self, nand: &Nand, ftl: &dyn Ftl) -> BlockMap {
+        let cells = self.count_states(nand, ftl);
+        let of_cell = u64::from(self.grid.geometry.subpages_per_block());
+        let percent =
+            |part: u64, cell: &Cell| (part * 100 / (of_cell * cell.blocks.map(u64::from).iter().sum::<u64>())) as u8;
+        let most = |cell: &Cell| (0..STATES.len() as u8).max_by_key(|&state| cell.blocks[usize::from(state)]);
+        BlockMap {
+            columns: self.grid.columns,
+            states: STATES,
+            state: cells.iter().filter_map(most).collect(),
+            programmed_percent: cells.iter().map(|cell| percent(cell.programmed_subpages, cell)).collect(),
+            valid_percent: self.validity.then(|| cells.iter().map(|cell| percent(cell.valid_subpages, cell)).collect()),
+        }
     }
 
     /// The series, snapshot by snapshot.

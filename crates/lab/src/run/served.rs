@@ -9,6 +9,7 @@
 //! the layer's guarantee says; the program learns of the cut, and can write that again.
 
 pub mod flight;
+mod live;
 
 use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};
 use crate::config::Resolved;

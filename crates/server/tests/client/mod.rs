@@ -69,11 +69,17 @@ pub fn settings(options: &[&str]) -> Settings {
     let timeout = of("--timeout=").last().map_or(30_000, |text| text.trim_end_matches("ms").parse().unwrap());
     let run = of("--run=").last().map(|&run| run.into());
     let clock = of("--clock=").last().map_or(Clock::None, |text| Clock::parse(text).unwrap());
-    Settings { listen, clock, once: options.contains(&"--once"), run, timeout: Duration::from_millis(timeout) }
+    let page = of("--page=").last().map(|&page| page.into());
+    Settings { listen, clock, page, once: options.contains(&"--once"), run, timeout: Duration::from_millis(timeout) }
 }
 
 impl Server {
     pub fn start(options: &[&str]) -> Server {
+        Server::start_with_page(options).0
+    }
+
+    /// The server, and the address of its page, if it has one.
+    pub fn start_with_page(options: &[&str]) -> (Server, String) {
         let ((resolved, run), settings) = (drive(options).unwrap(), settings(options));
         let stopped = Arc::new(AtomicBool::new(false));
         let (sender, messages) = channel();
@@ -86,9 +92,14 @@ impl Server {
             let say = |line: &str| drop(sender.send(line.into()));
             serve(&resolved, &run, &settings, None, &say, &mut goes_on)
         });
-        let line: String = messages.recv_timeout(PATIENCE).unwrap();
+        let mut line: String = messages.recv_timeout(PATIENCE).unwrap();
+        let mut page = String::new();
+        if let Some(address) = line.strip_prefix("figures at http://") {
+            page = address.into();
+            line = messages.recv_timeout(PATIENCE).unwrap();
+        }
         let place = line.rsplit_once(" at ").unwrap_or_else(|| panic!("no place in {line:?}")).1.to_owned();
-        Server { served, stopped, messages, place }
+        (Server { served, stopped, messages, place }, page)
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -1,0 +1,224 @@
+//! Figures of the drive while it is served, for browsers and monitors of this machine, over a few lines of HTTP/1.1.
+//!
+//! `/` is a page, `/live.json` what it shows, `/smart.json` the figures of an NVMe drive's SMART log by the names of nvme-cli, `/metrics` the
+//! text format of Prometheus. Only GET; one request a connection, one connection after the other, each with a limit of time. A request
+//! that names another host than this machine is refused, so that pages of other sites cannot read it.
+
+use crate::listen::Service;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::run::served::Served;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// Most time for a request, and for its answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes of a request, at the most.
+const LONGEST: usize = 8 << 10;
+
+/// The page itself.
+const PAGE: &str = include_str!("page.html");
+
+/// Opens the socket of `place`, an address of this machine.
+///
+/// # Errors
+/// [`Error::Input`] for any other, and where it is in use.
+pub fn open(place: &str) -> Result<TcpListener> {
+    let wrong = |what: String| {
+        Error::input(
+            format!("--page {place}"),
+            format!("{what}; expected a free HOST:PORT of this machine, such as 127.0.0.1:8080"),
+        )
+    };
+    let addresses: Vec<_> = place.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
+    if addresses.iter().any(|address| !address.ip().is_loopback()) {
+        return Err(wrong("other machines could read it".into()));
+    }
+    TcpListener::bind(&addresses[..]).map_err(|error| wrong(error.to_string()))
+}
+
+/// Answers until the service ends.
+pub fn run(listener: &TcpListener, service: &Service<'_>) {
+    let begin = Instant::now();
+    for stream in listener.incoming() {
+        if service.is_ending() {
+            return;
+        }
+        // Who asks wrongly, or goes away, gets nothing.
+        let _ = stream.and_then(|mut stream| answer(&mut stream, service, begin));
+    }
+}
+
+fn answer(stream: &mut TcpStream, service: &Service<'_>, begin: Instant) -> io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let (until, mut asked, mut piece) = (Instant::now() + TIMEOUT, Vec::new(), [0; 1024]);
+    while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece)?;
+        if read == 0 || asked.len() > LONGEST || Instant::now() > until {
+            return Ok(());
+        }
+        asked.extend_from_slice(&piece[..read]);
+    }
+    let asked = String::from_utf8_lossy(&asked);
+    let (status, kind, body) = respond(&asked, service, begin);
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src \
+         'unsafe-inline'; connect-src 'self'\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// Status, type and body of the answer.
+fn respond(asked: &str, service: &Service<'_>, begin: Instant) -> (&'static str, &'static str, String) {
+    let text = "text/plain; charset=utf-8";
+    let mut words = asked.split_ascii_whitespace();
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut fields = asked.lines().filter_map(|line| line.split_once(':'));
+    let host = fields.find(|(name, _)| name.eq_ignore_ascii_case("host")).map_or("", |(_, host)| host.trim());
+    if !is_this_machine(host) {
+        return ("403 Forbidden", text, "this is for programs of this machine\n".into());
+    }
+    if method != "GET" {
+        return ("405 Method Not Allowed", text, "expected GET\n".into());
+    }
+    let json = "application/json";
+    match path {
+        "/" => ("200 OK", "text/html; charset=utf-8", PAGE.into()),
+        "/live.json" => ("200 OK", json, live(service, begin).to_string()),
+        "/smart.json" => ("200 OK", json, smart(&figures(service)).to_string() + "\n"),
+        "/metrics" => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", metrics(&figures(service))),
+        _ => ("404 Not Found", text, "expected /, /live.json, /smart.json or /metrics\n".into()),
+    }
+}
+
+/// Whether `host` is a name of this machine, with or without a port.
+fn is_this_machine(host: &str) -> bool {
+    let name = if host.ends_with(']') { host } else { host.rsplit_once(':').map_or(host, |(name, _)| name) };
+    name == "localhost" || name == "[::1]" || name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn figures(service: &Service<'_>) -> Value {
+    let mut value = Value::Null;
+    service.drive.look(&mut |served: &Served<'_>| {
+        value = serde_json::to_value(served.figures()).expect("figures can be printed");
+    });
+    value
+}
+
+fn live(service: &Service<'_>, begin: Instant) -> Value {
+    let (mut value, mut blocks) = (figures(service), Value::Null);
+    service.drive.look(&mut |served: &Served<'_>| {
+        blocks = serde_json::to_value(served.blocks()).expect("blocks can be printed");
+    });
+    value["blocks"] = blocks;
+    value["served_s"] = json!(begin.elapsed().as_secs_f64());
+    value["connections"] = json!(service.connections());
+    value
+}
+
+/// The SMART log of an NVMe drive (NVM Express Base Specification 2.0, Figure 207), by the names of `nvme smart-log -o json`: what the
+/// simulation has of it.
+fn smart(figures: &Value) -> Value {
+    // A data unit is 1000 units of 512 bytes.
+    let units = |bytes: &Value| bytes.as_u64().unwrap_or(0).div_ceil(512_000);
+    let endurance = figures["config"]["part"]["endurance"].as_f64().filter(|&cycles| cycles > 0.0);
+    let used = endurance.map(|cycles| figures["lifetime"]["mean_erases"].as_f64().unwrap_or(0.0) / cycles * 100.0);
+    let worn_out = figures["lifetime"]["worn_out"] == true;
+    json!({
+        "critical_warning": if worn_out { 8 } else { 0 },
+        "percent_used": used.map(|used| used.min(255.0) as u64),
+        "data_units_read": units(&figures["host"]["bytes_read"]),
+        "data_units_written": units(&figures["host"]["bytes_written"]),
+        "host_read_commands": figures["requests"]["read"],
+        "host_write_commands": figures["requests"]["write"],
+        "unsafe_shutdowns": figures["power"]["cuts"].as_u64().unwrap_or(0),
+        "retired_blocks": figures["lifetime"]["retired_blocks"],
+        "write_amplification": figures["write_amplification"],
+    })
+}
+
+/// The text format of Prometheus, version 0.0.4.
+fn metrics(figures: &Value) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, &Value)]| {
+        let known: Vec<_> = samples.iter().filter_map(|(labels, value)| Some((labels, value.as_f64()?))).collect();
+        if !known.is_empty() {
+            let _ = writeln!(text, "# HELP palimpsest_{name} {help}\n# TYPE palimpsest_{name} {kind}");
+            for (labels, value) in known {
+                let _ = writeln!(text, "palimpsest_{name}{labels} {value}");
+            }
+        }
+    };
+    let label = |name: &str, value: &str| format!("{{{name}=\"{value}\"}}");
+    let requests = ["read", "write", "trim", "flush"].map(|kind| (label("kind", kind), &figures["requests"][kind]));
+    family("requests_total", "counter", "Requests of the host.", &requests);
+    let bytes = ["read", "written"].map(|way| (label("way", way), &figures["host"][format!("bytes_{way}")]));
+    family("host_bytes_total", "counter", "Bytes that the host read and wrote.", &bytes);
+    let operations = [("read", "page_reads"), ("program", "page_programs"), ("erase", "erases")];
+    let operations = operations.map(|(kind, name)| (label("kind", kind), &figures["flash"][name]));
+    family("flash_operations_total", "counter", "Operations of flash.", &operations);
+    let one = |value| [(String::new(), value)];
+    family(
+        "write_amplification",
+        "gauge",
+        "Bytes programmed for a byte that the host wrote.",
+        &one(&figures["write_amplification"]),
+    );
+    family("collections_total", "counter", "Collections of garbage.", &one(&figures["gc"]["runs"]));
+    let erases =
+        ["mean", "min", "max"].map(|which| (label("of", which), &figures["lifetime"][format!("{which}_erases")]));
+    family("block_erases", "gauge", "Erases of a block.", &erases);
+    family("retired_blocks", "gauge", "Blocks that failed.", &one(&figures["lifetime"]["retired_blocks"]));
+    family("power_cuts_total", "counter", "Power cuts.", &one(&figures["power"]["cuts"]));
+    let seconds: Vec<(String, Value)> = ["read", "write"]
+        .iter()
+        .flat_map(|kind| [("0.5", "p50"), ("0.99", "p99"), ("0.999", "p999")].map(|each| (kind, each)))
+        .filter_map(|(kind, (quantile, name))| {
+            let latency = figures["latency_ns"][kind][name].as_f64()?;
+            Some((format!("{{kind=\"{kind}\",quantile=\"{quantile}\"}}"), json!(latency / 1e9)))
+        })
+        .collect();
+    let seconds: Vec<_> = seconds.iter().map(|(labels, value)| (labels.clone(), value)).collect();
+    family("latency_seconds", "gauge", "Response time since the drive is served.", &seconds);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_answered() {
+        for host in ["localhost", "localhost:8080", "127.0.0.1:1", "127.0.0.9", "[::1]", "[::1]:80"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in
+            ["", "example.com", "example.com:8080", "127.0.0.1.example.com", "10.0.0.1", "localhost.example.com:1"]
+        {
+            assert!(!is_this_machine(host), "{host}");
+        }
+        for place in ["0.0.0.0:0", "8080", "nowhere"] {
+            assert!(matches!(open(place), Err(Error::Input { .. })), "{place} was taken");
+        }
+    }
+
+    #[test]
+    fn figures_that_there_are_not_are_left_out() {
+        let figures =
+            json!({"requests": {"read": 3, "write": 4, "trim": 0, "flush": 1}, "latency_ns": null, "power": null});
+        let text = metrics(&figures);
+        assert!(
+            text.contains("# TYPE palimpsest_requests_total counter\npalimpsest_requests_total{kind=\"read\"} 3\n"),
+            "{text}"
+        );
+        assert!(!text.contains("latency") && !text.contains("power"), "{text}");
+        assert_eq!(smart(&json!({"host": {"bytes_read": 512_001}}))["data_units_read"], 2);
+    }
+}
