@@ -93,6 +93,15 @@ fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
     true
 }
 
+/// Once red: the first page of a block held padding alone, and the cut corrupted it; so the block seemed to have been erased since.
+#[test]
+fn a_corrupted_page_of_padding_does_not_void_a_block() {
+    let entry = crate::drives::entry("subpage");
+    let shape = small_with(entry, 3075, &[EVERY[0]]).expect("a drive");
+    note(&shape.settings);
+    cut_everywhere(entry, &shape, 3075, 1, |first, _| Cuts { first, in_recovery: vec![], second: Some(12) });
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_cuts() {

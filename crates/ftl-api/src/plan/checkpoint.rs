@@ -1,7 +1,7 @@
 //! Checkpoints: the tables of the layer are written to flash now and then, so that recovery has less to read.
 //!
 //! The controller keeps two areas of blocks, which are bad to layers, and writes a checkpoint into the one that does not hold the newest: of
-//! each block how many pages are written, and the numbers of the programs of the first that can be read and of the last; and the layer's tables
+//! each block how many pages are written, and the numbers of the programs of the first that holds data and of the last; and the layer's tables
 //! ([`Ftl::save_tables`](crate::Ftl::save_tables)). Its last page, the record, makes it whole, and is programmed when all programs that were
 //! planned before have ended: what the tables point to is there.
 //!
@@ -17,7 +17,7 @@
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN, UNWRITTEN, first_subpages};
+use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN, first_subpages};
 
 /// Bytes of the record: number, flash operations before it, bytes of tables, and their sum.
 const RECORD: usize = 32;
@@ -151,14 +151,15 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// The first page of `block` that can be read, and the number of its program, as its out-of-band area has it; 0 where nothing in the block counts.
+/// The first page of `block` that holds data, and the number of its program, as its out-of-band area has it; 0 where nothing in the block
+/// counts. Padding alone does not: a program that is cut off may corrupt such a page, of which there is no copy.
 fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
     let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
     let written = if nand.is_torn(block) { 0 } else { nand.next_page(block).min(pages) };
     let program = |page: u32| {
         let subpages = (block * pages + page) * width..(block * pages + page + 1) * width;
-        let readable = subpages.filter(|&psn| ![UNWRITTEN, TORN].contains(&nand.logical(psn)));
-        readable.map(|psn| nand.sequence(psn)).max().filter(|_| nand.programs(block * pages + page) > 0)
+        let held = subpages.filter(|&psn| nand.logical(psn) < TORN);
+        held.map(|psn| nand.sequence(psn)).max().filter(|_| nand.programs(block * pages + page) > 0)
     };
     let found = (0..written).find_map(|page| program(page).map(|program| (page, program)));
     found.unwrap_or((0, 0))
