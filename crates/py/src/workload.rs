@@ -112,7 +112,6 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if let Some((archive, member)) = in_archive(path) {
         let trace = TraceOptions { member: Some(member.to_owned()), ..opening.trace.clone() };
         let file = File::open(archive).map_err(|error| Error::input(archive, describe_io(&error)))?;
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
         return open_trace(file, archive, &Opening { trace: &trace, ..*opening });
     }
     if Path::new(path).is_dir() {
@@ -126,7 +125,7 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if is_recognised(opening) && file.fill_buf().is_ok_and(is_job_file) {
         return jobs(read_text(file, path)?, path, opening);
     }
-    open_trace(file, path, opening)
+    open_trace(file.into_inner(), path, opening)
 }
 
 /// The archive and the name of the trace in it, of a path that has both.
@@ -134,8 +133,9 @@ fn in_archive(path: &str) -> Option<(&str, &str)> {
     if Path::new(path).exists() { None } else { trace::archive::split(path, |part| Path::new(part).is_file()) }
 }
 
-/// A trace that has random access.
-fn open_trace(file: BufReader<File>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+/// A trace that has random access; signals are seen while an archive is searched.
+fn open_trace(file: File, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let file = BufReader::with_capacity(BUFFER_BYTES, Checked(file));
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
     played(source, Some(reopening(path, opening, open_again)), opening)
 }

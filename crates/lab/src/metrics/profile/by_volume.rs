@@ -12,7 +12,7 @@ use super::working_set::{WorkingSet, WorkingSets};
 use super::{PAGE_SECTORS, position};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
-/// Most volumes with figures: some 50 MiB of memory.
+/// Most volumes with figures: some 90 MiB of memory at most.
 pub const MOST_VOLUMES: usize = 1 << 10;
 
 /// Most pages of a volume that are followed.
