@@ -165,10 +165,10 @@ impl<M: Map> Log<M> {
     pub(super) fn program_open_at(&mut self, io: &mut Io, plane: u32, stream: u32, index: u32) -> Flash<()> {
         let mut page = self.open.take(index);
         if let Err(halt) = self.program_slots(io, plane, stream, &page) {
-            *self.open.page_mut(index) = page;
+            self.open.put_back(index, page);
             return Err(halt);
         }
-        if page.since.is_some() {
+        if page.since.is_some() && page.since == self.open.oldest {
             self.open.find_oldest();
         }
         // Its allocation serves the next page.

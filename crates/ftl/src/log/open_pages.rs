@@ -72,6 +72,8 @@ pub(super) struct OpenPages {
     pages: Vec<OpenPage>,
     /// The earliest [`OpenPage::since`] of them.
     pub oldest: Option<u64>,
+    /// Pages with an [`OpenPage::since`].
+    waiting: u32,
     /// Open pages of moved units: one a plane, as long as map entries can name them all.
     moved: u32,
     /// Streams of the host.
@@ -86,7 +88,7 @@ pub(super) struct OpenPages {
     pub protected: bool,
 }
 
-palimpsest_flash::state!(OpenPages { oldest } parts { pages } built {
+palimpsest_flash::state!(OpenPages { oldest, waiting } parts { pages } built {
     moved, hosts, classes, streams, groups, units_per_page, protected
 });
 
@@ -99,7 +101,7 @@ impl OpenPages {
         let groups = groups.min((most - moved * classes) / hosts);
         let pages = (0..hosts * groups + moved * classes).map(|_| OpenPage::new()).collect();
         let streams = settings.data_streams();
-        OpenPages { pages, oldest: None, moved, hosts, classes, streams, groups, units_per_page, protected }
+        OpenPages { pages, oldest: None, waiting: 0, moved, hosts, classes, streams, groups, units_per_page, protected }
     }
 
     #[inline]
@@ -197,14 +199,23 @@ impl OpenPages {
         IN_OPEN_PAGE + page * self.units_per_page + self.filled(page)
     }
 
-    /// Looks at every open page for the one that waits longest: after one has been programmed, or restored.
+    /// Looks at every open page for the one that waits longest: after the oldest has been programmed, or some were restored.
     pub fn find_oldest(&mut self) {
-        self.oldest = self.pages.iter().filter_map(|page| page.since).min();
+        let waiting = self.pages.iter().filter_map(|page| page.since);
+        self.oldest = if self.waiting == 0 { None } else { waiting.min() };
     }
 
     /// Takes open page `page` out, and leaves an empty one.
     pub fn take(&mut self, page: u32) -> OpenPage {
-        std::mem::replace(self.page_mut(page), OpenPage::new())
+        let taken = std::mem::replace(self.page_mut(page), OpenPage::new());
+        self.waiting -= u32::from(taken.since.is_some());
+        taken
+    }
+
+    /// Puts open page `page` back, where flash did not let it be programmed.
+    pub fn put_back(&mut self, page: u32, taken: OpenPage) {
+        self.waiting += u32::from(taken.since.is_some());
+        *self.page_mut(page) = taken;
     }
 
     /// Takes all of them out, and leaves empty ones.
@@ -249,6 +260,7 @@ impl OpenPages {
         let page = &mut self.pages[page as usize];
         page.from_host |= io.is_from_host(what.cause);
         if what.cause == Cause::Host || !self.protected {
+            self.waiting += u32::from(page.since.is_none());
             page.since.get_or_insert(io.now());
             self.oldest.get_or_insert(io.now());
         }
@@ -277,7 +289,9 @@ impl OpenPages {
         // From now on this page, too, holds what the host waits for.
         let since = self.page(from).since;
         let waits = &mut self.page_mut(page).since;
+        let is_new = waits.is_none() && since.is_some();
         *waits = waits.map_or(since, |mine| Some(since.map_or(mine, |theirs| mine.min(theirs))));
+        self.waiting += u32::from(is_new);
         let (done, from_host) = (self.page(page).done, self.page(from).from_host);
         self.page_mut(page).from_host |= from_host;
         self.page_mut(from).also.push(done);
@@ -286,7 +300,7 @@ impl OpenPages {
     /// Puts back what was in open page `page` before a power cut. Returns the units in it, with the index of each.
     pub fn restore(&mut self, page: u32, survivor: OpenPage) {
         let OpenPage { slots, held, since, cause, .. } = survivor;
-        self.pages[page as usize] = OpenPage { slots, held, since, cause, ..OpenPage::new() };
+        self.put_back(page, OpenPage { slots, held, since, cause, ..OpenPage::new() });
     }
 }
 
