@@ -41,8 +41,9 @@ demo: setup ## a real trace on two translation layers, compared
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
 	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
+# With + its lines come as they are printed, whatever else make runs.
 test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
-	@$(PY) tools/run_tests.py $(TESTS)
+	+@$(PY) tools/run_tests.py $(TESTS)
 
 test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, with ONLY and PART too, and a release of the wheel
 	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
@@ -61,8 +62,7 @@ audit: ## what is locked against a database of known weaknesses, where that can 
 golden: $(BIN)/.crates $(BIN)/.packages ## every figure of the revision REV against those of WITH, or of the working tree
 	@$(PY) tools/golden.py '$(REV)' '$(WITH)'
 
-check: static ## format, lint, types, documentation, the wheel and all tests
-	@$(MAKE) --no-print-directory test
+check: static test ## format, lint, types, documentation, the wheel and all tests
 
 static: lint-python lint-rust wheel-check types docs # all of check but the tests
 
