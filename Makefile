@@ -41,9 +41,8 @@ demo: setup ## a real trace on two translation layers, compared
 	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
 	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
-# With + its lines come as they are printed, whatever else make runs.
 test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
-	+@$(PY) tools/run_tests.py $(TESTS)
+	@$(PY) tools/run_tests.py $(TESTS)
 
 test-long: $(BUILD) $(if $(ONLY)$(PART),,wheel) ## the tests that take minutes, with ONLY and PART too, and a release of the wheel
 	@$(if $(ONLY)$(PART),,$(PY) tools/check_wheel.py)
