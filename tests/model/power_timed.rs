@@ -9,7 +9,7 @@ use crate::room::{has_room, is_tight, picture};
 use crate::sequences::requests;
 use crate::workload::fill;
 use palimpsest_lab::error::Error;
-use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::ftl::{Entry, Figure, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::TORN;
 use palimpsest_lab::nand::data::Payload;
@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SMALL: Limits = Limits { subpages: 512, planes: 4 };
+
+/// Pages that the runs of one case may encode: a drive whose code does not fit its pages may try again with each write.
+const MOST_ENCODINGS: u64 = 5000;
 
 /// Requests on a drive, of which the first `counted` are not timed.
 pub struct Case {
@@ -102,14 +105,28 @@ impl Case {
 
     /// As [`Self::run`], of a drive that plans wrongly.
     pub fn run_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(u64, u64)> {
-        let failed = |error| panic!("cut in operation {cut:?}: {error}");
-        let (mut model, start) = self.play_mutant(cut, mutation)?;
+        let (model, start) = self.play_mutant(cut, mutation)?;
         let end = model.drive.io.nand().operations();
-        model.drive.io.plan.timed = false;
-        model.read_back().unwrap_or_else(failed);
-        model.check();
+        read_back(model, cut);
         Some((start, end))
     }
+}
+
+/// Reads everything back without time.
+fn read_back(mut model: Model, cut: Option<u64>) {
+    model.drive.io.plan.timed = false;
+    model.read_back().unwrap_or_else(|error| panic!("cut in operation {cut:?}: {error}"));
+    model.check();
+}
+
+/// How often the layer of `model` encoded a page, or tried to, where contents are bytes: that may take some 20 ms each time.
+fn encodings(model: &Model) -> u64 {
+    let own = model.drive.ftl.figures().own.into_iter();
+    let counts = own.filter_map(|(name, figure)| match figure {
+        Figure::Count(count) if ["reused_low_pages", "wom_failures"].contains(&name) => Some(count),
+        _ => None,
+    });
+    if model.drive.io.nand().payload() == Payload::Bytes { counts.sum() } else { 0 }
 }
 
 /// Cuts one run at `cuts` of its operations.
@@ -121,9 +138,11 @@ fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
 fn cut_with(entry: &'static Entry, seed: u64, cuts: u64, more: &[&str]) -> bool {
     let Some(case) = Case::draw(entry, seed, more) else { return false };
     note(&case.shape.settings);
-    let (start, end) = case.run(None).expect("no cut, no end");
+    let (model, start) = case.play(None).expect("no cut, no end");
+    let (end, affordable) = (model.drive.io.nand().operations(), MOST_ENCODINGS / encodings(&model).max(1));
+    read_back(model, None);
     let mut rng = Rng::new(seed, 0x7c08);
-    (0..cuts.min(end - start)).for_each(|_| {
+    (0..cuts.min(end - start).min(affordable.max(1))).for_each(|_| {
         case.run(Some(start + 1 + rng.below(end - start)));
     });
     true
