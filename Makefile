@@ -20,7 +20,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long soak prove audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-check lock clean
+.PHONY: help setup dev demo test test-long soak prove audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +99,9 @@ docs: $(BUILD) docs-rust ## the documentation, in site/, and that of the crates,
 wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, in dist/
 	$(call build-wheel,release,dist)
 	@echo "wheel: dist/$$(ls dist)"
+
+wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, 1.1 to 1.6 times as fast: built twice, with training runs between
+	@$(PY) tools/pgo.py
 
 # The wheel of the build in use: packing and installing are checked, whatever the compiler did.
 wheel-check: $(BUILD)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 @pytest.mark.parametrize("trace", ["", "TRACE=mysql-like", "TRACE=somewhere/else.csv"])
-@pytest.mark.parametrize("target", ["demo", "test", "soak", "audit", "check", "bench", "docs", "wheel"])
+@pytest.mark.parametrize("target", ["demo", "test", "soak", "audit", "check", "bench", "docs", "wheel", "wheel-pgo"])
 def test_recipes_parse(target: str, trace: str) -> None:
     command = ["make", "--no-print-directory", "--always-make", "-n", target, *([trace] if trace else [])]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)

@@ -1,0 +1,94 @@
+"""Builds the wheel with a profile of what the simulator does: `make wheel-pgo`.
+
+maturin builds a release with counters, trains it (`python tools/pgo.py train`), and builds the wheel from what was
+counted. The training is none of `benches/`: other workloads, sizes and drives, each paper's layers, file systems,
+counted and timed. It changes times only, no figure. The toolchain's `llvm-profdata` merges the counters (component
+`llvm-tools`, which rustup adds); where there is none the plain wheel is built, and the last line says so.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT = ("--set", "ssd.capacity=4GiB")
+SMALL = ("--set", "ssd.blocks_per_plane=48", "--set", "host.fold=true")
+MIX = "rw=randrw,rwmixread=70,bssplit=4k/70:32k/30,n=300k,iodepth=12"
+FILES = ("--precondition", "layout", "--workload", "exchange,n=60k")
+TRAINING: tuple[tuple[str, ...], ...] = (
+    ("run", *DEFAULT, "--requests", "300k"),
+    ("run", *DEFAULT, "--workload", "rw=randread,bs=8k,n=400k,iodepth=24"),
+    ("run", *DEFAULT, "--workload", MIX),
+    ("run", *DEFAULT, "--workload", "rw=write,bs=128k,n=40k,iodepth=4"),
+    ("run", "--ssd", "tlc-32g", *SMALL, "--ftl", "page", "--workload", "rw=randwrite,bs=16k,n=300k,iodepth=8"),
+    ("run", "--ssd", "tlc-32g", *SMALL, "--fidelity", "count", "--workload", "rw=randwrite,bs=8k,n=1e6"),
+    ("compare", "--ssd", "mga-16k", *SMALL, "--ftl", "page,subpage,sector-log,mga", "--workload", "trade,n=150k"),
+    ("compare", "--ssd", "mga-16k", *SMALL, "--ftl", "mga,page", "--fidelity", "count", "--workload", "synth-a,n=300k"),
+    ("compare", "--ssd", "llh-16g", *SMALL, "--ftl", "hotcold,llh", "--workload", "rw=randwrite,bs=8k,n=200k"),
+    ("compare", "--ssd", "spread-16g", *SMALL, "--ftl", "page-fgm,dma-fgm,spftl", "--workload", MIX),
+    ("compare", "--ssd", "codesign-8ch", "--ftl", "fs-page,codesign", *FILES),
+)
+"""Arguments of `palimpsest` with which the build with counters runs."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Builds the wheel, or trains the build that is installed beside this interpreter."""
+    if list(arguments) == ["train"]:
+        return train()
+    if arguments:
+        raise SystemExit(f"wheel-pgo: expected nothing or train, not {' '.join(arguments)}")
+    how, options = "without a profile: no llvm-profdata; `rustup component add llvm-tools` adds it", []
+    if find_profdata():
+        how, options = f"with the profile of {len(TRAINING)} runs", ["--pgo"]
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    maturin = [str(Path(sys.executable).parent / "maturin"), "build", "--release", "--locked", "--quiet"]
+    options += ["--out", "dist", "--interpreter", sys.executable]
+    status = subprocess.run([*maturin, *options], cwd=ROOT).returncode
+    if status == 0:
+        print(f"wheel-pgo: dist/{next((ROOT / 'dist').glob('*.whl')).name}, {how}")
+    return status
+
+
+def find_profdata() -> bool:
+    """Whether the toolchain has its `llvm-profdata`, added now if need be."""
+    inside = Path(said("--print", "sysroot"), "lib", "rustlib", host(), "bin", "llvm-profdata")
+    if not inside.is_file() and (rustup := shutil.which("rustup")):
+        subprocess.run([rustup, "component", "add", "llvm-tools"], cwd=ROOT, capture_output=True)
+    return inside.is_file()
+
+
+def host() -> str:
+    """The target triple of this machine."""
+    return next(line.removeprefix("host: ") for line in said("-vV").splitlines() if line.startswith("host: "))
+
+
+def said(*arguments: str) -> str:
+    """What rustc prints.
+
+    Raises:
+        SystemExit: it failed, or is not there.
+    """
+    try:
+        done = subprocess.run(["rustc", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SystemExit(f"wheel-pgo: rustc {' '.join(arguments)}: {error}") from None
+    return done.stdout.strip()
+
+
+def train() -> int:
+    """Runs all of [`TRAINING`]; 1, with the error, if one fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        for arguments in TRAINING:
+            command = [sys.executable, "-m", "palimpsest", *arguments]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            if done.returncode:
+                print(f"wheel-pgo: palimpsest {' '.join(arguments)}: {done.stderr.strip()}", file=sys.stderr)
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
