@@ -1,6 +1,6 @@
 //! How the time of the drive goes while it is served, and how well a program was given that time.
 //!
-//! *Virtual*: as fast as the machine simulates. The clock stands while the drive waits for the program: a program that keeps requests in
+//! *Virtual*: as fast as the machine simulates. The clock stops while the drive waits for the program: a program that keeps requests in
 //! flight sends the next when one is answered, and the drive goes on when as many are in flight as lately, or when nothing has come for a
 //! while (its patience, which learns). So the drive sees the queue depth of the program, whatever the machine's load. *Paced*: with the
 //! wall clock; each completion is held until the drive would have answered. *Scaled*: the same, the drive so many times slower.

@@ -109,7 +109,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Serves `asked` in order for the client with the number `queue`, that connected when the power had failed `since` times. After the drive's first error every
-    /// request is refused, as its flash may hold part of a write; at the end of its life all but reads are. `witness` hears of it, and of
+    /// request is refused, as its flash may hold part of a write; at the end of its life all but reads are. `witness` is called for it, and for
     /// power cuts, immediately.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Opens a socket at `path`, where nothing is yet. It gets its mode in a folder that nobody else can enter, and moves then.
+/// Opens a socket at `path`, where nothing is yet. It gets its mode in a folder that no other user can enter, and moves then.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let folder = path.with_file_name(format!(".{}", std::process::id()));
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;

@@ -1,5 +1,5 @@
 //! Replies on their way to a client, from whichever thread has them: sent at once where the socket takes them, else by a thread of the
-//! connection, so that a client who does not read makes nobody wait.
+//! connection, so that a client who does not read makes no other wait.
 
 use crate::patience::Share;
 use std::collections::VecDeque;

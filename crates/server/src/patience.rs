@@ -2,7 +2,7 @@
 //! lines that they cause.
 //!
 //! A handshake or a message must be complete in time, and a reply taken. Between messages a client may be idle for as long as
-//! nobody else needs its place. A message that holds memory must come at [`LEAST_RATE`].
+//! no other client needs its place. A message that holds memory must come at [`LEAST_RATE`].
 
 use crate::wire::Stream;
 use std::io::{self, Read, Write};

@@ -114,7 +114,7 @@ fn a_power_cut_refuses_what_is_in_flight() {
 }
 
 #[test]
-fn a_client_that_takes_no_replies_makes_nobody_wait() {
+fn a_client_that_takes_no_replies_makes_no_other_wait() {
     let server = Server::start(&["--clock=virtual", "--timeout=500ms"]);
     let mut deaf = server.client();
     let mut message = Vec::new();

@@ -413,13 +413,13 @@ impl Drive {
         let asked = self.link_bytes(command.extent);
         self.io.present.link_left = if command.kind == RequestKind::Read { asked } else { 0 };
         if self.carried.is_some() {
-            self.hand_over(id);
+            self.bring_carried(id);
         }
         if command.kind != RequestKind::Flush || !self.flush_is_free {
             self.serve_verified(command, verifier)?;
         }
         if self.carried.is_some() {
-            self.handed_over(id, verifier);
+            self.end_bringing(id, verifier);
         }
         if command.kind == RequestKind::Flush {
             self.await_writes(gate);

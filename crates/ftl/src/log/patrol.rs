@@ -1,5 +1,5 @@
-//! Patrol: while the host is idle, what is stored is read page by page, so that a block is refreshed before a read of it fails for good, though
-//! nobody reads it.
+//! Patrol: while the host is idle, what is stored is read page by page, so that a block is refreshed before a read
+//! of the host fails for good.
 //!
 //! All pages of the drive have their turn in `ftl.patrol`, evenly over that time, and those that hold valid units are read then, or as soon
 //! as the host is idle; of what is late by more than that time a round is left out. One page is read at a time. A block of which a read

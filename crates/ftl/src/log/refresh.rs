@@ -1,7 +1,7 @@
 //! Refresh: a block of which a read needed many steps of a retry is moved and erased before reads of it fail for good (read reclaim too: its
 //! bits may be wrong for their age, or for the reads of the block). Done before the next write, or while the host is idle.
 //!
-//! Ignored: blocks that nobody reads, but where a [patrol](super::patrol) does.
+//! Ignored: blocks without reads, but where a [patrol](super::patrol) does.
 
 use super::Log;
 use super::collect::SLACK;

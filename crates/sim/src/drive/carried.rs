@@ -50,7 +50,7 @@ impl Drive {
 
     /// Request `id` is planned: the port gets what it brings.
     #[cold]
-    pub(super) fn hand_over(&mut self, id: u32) {
+    pub(super) fn bring_carried(&mut self, id: u32) {
         let Some(carried) = &mut self.carried else { return };
         carried.planned = id;
         let incoming = carried.brought.get_mut(id as usize).and_then(Option::take);
@@ -59,7 +59,7 @@ impl Drive {
 
     /// Request `id` was planned.
     #[cold]
-    pub(super) fn handed_over(&mut self, id: u32, verifier: &mut dyn Verifier) {
+    pub(super) fn end_bringing(&mut self, id: u32, verifier: &mut dyn Verifier) {
         self.io.host.bring(None);
         verifier.planned(id);
     }

@@ -6,7 +6,7 @@
 //! stream has passed it; writes and trims drop what they change, and of streams beyond those that are told apart the one that was idle longest ends.
 //! The buffer is memory of the controller: [`ReadAheadFigures::pages_peak`] says how much of it.
 //!
-//! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and that read-ahead stands back where dies are busy.
+//! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and less read-ahead where dies are busy.
 
 use super::{Command, Drive};
 use crate::settings::ReadAhead;

@@ -1,6 +1,6 @@
 //! Memory for real bytes, in slabs: what the controller holds and what cells hold, each content once.
 //!
-//! A buffer holds one subpage and never changes. Cells and whoever else keeps it beyond a request pin it; what nobody pins goes when the
+//! A buffer holds one subpage and never changes. Cells and whoever else keeps it beyond a request pin it; what is not pinned goes when the
 //! request ends. So a program stores a number, and a move of data copies nothing. Slabs are never given back.
 
 use super::Data;
@@ -21,7 +21,7 @@ pub struct Buffers {
     /// Of each buffer: how often it is pinned.
     pins: Vec<u32>,
     free: Vec<u32>,
-    /// Buffers that nobody may pin when the request ends; some more than once.
+    /// Buffers that may have no pin when the request ends; some more than once.
     transient: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
 //! Requests of a server in flight together, at timed fidelity: each arrives at the time of the drive when it is submitted, and is answered
-//! when the drive has done it. Whoever serves says how the drive's clock goes: it stands between events.
+//! when the drive has done it. Whoever serves says how the drive's clock goes: it stops between events.
 //!
 //! A power cut, and the end of the drive's life, refuse all requests in flight.
 
