@@ -223,6 +223,11 @@ impl Io {
     /// written.
     #[inline]
     pub fn written(&mut self, piece: Piece, old: Data) -> Data {
+        if self.host.has_contents() || self.ledger.is_some() { self.merged(piece, old) } else { Data::ZERO }
+    }
+
+    #[inline(never)]
+    fn merged(&mut self, piece: Piece, old: Data) -> Data {
         let data = self.host.written(self.nand.buffers(), piece, old);
         match &mut self.ledger {
             Some(ledger) if !self.host.is_inner() => ledger.written(piece.lsn, old, data, self.present.data_at),

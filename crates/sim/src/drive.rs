@@ -215,11 +215,11 @@ impl Drive {
     }
 
     #[inline]
-    fn serve_plainly(&mut self, command: Command) -> Flash<()> {
-        match command.kind {
-            RequestKind::Read => self.ftl.read(&mut self.io, command.extent),
-            RequestKind::Write => self.ftl.write(&mut self.io, command.extent),
-            RequestKind::Trim => self.ftl.trim(&mut self.io, command.extent),
+    fn serve_plainly(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+        match kind {
+            RequestKind::Read => self.ftl.read(&mut self.io, extent),
+            RequestKind::Write => self.ftl.write(&mut self.io, extent),
+            RequestKind::Trim => self.ftl.trim(&mut self.io, extent),
             RequestKind::Flush => self.ftl.flush(&mut self.io),
         }
     }
@@ -230,7 +230,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
-        self.serve_verified(command, verifier)?;
+        self.serve_verified(command.kind, command.extent, verifier)?;
         self.io.present.buffer_taken = 0;
         self.futile = 0;
         Ok(())
@@ -299,42 +299,45 @@ impl Drive {
         }
     }
 
+    // Kind and extent apart, as they stay in registers then: what was just stored in parts is slow to load as a whole.
     #[inline]
-    fn serve_verified(&mut self, mut command: Command, verifier: &mut dyn Verifier) -> Result<()> {
-        if command.kind == RequestKind::Trim {
+    fn serve_verified(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
+        if kind == RequestKind::Trim {
             // The verifier, too, gets only the units that the layer unmaps.
-            let Some(units) = self.whole_units(command.extent) else { return Ok(()) };
-            command.extent = units;
+            let Some(extent) = self.whole_units(extent) else { return Ok(()) };
             // A file system says itself what the layer below it need not store any more.
             if self.guarantee.durable != Durability::Flushed || self.write_back.is_some() {
                 let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-                self.io.forget((units.sector / per_subpage) as u32, (units.end() / per_subpage) as u32);
+                self.io.forget((extent.sector / per_subpage) as u32, (extent.end() / per_subpage) as u32);
             }
+            return self.serve_units(kind, extent, verifier);
         }
+        self.serve_units(kind, extent, verifier)
+    }
+
+    /// Serves what covers whole units where it is a trim.
+    #[inline]
+    fn serve_units(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if self.io.has_contents() {
-            self.io.host.begin(command.kind);
+            self.io.host.begin(kind);
         }
-        match self.serve(command) {
-            Ok(()) => {}
-            Err(Halt::PowerCut) => {
-                self.power_cycle(command, verifier)?;
-                return if self.drops_requests { Ok(()) } else { self.serve_verified(command, verifier) };
-            }
-            Err(halt) => return Err(explain(halt)),
+        if let Err(halt) = self.serve(kind, extent) {
+            return self.halted(halt, Command { kind, extent }, verifier);
         }
         self.close_call();
         if self.io.has_contents() {
-            // A trim unmaps whole units only.
-            let done = match command.kind {
-                RequestKind::Trim => self.whole_units(command.extent),
-                _ => Some(command.extent),
-            };
-            if let Some(extent) = done {
-                verifier.served(&mut self.io, Command { extent, ..command })?;
-            }
+            verifier.served(&mut self.io, Command { kind, extent })?;
             self.io.buffers().end_request();
         }
         Ok(())
+    }
+
+    /// The layer could not serve `command`: after a power cut it is repeated.
+    #[cold]
+    fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        let Halt::PowerCut = halt else { return Err(explain(halt)) };
+        self.power_cycle(command, verifier)?;
+        if self.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
     }
 
     /// Submits `command`, which arrived at `arrival`, now.
@@ -416,7 +419,7 @@ impl Drive {
             self.bring_carried(id);
         }
         if command.kind != RequestKind::Flush || !self.flush_is_free {
-            self.serve_verified(command, verifier)?;
+            self.serve_verified(command.kind, command.extent, verifier)?;
         }
         if self.carried.is_some() {
             self.end_bringing(id, verifier);

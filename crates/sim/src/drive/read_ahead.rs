@@ -8,7 +8,7 @@
 //!
 //! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and less read-ahead where dies are busy.
 
-use super::{Command, Drive};
+use super::Drive;
 use crate::settings::ReadAhead;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::Flash;
@@ -177,25 +177,25 @@ impl Drive {
     }
 
     #[inline]
-    pub(super) fn serve(&mut self, command: Command) -> Flash<()> {
-        if self.io.checkpoint_due() && command.kind == RequestKind::Write {
+    pub(super) fn serve(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+        if self.io.checkpoint_due() && kind == RequestKind::Write {
             self.checkpoint()?;
         }
-        if self.streams.is_some() { self.serve_streams(command) } else { self.serve_plainly(command) }
+        if self.streams.is_some() { self.serve_streams(kind, extent) } else { self.serve_plainly(kind, extent) }
     }
 
-    /// Serves `command` on a drive that reads ahead.
+    /// Serves a request on a drive that reads ahead.
     #[cold]
     #[inline(never)]
-    fn serve_streams(&mut self, command: Command) -> Flash<()> {
-        if command.kind != RequestKind::Read {
-            if command.kind != RequestKind::Flush {
-                self.change_streams(command.extent);
+    fn serve_streams(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+        if kind != RequestKind::Read {
+            if kind != RequestKind::Flush {
+                self.change_streams(extent);
             }
-            return self.serve_plainly(command);
+            return self.serve_plainly(kind, extent);
         }
         let Some(mut streams) = self.streams.take() else { return Ok(()) };
-        let done = self.serve_from(&mut streams, command.extent);
+        let done = self.serve_from(&mut streams, extent);
         self.streams = Some(streams);
         done
     }
