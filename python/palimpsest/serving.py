@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from .run_options import force_option, ftl_option, seed_option, set_option, ssd_
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["PLACE", "add_to"]
+__all__ = ["CLOCK", "OUTCOME", "PAGE", "PLACE", "PRECONDITION", "RECORD", "OwnFolder", "add_to", "until_its_end"]
 
 PLACE = "127.0.0.1:10809"
 """Where a drive is served if nothing else is said: the port of NBD, for programs of this machine only."""
@@ -51,6 +51,37 @@ class Clock(click.ParamType[str]):
         return str(value)
 
 
+PAGE = click.option(
+    "--page",
+    metavar="HOST:PORT",
+    help="Show figures meanwhile at an address of this machine: a page, JSON, SMART figures, Prometheus text.",
+)
+RECORD = click.option(
+    "--record",
+    type=ParquetFile(),
+    metavar="FILE",
+    help="Write the requests to FILE.parquet, which run takes as --workload: the same operations of flash.",
+)
+PRECONDITION = click.option(
+    "--precondition",
+    default="none",
+    metavar="SPEC",
+    shell_complete=completion.preconditions,
+    help="State of the drive at first, as of run; it holds noise then.",
+)
+CLOCK = click.option(
+    "--clock",
+    type=Clock(),
+    default="none",
+    help="Time of the drive: virtual (as fast as it goes), paced (replies when it would have them) or scaled:10.",
+)
+OUTCOME = (
+    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
+    force_option,
+    json_option("the result"),
+)
+"""The options of a drive for programs, as decorators: of `serve`, and of `attach`."""
+
 _OPTIONS = (
     ssd_option,
     ftl_option,
@@ -61,36 +92,16 @@ _OPTIONS = (
         multiple=True,
         help=f"HOST:PORT (port 0: any free one) or unix:PATH; may be repeated.  [default: {PLACE}]",
     ),
-    click.option(
-        "--page",
-        metavar="HOST:PORT",
-        help="Show figures meanwhile at an address of this machine: a page, JSON, SMART figures, Prometheus text.",
-    ),
+    PAGE,
     click.option("--once", is_flag=True, help="End when the last client that used the drive has gone."),
     click.option(
         "--run",
         metavar="COMMAND",
         help="Run this in a shell, with the address as $uri, and end with it and its status.",
     ),
-    click.option(
-        "--record",
-        type=ParquetFile(),
-        metavar="FILE",
-        help="Write the requests to FILE.parquet, which run takes as --workload: the same operations of flash.",
-    ),
-    click.option(
-        "--precondition",
-        default="none",
-        metavar="SPEC",
-        shell_complete=completion.preconditions,
-        help="State of the drive at first, as of run; it holds noise then.",
-    ),
-    click.option(
-        "--clock",
-        type=Clock(),
-        default="none",
-        help="Time of the drive: virtual (as fast as it goes), paced (replies when it would have them) or scaled:10.",
-    ),
+    RECORD,
+    PRECONDITION,
+    CLOCK,
     seed_option,
     click.option(
         "--timeout",
@@ -98,9 +109,7 @@ _OPTIONS = (
         default="30s",
         help="Most time for a handshake or a message; who is idle for so long leaves its place to another.",
     ),
-    out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
-    force_option,
-    json_option("the result"),
+    *OUTCOME,
 )
 
 
@@ -110,14 +119,17 @@ def _options(command: _Command) -> _Command:
     return command
 
 
-class _OwnFolder(Protocol):
-    def __call__(self, out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None: ...
+class OwnFolder(Protocol):
+    """Makes the folder of `--out`, or finds out why it cannot."""
+
+    def __call__(self, out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None:
+        """Makes `out` for the results of `chosen`, in the place of others only with `force`."""
 
 
 def add_to(
     group: click.Group,
     check: Callable[[Sequence[RunOptions]], None],
-    own_folder: _OwnFolder,
+    own_folder: OwnFolder,
     show: "Callable[[str | RenderableType], None]",
 ) -> None:
     """Adds the command to the command line.
@@ -172,16 +184,36 @@ def add_to(
             "record": None if record is None else str(record),
             "timeout_s": timeout,
         }
-        with ProgressBoard() as board:
+        until_its_end(chosen, serving, out, show, as_json=as_json)
 
-            def say(line: str) -> None:
-                board.end()
-                click.echo(line, err=True)
 
-            result, status = engine.serve(chosen, serving, say, board.callback("serve"))
-        if out is not None:
-            result.save(out)
-            click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
-        show(result.to_json() if as_json else result)
-        if status:
-            sys.exit(status)
+def until_its_end(
+    chosen: RunOptions,
+    serving: Mapping[str, object],
+    out: Path | None,
+    show: "Callable[[str | RenderableType], None]",
+    *,
+    as_json: bool,
+) -> None:
+    """Serves a drive to its end, by a signal or a command; shows the result, and exits with the command's status.
+
+    Args:
+        chosen: the drive.
+        serving: how it is served, as of `engine.serve`.
+        out: where the result is saved, if it is.
+        show: prints the result.
+        as_json: whether as JSON.
+    """
+    with ProgressBoard() as board:
+
+        def say(line: str) -> None:
+            board.end()
+            click.echo(line, err=True)
+
+        result, status = engine.serve(chosen, serving, say, board.callback("serve"))
+    if out is not None:
+        result.save(out)
+        click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
+    show(result.to_json() if as_json else result)
+    if status:
+        sys.exit(status)

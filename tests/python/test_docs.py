@@ -22,7 +22,8 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "figure", "rerun", "cite",
-    "run", "compare", "serve", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
+    "run", "compare", "serve", "attach", "detach",
+    "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)
@@ -32,6 +33,8 @@ LONG = {
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
+    "palimpsest attach": "needs root; test_attach.py attaches drives",
+    "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }

@@ -428,6 +428,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
+    module.add_function(wrap_pyfunction!(serve::detach, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(keep_states, module)?)?;
     module.add_function(wrap_pyfunction!(state_notes, module)?)?;

@@ -5,6 +5,7 @@ use crate::{Reporter, core_options, files, parse_options, print, raise, resolve}
 use palimpsest_lab::config;
 use palimpsest_lab::host::trace::output::{Recorder, Target};
 use palimpsest_server::Settings;
+use palimpsest_server::attach::Wanted;
 use palimpsest_server::clock::Clock;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -17,12 +18,29 @@ use std::time::{Duration, Instant};
 #[serde(deny_unknown_fields)]
 struct ServeOptions {
     listen: Vec<String>,
+    #[serde(default)]
+    attach: Option<AttachOptions>,
     clock: String,
     page: Option<String>,
     once: bool,
     run: Option<String>,
     record: Option<String>,
     timeout_s: f64,
+}
+
+/// The block device that is wanted, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachOptions {
+    name: Option<String>,
+    file_only: bool,
+}
+
+/// Ends attached drives, or all of them; `say` gets lines.
+#[pyfunction]
+pub fn detach(py: Python<'_>, names: Vec<String>, all: bool, say: Py<PyAny>) -> PyResult<()> {
+    let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
+    py.detach(|| palimpsest_server::attach::detach(&names, all, &say)).map_err(raise)
 }
 
 /// Serves a drive until its end, which a signal brings; `say` gets lines, from any thread. Returns the result and the data of its charts, both as JSON, and the status of
@@ -44,8 +62,16 @@ pub fn serve(
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
-    let settings =
-        Settings { listen: wanted.listen, clock, page: wanted.page, once: wanted.once, run: wanted.run, timeout };
+    let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
+    let settings = Settings {
+        listen: wanted.listen,
+        attach,
+        clock,
+        page: wanted.page,
+        once: wanted.once,
+        run: wanted.run,
+        timeout,
+    };
     let output = wanted.record.as_deref().map(Output::create).transpose().map_err(raise)?;
     let recorder =
         |output: &Output, name: &str| Recorder::new(Target::of_name(name, None)?, Box::new(output.file()?), name);

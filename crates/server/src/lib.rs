@@ -1,12 +1,13 @@
-//! A simulated drive as a network block device, so that real programs can use it.
+//! A simulated drive as a network block device, or as a block device of the kernel, so that real programs can use it.
 //!
 //! It models the data path: bytes pass the translation layer, its garbage collection and its faults, and reads are verified. The time of
 //! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends.
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
 //! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
-//! limits. Sockets, threads and wall clocks of the project are here only. For Unix.
+//! limits; [`attach`] the block device of the kernel. Sockets, threads and wall clocks of the project are here only. For Unix.
 
+pub mod attach;
 pub mod clock;
 pub mod drive;
 pub mod engine;
@@ -20,6 +21,7 @@ pub mod timed;
 pub mod transmission;
 pub mod wire;
 
+use attach::{Attached, Place};
 use clock::Clock;
 use drive::Drive;
 use engine::Engine;
@@ -45,13 +47,15 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// Places to listen at: `HOST:PORT`, or `unix:PATH`.
     pub listen: Vec<String>,
+    /// A block device of the kernel that is wanted too.
+    pub attach: Option<attach::Wanted>,
     /// How the time of the drive goes; with any but none the options say that the drive is timed.
     pub clock: Clock,
     /// Where figures are shown meanwhile: an address of this machine.
     pub page: Option<String>,
     /// Whether to end when the last client that used the drive has gone.
     pub once: bool,
-    /// A command for the shell, which finds the address as `$uri`: the service ends with it.
+    /// A command for the shell, which finds the first address as `$uri`, the device as `$dev` and its file as `$file`: the service ends with it.
     pub run: Option<String>,
     /// Most time for a handshake or a message, more than nothing; a client that is idle for so long leaves its place to another.
     pub timeout: Duration,
@@ -82,6 +86,7 @@ pub fn serve(
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
     let listeners = Listeners::open(&settings.listen)?;
+    let place = settings.attach.as_ref().map(|wanted| Place::new(wanted, say)).transpose()?;
     let page = settings.page.as_deref().map(page::open).transpose()?.map(Listener::Tcp);
     let (ask, serving) = (Mutex::new(goes_on), AtomicBool::new(false));
     let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
@@ -97,7 +102,10 @@ pub fn serve(
     if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
         say(&format!("figures at http://{address}"));
     }
-    say(&format!("serving {name} ({}), {bytes} bytes, at {}", resolved.drive.ftl.name, uris.join(" and ")));
+    let what = format!("{name} ({}), {bytes} bytes", resolved.drive.ftl.name);
+    if !uris.is_empty() {
+        say(&format!("serving {what}, at {}", uris.join(" and ")));
+    }
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
     let engine = match settings.clock {
         Clock::None => Engine::Counted(Drive::new(served)),
@@ -117,24 +125,43 @@ pub fn serve(
         for listener in &listeners.0 {
             scope.spawn(move || listen::accept(listener, service, scope));
         }
-        let mut beside = settings.run.as_deref().map(|run| Beside::start(run, &uris[0])).transpose();
-        let mut status = None;
-        while let Ok(beside) = &mut beside {
-            if service.wait(ASK_EVERY) || ask(None).is_break() {
-                break;
-            }
-            if let Some(beside) = beside
-                && let Some(ended) = beside.ended()
-            {
-                status = ended;
-                break;
-            }
+        let attached = place.map(|place| place.attach(service, scope)).transpose();
+        if let Ok(Some(attached)) = &attached {
+            say(&format!("attached {what}, as {}: {}", attached.name(), attached.places()));
+        }
+        let (mut attached, failed) = attached.map_or_else(|error| (None, Some(error)), |attached| (attached, None));
+        let status = match failed {
+            Some(error) => Err(error),
+            None => until_its_end(service, settings.run.as_deref(), &uris, &mut attached, &|| ask(None)),
+        };
+        if let Some(attached) = attached {
+            attached.end(service);
         }
         service.hang_up(&wakers);
-        beside.map(|_| status)
+        status
     })?;
     let served = begin.elapsed();
     Ok(Ended { outcome: service.drive.finish()?, served, status })
+}
+
+/// Waits until the service ends, or `ask` says so, or the command `run` has ended, whose status this is.
+fn until_its_end(
+    service: &Service<'_>,
+    run: Option<&str>,
+    uris: &[String],
+    attached: &mut Option<Attached>,
+    ask: &dyn Fn() -> ControlFlow<()>,
+) -> Result<Option<i32>> {
+    let mut beside = run.map(|run| Beside::start(run, uris, attached.as_ref())).transpose()?;
+    while !service.wait(ASK_EVERY) && ask().is_continue() {
+        if let Some(ended) = beside.as_mut().and_then(Beside::ended) {
+            return Ok(ended);
+        }
+        if let Some(attached) = attached {
+            attached.look(service);
+        }
+    }
+    Ok(None)
 }
 
 /// The sockets; those in the file system are removed with it.
@@ -163,8 +190,13 @@ impl Drop for Listeners {
 struct Beside(Child);
 
 impl Beside {
-    fn start(run: &str, uri: &str) -> Result<Beside> {
-        let started = Command::new("sh").args(["-c", run]).env("uri", uri).spawn();
+    fn start(run: &str, uris: &[String], attached: Option<&Attached>) -> Result<Beside> {
+        let mut command = Command::new("sh");
+        command.args(["-c", run]).envs(uris.first().map(|uri| ("uri", uri)));
+        if let Some(attached) = attached {
+            command.env("dev", attached.place()).env("file", attached.file());
+        }
+        let started = command.spawn();
         started.map(Beside).map_err(|error| Error::input("--run", format!("{error}; expected a shell to run it")))
     }
 

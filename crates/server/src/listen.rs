@@ -216,7 +216,7 @@ pub struct Service<'a> {
     /// How long a handshake or a message may take, and a client is idle before it leaves its place to another.
     timeout: Duration,
     /// Memory for large requests and replies.
-    budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
     log: Log,
     say: &'a (dyn Fn(&str) + Sync),
 }
@@ -253,6 +253,16 @@ impl<'a> Service<'a> {
 
     fn ending(&self) -> MutexGuard<'_, bool> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the next client.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Says a line.
+    pub fn say(&self, line: &str) {
+        (self.say)(line);
     }
 
     fn log(&self, line: &str) {
@@ -407,7 +417,7 @@ fn accept_from<'s, S: Socket>(
 
 /// Starts the thread of a client.
 fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: S, client: &str) -> io::Result<()> {
-    let (since, number) = (service.drive.power_cuts(), service.next.fetch_add(1, Ordering::Relaxed));
+    let (since, number) = (service.drive.power_cuts(), service.number());
     let (another, third) = (stream.another()?, stream.another()?);
     let idle = Idle::default();
     let mut stream = Patient::new(stream, service.timeout, Arc::clone(&service.budget), Arc::clone(&idle))?;

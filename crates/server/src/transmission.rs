@@ -113,6 +113,24 @@ impl Replies {
         std::mem::take(&mut self.bytes)
     }
 
+    /// The cookie of the simple reply that is all of `bytes`, and the bytes of its read, or its error.
+    pub fn parse(bytes: &[u8]) -> (u64, Result<&[u8], u32>) {
+        let mut fields = Fields(bytes);
+        let mut head = || (fields.u32(), fields.u32(), fields.u64());
+        let (_, Some(error), Some(cookie)) = head() else { return (0, Err(wire::EIO)) };
+        (cookie, if error == 0 { Ok(fields.0) } else { Err(error) })
+    }
+
+    /// The replies so far, as they go to the client.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets the replies so far, and keeps their memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
     fn simple(&mut self, cookie: u64, error: u32) {
         self.bytes.extend(wire::REPLY_MAGIC.to_be_bytes());
         self.bytes.extend(error.to_be_bytes());

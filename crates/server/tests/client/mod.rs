@@ -70,7 +70,15 @@ pub fn settings(options: &[&str]) -> Settings {
     let run = of("--run=").last().map(|&run| run.into());
     let clock = of("--clock=").last().map_or(Clock::None, |text| Clock::parse(text).unwrap());
     let page = of("--page=").last().map(|&page| page.into());
-    Settings { listen, clock, page, once: options.contains(&"--once"), run, timeout: Duration::from_millis(timeout) }
+    Settings {
+        listen,
+        attach: None,
+        clock,
+        page,
+        once: options.contains(&"--once"),
+        run,
+        timeout: Duration::from_millis(timeout),
+    }
 }
 
 impl Server {

@@ -1,0 +1,175 @@
+//! Block devices of the kernel over a file, by the program `losetup`, and what is mounted from them.
+//!
+//! A loop device is found by its file, not by what was written down of it, so that one of a server that was killed is found too.
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Bytes of a block of the device, where the drive has as many.
+const BLOCK: u64 = 4096;
+
+/// A new loop device over `file`, which has so many `bytes`: requests go past the kernel's cache of the file.
+///
+/// # Errors
+/// What `losetup` says, or that it is missing.
+pub fn set(file: &Path, bytes: u64) -> io::Result<PathBuf> {
+    let block = if bytes.is_multiple_of(BLOCK) { BLOCK } else { 512 };
+    let mut command = Command::new("losetup");
+    command.args(["--find", "--show", "--direct-io=on", "--sector-size", &block.to_string()]).arg(file);
+    let said = run(&mut command)?;
+    Ok(PathBuf::from(said.trim()))
+}
+
+/// The device goes, at once or when the last program that has it open closes it.
+///
+/// # Errors
+/// What `losetup` says, or that it is missing.
+pub fn unset(device: &Path) -> io::Result<()> {
+    run(Command::new("losetup").arg("--detach").arg(device)).map(drop)
+}
+
+fn run(command: &mut Command) -> io::Result<String> {
+    let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("losetup: {error}")))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said.lines().next().unwrap_or("losetup failed");
+    Err(io::Error::other(line.to_owned()))
+}
+
+/// The loop devices over `file`.
+pub fn of_file(file: &Path) -> Vec<PathBuf> {
+    let Ok(blocks) = fs::read_dir("/sys/block") else { return Vec::new() };
+    let over = |name: &Path| {
+        let backing = fs::read(Path::new("/sys/block").join(name).join("loop/backing_file")).ok()?;
+        let backing = backing.trim_ascii_end();
+        let backing = backing.strip_suffix(b" (deleted)").unwrap_or(backing);
+        (backing == file.as_os_str().as_bytes()).then(|| Path::new("/dev").join(name))
+    };
+    let mut found: Vec<PathBuf> = blocks.flatten().filter_map(|block| over(Path::new(&block.file_name()))).collect();
+    found.sort();
+    found
+}
+
+/// Where the file systems of `device` are mounted, the last first.
+pub fn mounts_of(device: &Path) -> Vec<PathBuf> {
+    let Some(name) = device.file_name() else { return Vec::new() };
+    let number = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).unwrap_or_default();
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    mounted_from(&mounts, number.trim())
+}
+
+/// Whether something is mounted at `folder`.
+pub fn is_mounted(folder: &Path) -> bool {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    mounts.split(|&byte| byte == b'\n').any(|line| mount_point(line).is_some_and(|(_, at)| at == folder))
+}
+
+/// The number of the device and the place of a line of `/proc/self/mountinfo`.
+fn mount_point(line: &[u8]) -> Option<(&[u8], PathBuf)> {
+    let mut fields = line.split(|&byte| byte == b' ').skip(2);
+    let (number, _root, place) = (fields.next()?, fields.next()?, fields.next()?);
+    Some((number, PathBuf::from(std::ffi::OsString::from_vec(unescaped(place)))))
+}
+
+fn mounted_from(mounts: &[u8], number: &str) -> Vec<PathBuf> {
+    let lines = mounts.split(|&byte| byte == b'\n').rev();
+    let of_it = lines.filter_map(mount_point).filter(|(of, _)| !number.is_empty() && *of == number.as_bytes());
+    of_it.map(|(_, place)| place).collect()
+}
+
+/// A path with its blanks: the kernel writes them as three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let mut rest = field;
+    let mut path = Vec::with_capacity(field.len());
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let octal = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                path.push(byte);
+                rest = &after[3..];
+            }
+            None => path.push(*first),
+        }
+    }
+    path
+}
+
+/// How a mount ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmounted {
+    /// At once, all is written.
+    Now,
+    /// A program still uses it, and gets errors.
+    InUse,
+}
+
+/// Unmounts what is at `place`; what a program uses goes out of its sight. If `ends` nobody serves it any more after that: who uses it
+/// gets errors.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn unmount(place: &Path, ends: bool) -> io::Result<Unmounted> {
+    let force = if ends { MntFlags::MNT_FORCE } else { MntFlags::empty() };
+    match umount2(place, MntFlags::empty()) {
+        Ok(()) => Ok(Unmounted::Now),
+        Err(Errno::EBUSY) => {
+            umount2(place, force | MntFlags::MNT_DETACH)?;
+            Ok(Unmounted::InUse)
+        }
+        Err(Errno::EPERM) => fusermount(place),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Unmounts for who is not root.
+fn fusermount(place: &Path) -> io::Result<Unmounted> {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lines = mounts.split(|&byte| byte == b'\n').filter_map(mount_point);
+    let number =
+        lines.filter(|(_, at)| at == place).map(|(number, _)| String::from_utf8_lossy(number).into_owned()).next_back();
+    let unmounts = |how: &[&str]| {
+        let output = Command::new("fusermount3").args(how).arg("--").arg(place).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if unmounts(&["-u", "-q"]) {
+        return Ok(Unmounted::Now);
+    }
+    if !unmounts(&["-u", "-q", "-z"]) {
+        return Err(io::Error::other("fusermount3 could not unmount it"));
+    }
+    if let Some((_, connection)) = number.as_deref().and_then(|number| number.split_once(':')) {
+        // Where that is not there, it ends when the last program has closed the file.
+        let _ = fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
+    }
+    Ok(Unmounted::InUse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_found_by_the_number_of_their_device() {
+        let mounts = b"25 1 7:3 / /mnt rw - ext4 /dev/loop3 rw\n\
+            26 25 7:30 / /other rw - ext4 /dev/loop30 rw\n\
+            27 25 7:3 /sub /with\\040blank\\134x rw shared:1 - ext4 /dev/loop3 rw\nbroken line\n";
+        let found = mounted_from(mounts, "7:3");
+        assert_eq!(found, [Path::new("/with blank\\x"), Path::new("/mnt")], "the last first");
+        assert!(mounted_from(mounts, "").is_empty() && mounted_from(mounts, "7:4").is_empty());
+    }
+
+    #[test]
+    fn a_file_without_device_has_none() {
+        assert!(of_file(Path::new("/no such file")).is_empty());
+        assert!(mounts_of(Path::new("/dev/no-such-device")).is_empty());
+        assert!(!is_mounted(Path::new("/no such folder")) && is_mounted(Path::new("/")));
+    }
+}
