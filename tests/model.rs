@@ -30,6 +30,8 @@ mod overlap;
 mod placement;
 #[path = "model/power.rs"]
 mod power;
+#[path = "model/power_schedule.rs"]
+mod power_schedule;
 #[path = "model/power_timed.rs"]
 mod power_timed;
 #[path = "model/prove.rs"]

@@ -117,6 +117,12 @@ fn copies_of_one_word_line_may_be_in_every_block_of_copies() {
     }
 }
 
+/// Once red: with what waited to be moved, hot data that could not be encoded took two pages, the second of them in the last clean block.
+#[test]
+fn what_cannot_be_encoded_leaves_the_last_clean_block_to_cleaning() {
+    assert!(timed(entry("llh"), 1_000_327, Payload::Tag));
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_counted_sequences() {

@@ -130,8 +130,9 @@ pub struct Drive {
     streams: Option<Box<read_ahead::Streams>>,
     /// What recovery from each took.
     pub recoveries: Vec<Recovery>,
-    /// Cuts since a request completed.
+    /// Cuts since a request completed; numbers of flash operations that have not run, or are the verifier's.
     futile: u32,
+    not_run: u64,
     /// Cuts to come after the next.
     schedule: Option<Schedule>,
     /// Read this many logical subpages back after a power cut, without time and uncounted.
@@ -181,6 +182,7 @@ impl Drive {
             streams: None,
             recoveries: Vec::new(),
             futile: 0,
+            not_run: 0,
             schedule: None,
             read_back_after_cut: None,
             drops_requests: false,

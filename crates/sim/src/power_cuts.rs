@@ -1,7 +1,7 @@
 //! When the power fails in a run: a key of the configuration, and the schedule that it describes.
 //!
-//! Flash operations count, from when the schedule starts: what is cut is work of flash, not time. Ignored: cuts that come in a recovery
-//! (the model suite has them), and the time without power.
+//! Flash operations that run count, from when the schedule starts: what is cut is work of flash, not time. What a timed run has planned and
+//! not begun is none. Ignored: cuts that come in a recovery (the model suite has them), and the time without power.
 
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::Parsed;
@@ -107,7 +107,7 @@ impl Schedule {
         Schedule { cuts, rng: Rng::new(seed, 0xc075), start: operations }
     }
 
-    /// The operation in which the power fails next, after `operations` have been done.
+    /// The operation in which the power fails next, after `operations` have run.
     pub fn next(&mut self, operations: u64) -> Option<u64> {
         match &self.cuts {
             PowerCuts::Never => None,

@@ -99,10 +99,12 @@ impl Nand {
     }
 
     /// The power fails. Operations that have not ended are undone, and count no more; those of the numbers `running` are torn:
-    /// what they were programming or erasing cannot be read.
-    pub fn lose_power(&mut self, running: &[u64]) {
-        let Some(log) = self.undo.take() else { return };
+    /// what they were programming or erasing cannot be read. Returns how many are undone.
+    pub fn lose_power(&mut self, running: &[u64]) -> u64 {
+        let Some(log) = self.undo.take() else { return 0 };
+        let mut undone = 0;
         for (number, undo) in log.0.into_iter().rev() {
+            undone += u64::from(!running.contains(&number));
             self.counters.take_back(&undo.counters);
             match (undo.pages.is_empty(), running.contains(&number)) {
                 (true, _) => {}
@@ -110,6 +112,7 @@ impl Nand {
                 (false, true) => self.tear(number, undo),
             }
         }
+        undone
     }
 
     fn restore(&mut self, number: u64, undo: Undo) {

@@ -38,16 +38,17 @@ impl Io {
     }
 
     /// The power fails. Where the plan is protected, all of it still runs; else what has not ended is undone, and what the arrays
-    /// work on, the operations `running`, is torn. Every gate closes.
-    pub fn lose_power(&mut self, running: &[u64]) {
+    /// work on, the operations `running`, is torn. Every gate closes. Returns how many operations are undone.
+    pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let undo = self.undo.take();
-        if self.plan.protected {
+        let undone = if self.plan.protected {
             self.nand.drop_undo();
+            0
         } else {
-            self.nand.lose_power(running);
             let added = undo.into_iter().flat_map(|undo| undo.added.into_values());
             added.for_each(|added| self.counters.take_back(&added));
-        }
+            self.nand.lose_power(running)
+        };
         self.plan.gates.close_all();
         self.plan.barrier = Gate::NONE;
         self.plan.replacing.clear();
@@ -55,5 +56,6 @@ impl Io {
         self.plan.clear();
         self.dies.iter_mut().for_each(|die| *die = Default::default());
         (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);
+        undone
     }
 }

@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
         if self.config.power_cuts != PowerCuts::Never {
-            let operations = self.drive.io.nand.operations();
+            let operations = self.drive.operations_run();
             let schedule = Schedule::new(self.config.power_cuts.clone(), self.options.seed, operations);
             self.drive.schedule_power_cuts(schedule);
         }

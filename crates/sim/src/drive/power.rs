@@ -46,13 +46,19 @@ impl Drive {
         }
     }
 
+    /// Flash operations that have run, of which schedules count. What was planned and undone by a cut has not, and what is read back for
+    /// the verifier is no operation of the drive.
+    pub fn operations_run(&self) -> u64 {
+        self.io.nand.operations() - self.not_run
+    }
+
     fn schedule_next(&mut self) {
-        let operations = self.io.nand.operations();
-        let Some(cut) = self.schedule.as_mut().and_then(|schedule| schedule.next(operations)) else { return };
+        let run = self.operations_run();
+        let Some(cut) = self.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
         if self.io.plan.timed {
-            self.time_power_cut(cut);
+            self.time_power_cut(cut + self.not_run);
         } else {
-            self.io.nand.set_power_cut_at(Some(cut));
+            self.io.nand.set_power_cut_at(Some(cut + self.not_run));
         }
     }
 
@@ -130,11 +136,11 @@ impl Drive {
         }
     }
 
-    /// A power cut that is to come: from now on operations are timed, and it comes while its operation runs.
+    /// A power cut that is to come in operation `cut`: from now on operations are timed, and it comes while that one runs.
     pub(super) fn time_power_cut(&mut self, cut: u64) {
-        let next = self.io.nand.operations() + 1;
+        let left = cut.saturating_sub(self.io.nand.operations());
         self.io.keep_undo();
-        self.engine.cut_power_in(cut.max(next), &self.io);
+        self.engine.cut_power_in(left.max(1), &self.io);
         self.cut_ahead = true;
     }
 
@@ -174,7 +180,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[cold]
     pub(super) fn lose_power(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
-        self.engine.power_off(&mut self.io);
+        self.not_run += self.engine.power_off(&mut self.io);
         self.meter_again();
         let freed = self.engine.take_buffer_freed();
         self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
@@ -226,7 +232,8 @@ impl Drive {
     /// counted, except where a layer programs or erases to serve reads: these change the drive.
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
-        let (io, nand) = (self.io.counters.clone(), self.io.nand.counters().clone());
+        let (io, nand, operations) =
+            (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) = (self.futile, self.subpage_bytes / SECTOR_BYTES, self.streams.take());
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
@@ -238,6 +245,7 @@ impl Drive {
         if (now.programs, now.erases) == (nand.programs, nand.erases) {
             self.io.counters = io;
             self.io.nand.set_counters(nand);
+            self.not_run += self.io.nand.operations() - operations;
         }
         Ok(())
     }

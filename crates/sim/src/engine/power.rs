@@ -1,7 +1,8 @@
 //! The power fails in a timed run: when, and what runs then.
 //!
-//! The cut comes in the middle of one operation: half-way through its time in the array. What the arrays work on then is torn,
-//! what is further behind never happens. Ignored: how far a torn operation had come.
+//! The cut comes in the middle of one operation: half-way through its time in the array. Operations count as they start: what was
+//! planned before it and waits, of a die that is further behind, does not. What the arrays work on at the cut is torn, what is further
+//! behind never happens. Ignored: how far a torn operation had come.
 
 use super::{Bus, Engine, Ready};
 use crate::events::Event;
@@ -10,8 +11,8 @@ use palimpsest_ftl_api::plan::Io;
 
 /// A power cut that is to come.
 pub(super) struct PowerCut {
-    /// The operation in whose middle it comes.
-    order: u64,
+    /// It comes in the middle of the last of so many operations that are still to start; 0: that one has.
+    left: u64,
     /// Flash operation `order` + `ahead` is operation `order` of the plan.
     ahead: u64,
     /// It is there.
@@ -19,10 +20,10 @@ pub(super) struct PowerCut {
 }
 
 impl Engine {
-    /// The power will fail in the middle of flash operation `number`, which is planned later.
-    pub fn cut_power_in(&mut self, number: u64, io: &Io) {
+    /// The power will fail in the middle of the operation that is number `left`, from 1, of those that start from now on.
+    pub fn cut_power_in(&mut self, left: u64, io: &Io) {
         let ahead = io.nand().operations() - self.order;
-        self.power_cut = Some(Box::new(PowerCut { order: number - ahead, ahead, due: false }));
+        self.power_cut = Some(Box::new(PowerCut { left, ahead, due: false }));
     }
 
     /// Whether the power fails now.
@@ -35,10 +36,14 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(super) fn time_power_cut(&mut self, index: u32, from: Nanos) {
-        let Some(cut) = &self.power_cut else { return };
-        let pending = &self.pending[index as usize];
-        if pending.order == cut.order {
-            self.events.push(from + Nanos::from(pending.operation.array) / 2, Event::PowerFails);
+        let Some(cut) = &mut self.power_cut else { return };
+        if cut.left == 0 {
+            return;
+        }
+        cut.left -= 1;
+        if cut.left == 0 {
+            let array = self.pending[index as usize].operation.array;
+            self.events.push(from + Nanos::from(array) / 2, Event::PowerFails);
         }
     }
 
@@ -58,9 +63,10 @@ impl Engine {
     }
 
     /// The power is off: nothing runs or waits any more, but the clock goes on. What had not ended is lost as [`Io::lose_power`]
-    /// says; the write buffer keeps what was to be programmed then, where it is protected.
-    pub fn power_off(&mut self, io: &mut Io) {
-        let Some(cut) = self.power_cut.take() else { return };
+    /// says; the write buffer keeps what was to be programmed then, where it is protected. Returns the operations that were planned and
+    /// do not happen.
+    pub fn power_off(&mut self, io: &mut Io) -> u64 {
+        let Some(cut) = self.power_cut.take() else { return 0 };
         self.spent = self.energy_at(self.now);
         let mut running = Vec::new();
         for die in &mut self.dies {
@@ -73,7 +79,7 @@ impl Engine {
         }
         let waiting = self.pending.iter().enumerate().filter(|(index, _)| !self.free.contains(&(*index as u32)));
         self.buffer_freed += waiting.map(|(_, pending)| u64::from(pending.operation.frees)).sum::<u64>();
-        io.lose_power(&running);
+        let undone = io.lose_power(&running);
         self.events.clear();
         self.pending.clear();
         self.free.clear();
@@ -95,5 +101,6 @@ impl Engine {
         self.woken.clear();
         self.collections.clear();
         self.timeline = None;
+        undone
     }
 }

@@ -56,7 +56,8 @@ impl Llh {
                 self.page_for_cleaning(io, bank)?;
             }
             let (held, room) = (self.buffers[buffer].slots.len() as u32, self.capacity(io, bank, stream));
-            if held < room && !all {
+            // Cleaning for the page may have programmed them.
+            if held == 0 || (held < room && !all) {
                 break;
             }
             // Units of one buffer share gates: they are programmed together, and again together where a program failed.
@@ -205,7 +206,8 @@ impl Llh {
         self.ensure_page(io, bank, COLD)?;
         // Cleaning for it may have made these slots holes, no more.
         self.divert_to_moved(io, bank, count);
-        self.drain(io, bank, MOVED, false, true)
+        // With what waited there it may take two pages: the host's share of them is not cleaning's last clean block.
+        self.drain(io, bank, MOVED, false, false)
     }
 
     /// Takes the block that `stream` writes to, in which a program failed, out of use; its units are moved later.
