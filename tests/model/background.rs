@@ -94,9 +94,10 @@ fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
             let flash = outcome.summary.flash;
             let (cuts, scanned) = outcome.summary.power.map_or((0, 0), |power| (power.cuts, power.pages_scanned));
             count_cuts(cuts);
-            // What recovery scans, or was planned and never ran, is no operation between two cuts. What a cut tears counts no more.
-            let (run, torn) =
-                (flash.page_reads + flash.page_programs + flash.erases - scanned, u64::from(geometry.planes()));
+            // What recovery scans, or was planned and never ran, is no operation between two cuts. What a cut tears, or takes back on its way
+            // to the array (one in each of the two registers of a die), counts no more.
+            let run = flash.page_reads + flash.page_programs + flash.erases - scanned;
+            let torn = 3 * u64::from(geometry.planes());
             assert!(run + cuts * torn >= cuts * u64::from(apart), "{cuts} cuts {apart} apart in {run} operations");
             Some(flash.by_cause["patrol"].reads)
         }

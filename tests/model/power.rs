@@ -250,6 +250,13 @@ impl Powered {
         Ok(())
     }
 
+    /// The drive comes to the end of its life: where no block fails, since there is no room.
+    fn ends(&self, shape: &Shape) -> bool {
+        let io = &self.drive.io;
+        assert!(shape.drive.faults.any() || !has_room(io, shape), "the drive ends with room:{}", picture(io));
+        false
+    }
+
     /// Runs `commands` through `cuts`. False where the drive came to the end of its life.
     fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
         self.drive.io.set_power_cut_at(Some(cuts.first));
@@ -264,7 +271,7 @@ impl Powered {
             loop {
                 match self.serve(command) {
                     Ok(()) => break self.served(command),
-                    Err(Halt::NoSpace | Halt::Ended(_)) => return false,
+                    Err(Halt::NoSpace | Halt::Ended(_)) => return self.ends(shape),
                     Err(Halt::Refused(refusal)) => panic!("request {index}, {command:?}: {refusal}"),
                     Err(Halt::PowerCut) => {}
                 }
@@ -274,7 +281,7 @@ impl Powered {
                     self.read_all(&shape.drive, true)
                 }) {
                     Ok(()) => {}
-                    Err(Halt::NoSpace | Halt::Ended(_)) => return false,
+                    Err(Halt::NoSpace | Halt::Ended(_)) => return self.ends(shape),
                     Err(halt) => panic!("recovery from a cut in request {index}, {command:?}: {halt:?}"),
                 }
                 self.check();

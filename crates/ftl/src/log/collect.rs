@@ -6,6 +6,7 @@
 //! victim is erased when the last of its units has been programmed elsewhere.
 
 use super::Log;
+use super::open_pages::{HOLE, Slot};
 use super::pace::Pace;
 use super::settings::{GcPace, LogSettings, WearLeveling};
 use super::victim::{self, Victim};
@@ -221,7 +222,7 @@ impl<M: Map> Log<M> {
         let stream = frontiers.moved_stream(victim);
         // The last pages of the map's block serve data, too.
         let lent = if M::IN_LOG && free_blocks == 0 { left_of(plane, frontiers.own_stream()) } else { 0 };
-        let waiting = self.open.filled(self.open.moved_page(plane, stream));
+        let waiting = self.open.filled(self.open.moved_page(plane, stream)) - self.waiting_of(plane, victim);
         // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let mut needed = (waiting + valid + rest) / per_page + slack;
@@ -236,6 +237,16 @@ impl<M: Map> Log<M> {
             |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
         let emptying = self.collector.emptying.iter().filter(|(block, _)| beside(*block)).count() as u32;
         needed <= free || (free > 0 && needed <= free + emptying * per_block)
+    }
+
+    /// Units of `victim` that wait in an open page of moved data, and are valid where they were until that is programmed.
+    fn waiting_of(&self, plane: u32, victim: u32) -> u32 {
+        if self.open.protected || self.collector.pace.victim(plane) != Some(victim) {
+            return 0;
+        }
+        let page = self.open.moved_page(plane, self.frontiers.moved_stream(victim));
+        let of_victim = |slot: &&Slot| slot.unit != HOLE && self.shape.per_block.split(slot.previous).0 == victim;
+        self.open.page(page).slots.iter().filter(of_victim).count() as u32
     }
 
     fn clean_victim(&mut self, io: &mut Io, plane: u32, victim: u32) -> Flash<()> {
