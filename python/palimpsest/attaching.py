@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import _core
+from . import _core, images
 from .options import RunOptions
 from .run_options import ftl_option, seed_option, set_option, ssd_option
 from .serving import CLOCK, OUTCOME, PAGE, PRECONDITION, RECORD, OwnFolder, Place, until_its_end
@@ -34,6 +34,7 @@ _OPTIONS = (
     ),
     click.option("--listen", type=Place(), multiple=True, help="Serve it by NBD, too, at HOST:PORT or unix:PATH."),
     PAGE,
+    *images.OPTIONS,
     RECORD,
     PRECONDITION,
     CLOCK,
@@ -76,6 +77,8 @@ def add_to(
         run: str | None,
         listen: tuple[str, ...],
         page: str | None,
+        image: Path | None,
+        image_sync: bool,
         record: Path | None,
         clock: str,
         out: Path | None,
@@ -86,17 +89,20 @@ def add_to(
         """Attach a simulated drive to this machine as a block device, and print its figures at the end.
 
         The drive is a file, by FUSE, and a loop device over it where the user is root: file systems and programs use
-        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it; its data is lost.
+        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it; its data is lost
+        without --image.
 
         \b
         Examples:
           palimpsest attach
           palimpsest attach --ssd mga-8k --ftl mga --name nand --json
           palimpsest attach --run 'mkfs.ext4 -q $dev && mount $dev /mnt && cp -r src /mnt && fstrim -v /mnt'
+          palimpsest attach --image drive.pal --ssd mga-16k
           palimpsest attach --clock paced --ssd tlc-32g --page 127.0.0.1:8080
           palimpsest attach --file --run 'fio --name=a --filename=$file --rw=randwrite --bs=4k --direct=1 --size=64m'
         """
         options["overrides"] = tuple(options["overrides"])
+        images.complete(image, image_sync, options)
         fidelity = "count" if clock == "none" else "timed"
         chosen = RunOptions(workload="device", payload="bytes", fidelity=fidelity, series=out is not None, **options)
         check([chosen])
@@ -108,6 +114,8 @@ def add_to(
             "page": page,
             "once": False,
             "run": run,
+            "image": None if image is None else str(image),
+            "image_sync": image_sync,
             "record": None if record is None else str(record),
             "timeout_s": _TIMEOUT_S,
         }

@@ -150,8 +150,8 @@ def serve(
     Args:
         options: the drive; it stores bytes.
         serving: how it is served: `listen` (places), `clock`, `page`,
-            `once`, `run` (a command or None), `record` (a
-            file or None), `timeout_s`.
+            `once`, `run` (a command or None), `image` (a file or None),
+            `image_sync`, `record` (a file or None), `timeout_s`.
         say: gets a line, from any thread, where there is something to say: first where the drive is served.
         progress: receives the progress of preconditioning.
 

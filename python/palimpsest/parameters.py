@@ -59,6 +59,15 @@ class Folder(click.Path):
             self.fail(f"{value}: {what}; expected a folder", param, ctx)
 
 
+class ImageFile(click.Path):
+    """A file that keeps a drive, or a place for one."""
+
+    name = "FILE"
+
+    def __init__(self, *, exists: bool = False) -> None:
+        super().__init__(exists=exists, dir_okay=False, path_type=Path)
+
+
 class ParquetFile(click.Path):
     """A Parquet file to write: its folder is there, and it may be written, before anything runs."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from . import completion, engine
+from . import completion, engine, images
 from .options import RunOptions
 from .parameters import Duration, ParquetFile, json_option, out_option
 from .progress import ProgressBoard
@@ -99,6 +99,7 @@ _OPTIONS = (
         metavar="COMMAND",
         help="Run this in a shell, with the address as $uri, and end with it and its status.",
     ),
+    *images.OPTIONS,
     RECORD,
     PRECONDITION,
     CLOCK,
@@ -150,6 +151,8 @@ def add_to(
         page: str | None,
         once: bool,
         run: str | None,
+        image: Path | None,
+        image_sync: bool,
         record: Path | None,
         timeout: float,
         out: Path | None,
@@ -159,17 +162,19 @@ def add_to(
     ) -> None:
         """Serve a simulated drive to real programs as a network block device (NBD), and print its figures.
 
-        The data goes through the translation layer, and every read is verified. It is lost at the end.
+        The data goes through the translation layer, and every read is verified. It is lost at the end without --image.
 
         \b
         Examples:
           palimpsest serve
           palimpsest serve --ssd mga-16k --ftl mga --listen unix:drive.sock --json
           palimpsest serve --clock paced --ssd tlc-32g --page 127.0.0.1:8080
+          palimpsest serve --image drive.pal --ssd mga-16k
           palimpsest serve --record run.parquet --run 'nbdcopy disk.img $uri'
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
         options["overrides"] = tuple(options["overrides"])
+        images.complete(image, image_sync, options)
         fidelity = "count" if clock == "none" else "timed"
         chosen = RunOptions(workload="nbd", payload="bytes", fidelity=fidelity, series=out is not None, **options)
         check([chosen])
@@ -181,6 +186,8 @@ def add_to(
             "page": page,
             "once": once,
             "run": run,
+            "image": None if image is None else str(image),
+            "image_sync": image_sync,
             "record": None if record is None else str(record),
             "timeout_s": timeout,
         }

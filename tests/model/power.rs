@@ -273,6 +273,7 @@ impl Powered {
                     Ok(()) => break self.served(command),
                     Err(Halt::NoSpace | Halt::Ended(_)) => return self.ends(shape),
                     Err(Halt::Refused(refusal)) => panic!("request {index}, {command:?}: {refusal}"),
+                    Err(Halt::Image(why)) => panic!("request {index}, {command:?}: {why}"),
                     Err(Halt::PowerCut) => {}
                 }
                 self.interrupted(command);

@@ -12,6 +12,7 @@ pub mod errors;
 pub mod faults;
 mod generations;
 pub mod history;
+pub mod image;
 pub mod outcome;
 pub mod own;
 mod pairs;
@@ -476,6 +477,7 @@ impl Nand {
         if again {
             self.pairs.erase(ppn..ppn + 1);
         }
+        let kept = self.payload.image.is_some().then(|| self.kept_before(ppn, change, again, levels.as_deref()));
         if let Change::Generation(generation) = change {
             self.enter_generation(ppn, generation, levels);
         }
@@ -506,6 +508,9 @@ impl Nand {
             self.count_program(ppn, written, again);
             Outcome::Done
         };
+        if let Some(before) = kept {
+            self.keep_program(ppn, written, outcome == Outcome::Done, before)?;
+        }
         if let Some(undo) = undo {
             self.log_undo(undo);
         }
@@ -575,15 +580,18 @@ impl Nand {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;
         }
+        if self.payload.image.is_some() {
+            self.keep_erase(block)?;
+        }
         if let Some(undo) = undo {
             self.log_undo(undo);
         }
         Ok(if failed { Outcome::Failed } else { Outcome::Done })
     }
 
-    /// Sum of the erases of all blocks; equals the erases counted, unless other code changed cells.
+    /// Sum of the erases of all blocks, without those before its image was opened; equals the erases counted, unless other code changed cells.
     pub fn sum_of_erases(&self) -> u64 {
-        self.blocks.iter().map(|block| u64::from(block.erases)).sum()
+        self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() - self.erases_before()
     }
 
     /// The block of page `ppn`, and the number of the page in it.

@@ -349,6 +349,11 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
+/// `value` as a file of settings has it.
+pub fn shown(value: &Value) -> String {
+    notation::to_toml(value)
+}
+
 /// The file name of a path without `.toml`; a preset's name as it is.
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);

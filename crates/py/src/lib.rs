@@ -4,6 +4,7 @@
 //! logic of the simulator is here.
 
 mod files;
+mod images;
 mod serve;
 mod states;
 mod traces;
@@ -33,6 +34,7 @@ use pyo3::{create_exception, wrap_pyfunction};
 use serde::Deserialize;
 use std::io::Read;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::{Opening, describe_io};
 
@@ -101,7 +103,11 @@ struct RunOptions {
     operations: Option<String>,
 }
 
+/// The text of a file of settings; of an image of a drive, its configuration.
 fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
+    if let Some((text, _)) = palimpsest_server::image::configuration(Path::new(path))? {
+        return Ok(text);
+    }
     let mut bytes = Vec::new();
     let read = files::Waiting::open(path).and_then(|file| file.take(config::LARGEST_FILE + 1).read_to_end(&mut bytes));
     read.map_err(|error| CoreError::input(path, describe_io(&error)))?;
@@ -429,6 +435,9 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
     module.add_function(wrap_pyfunction!(serve::detach, module)?)?;
+    module.add_function(wrap_pyfunction!(images::image_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(images::image_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(images::look_at_image, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(keep_states, module)?)?;
     module.add_function(wrap_pyfunction!(state_notes, module)?)?;

@@ -1,9 +1,10 @@
 //! A drive that is served to real programs: signals are checked in Python's main thread, which waits for the end.
 
 use crate::traces::Output;
-use crate::{Reporter, core_options, files, parse_options, print, raise, resolve};
+use crate::{Reporter, core_options, files, parse_options, print, raise, read_file, resolve};
 use palimpsest_lab::config;
 use palimpsest_lab::host::trace::output::{Recorder, Target};
+use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_server::Settings;
 use palimpsest_server::attach::Wanted;
 use palimpsest_server::clock::Clock;
@@ -11,6 +12,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How a drive is served, as JSON.
@@ -24,6 +26,8 @@ struct ServeOptions {
     page: Option<String>,
     once: bool,
     run: Option<String>,
+    image: Option<String>,
+    image_sync: bool,
     record: Option<String>,
     timeout_s: f64,
 }
@@ -57,7 +61,10 @@ pub fn serve(
     let options = parse_options(options_json)?;
     let wanted: ServeOptions = serde_json::from_str(serve_json)
         .map_err(|error| crate::InputError::new_err(format!("options of serve: {error}")))?;
-    let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
+    let resolved = match &wanted.image {
+        None => resolve(&options.ssd, options.ftl.as_deref(), &options.set)?,
+        Some(_) => resolve_to_keep(&options.ssd, options.ftl.as_deref(), &options.set, &read_file).map_err(raise)?.0,
+    };
     let core = core_options(&options)?;
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
@@ -68,6 +75,8 @@ pub fn serve(
         attach,
         clock,
         page: wanted.page,
+        image: wanted.image.map(PathBuf::from),
+        image_sync: wanted.image_sync,
         once: wanted.once,
         run: wanted.run,
         timeout,

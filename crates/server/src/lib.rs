@@ -1,11 +1,13 @@
 //! A simulated drive as a network block device, or as a block device of the kernel, so that real programs can use it.
 //!
 //! It models the data path: bytes pass the translation layer, its garbage collection and its faults, and reads are verified. The time of
-//! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends.
+//! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends, unless they are in an
+//! [`image`].
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
 //! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
-//! limits; [`attach`] the block device of the kernel. Sockets, threads and wall clocks of the project are here only. For Unix.
+//! limits; [`attach`] the block device of the kernel. Sockets, threads, wall clocks and files that are written in
+//! place are here only. For Unix.
 
 pub mod attach;
 pub mod clock;
@@ -13,6 +15,7 @@ pub mod drive;
 pub mod engine;
 pub mod fuzzing;
 pub mod handshake;
+pub mod image;
 pub mod listen;
 pub mod outbox;
 pub mod page;
@@ -26,13 +29,16 @@ use clock::Clock;
 use drive::Drive;
 use engine::Engine;
 use handshake::Export;
+use image::ImageFile;
 use listen::{Listener, Service, Waker};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
+use palimpsest_lab::run::image::{Keep, length_of};
 use palimpsest_lab::run::served::Served;
-use palimpsest_lab::run::{Options, Outcome, Progress};
+use palimpsest_lab::run::{Options, Outcome, Progress, Watcher};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +59,10 @@ pub struct Settings {
     pub clock: Clock,
     /// Where figures are shown meanwhile: an address of this machine.
     pub page: Option<String>,
+    /// The file that keeps the drive; `None`: memory does.
+    pub image: Option<PathBuf>,
+    /// Whether what is flushed is to survive a crash of the machine, too.
+    pub image_sync: bool,
     /// Whether to end when the last client that used the drive has gone.
     pub once: bool,
     /// A command for the shell, which finds the first address as `$uri`, the device as `$dev` and its file as `$file`: the service ends with it.
@@ -94,7 +104,7 @@ pub fn serve(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let mut served = Served::new(resolved, options, &mut watcher)?;
+    let mut served = open_drive(resolved, options, settings, say, &mut watcher)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
@@ -162,6 +172,30 @@ fn until_its_end(
         }
     }
     Ok(None)
+}
+
+/// The drive: a new one, or the one in the image.
+fn open_drive<'a>(
+    resolved: &'a Resolved,
+    options: &'a Options,
+    settings: &Settings,
+    say: &dyn Fn(&str),
+    watcher: Watcher<'a>,
+) -> Result<Served<'a>> {
+    let Some(path) = &settings.image else { return Served::new(resolved, options, watcher) };
+    let (begin, name) = (Instant::now(), path.display().to_string());
+    let file = ImageFile::open(path, Some(length_of(resolved)?))?;
+    let keep = Keep { medium: Box::new(file), name: name.clone(), syncs: settings.image_sync };
+    let served = Served::keep(resolved, options, Some(keep), watcher)?;
+    say(&match served.mounted() {
+        None => format!("{name}: a new image"),
+        Some(found) => {
+            let how = if found.ended_well { "ended well" } else { "was broken off" };
+            let (pages, took) = (found.pages, begin.elapsed().as_secs_f64());
+            format!("{name}: the service before {how}; {pages} written pages found, and recovered from, in {took:.3} s")
+        }
+    });
+    Ok(served)
 }
 
 /// The sockets; those in the file system are removed with it.

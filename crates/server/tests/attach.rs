@@ -248,6 +248,8 @@ fn a_drive_is_as_fast_as_a_file_in_memory() {
         attach,
         clock: Clock::None,
         page: None,
+        image: None,
+        image_sync: false,
         once: false,
         run: None,
         timeout: Duration::from_secs(9),

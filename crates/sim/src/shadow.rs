@@ -40,11 +40,13 @@ pub struct Shadow {
     lost: Lost,
     /// Subpages that reads could not correct, each time they were delivered.
     pub unreadable: u64,
+    /// Whether a fingerprint is one less than what is kept for it, and nothing is kept where the first read is to say what is there.
+    learns: bool,
 }
 
 // Where contents are no bytes, and no power cut is to come.
 palimpsest_flash::state!(Shadow { tags, unreadable } built {
-    payload, per_subpage, sectors, cut_ahead, again, unsettled, timed, earlier, doubt, lost
+    payload, per_subpage, sectors, cut_ahead, again, unsettled, timed, earlier, doubt, lost, learns
 });
 
 /// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
@@ -141,6 +143,7 @@ impl Shadow {
             doubt: BTreeMap::new(),
             lost: Lost::default(),
             unreadable: 0,
+            learns: false,
         }
     }
 
@@ -286,7 +289,7 @@ impl Shadow {
             Content::Tag(tag) => Content::Tag(port.written_tag(piece, *tag)),
             Content::Bytes(sectors) => {
                 let mut sectors = sectors.clone();
-                put(port, piece, &mut sectors);
+                put(port, piece, &mut sectors, self.learns);
                 Content::Bytes(sectors)
             }
         }
@@ -337,7 +340,7 @@ impl Shadow {
             Payload::Bytes => {
                 for piece in pieces(extent, self.per_subpage) {
                     let sectors = self.sectors_of(piece.lsn);
-                    put(port, piece, &mut self.sectors[sectors]);
+                    put(port, piece, &mut self.sectors[sectors], self.learns);
                 }
             }
         }
@@ -360,7 +363,7 @@ impl Shadow {
 
     fn zero(&mut self, lsn: u32) {
         let sectors = self.sectors_of(lsn);
-        self.sectors[sectors].fill(0);
+        self.sectors[sectors].fill(self.learns.into());
     }
 
     /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there. Sorts it.
@@ -393,6 +396,7 @@ impl Shadow {
             }
             let right = match self.payload {
                 Payload::Tag => data.value == self.tags[lsn as usize],
+                _ if self.learns => self.learned(lsn, buffers.get(data)),
                 _ => same(&self.sectors[self.sectors_of(lsn)], buffers.get(data)),
             };
             if !right {
@@ -402,6 +406,24 @@ impl Shadow {
             }
         }
         Ok(())
+    }
+
+    /// What the drive holds is unknown, and is what reads and writes say from now on: it was served before. It loses no power.
+    pub fn learn(&mut self) {
+        self.learns = true;
+        self.sectors.fill(0);
+    }
+
+    /// Whether `lsn` holds `bytes`, as far as that is known; then it is.
+    fn learned(&mut self, lsn: u32, bytes: Option<&[u8]>) -> bool {
+        let sectors = self.sectors_of(lsn);
+        let mut found = bytes.into_iter().flat_map(|bytes| bytes.chunks_exact(SECTOR_BYTES as usize));
+        self.sectors[sectors].iter_mut().all(|known| {
+            let is_there = found.next().map_or(0, fingerprint).wrapping_add(1);
+            let right = [0, is_there].contains(known);
+            *known = is_there;
+            right
+        })
     }
 
     /// If `lsn` holds one of `contents`, that is what it has held since the power cut.
@@ -446,10 +468,12 @@ impl Shadow {
     }
 }
 
-/// The present write of `port` puts `piece` over a subpage whose sectors have these fingerprints.
-fn put(port: &HostPort, piece: Piece, sectors: &mut [u32]) {
+/// The present write of `port` puts `piece` over a subpage whose sectors have these fingerprints, each more by one if `more`.
+fn put(port: &HostPort, piece: Piece, sectors: &mut [u32], more: bool) {
     let mut places = sectors[piece.first as usize..].iter_mut();
-    port.each_sector(piece, |bytes| *places.next().expect("a piece is within its subpage") = fingerprint(bytes));
+    port.each_sector(piece, |bytes| {
+        *places.next().expect("a piece is within its subpage") = fingerprint(bytes).wrapping_add(more.into());
+    });
 }
 
 /// Whether a subpage whose sectors have these fingerprints holds `bytes`; nothing is zeros.

@@ -2,13 +2,18 @@
 //!
 //! Translation layers move [`Data`] about without knowing which. With [`Payload::Tag`] it is the fingerprint itself; with
 //! [`Payload::Bytes`] the number of a buffer ([`buffers`]), which cells and controller memory share. Fingerprints and bytes bring a number with every
-//! subpage, the order in which it was programmed, from which a map is rebuilt after a power cut.
+//! subpage, the order in which it was programmed, from which a map is rebuilt after a power cut. In an [image](super::image) cells hold bytes
+//! without a buffer, and each load reads them into one.
 
 pub mod buffers;
 
 use super::SubpageMask;
+use super::image::Image;
+use super::image::record::Stored;
 use crate::geometry::Geometry;
 pub use buffers::Buffers;
+use std::borrow::Cow;
+use std::io;
 use std::ops::Range;
 
 /// What is stored of the host's data.
@@ -64,6 +69,8 @@ pub struct PayloadStore {
     /// Of each subpage, with bytes: 0 where it is erased, what [`Data`] has, or one of the two below.
     cells: Vec<u32>,
     buffers: Buffers,
+    /// Where the bytes are; `None`: in buffers.
+    pub(super) image: Option<Box<Image>>,
 }
 
 /// Cells that a read could not correct.
@@ -72,8 +79,11 @@ const LOST: u32 = u32::MAX;
 /// Cells that hold zeros.
 const ZEROS: u32 = u32::MAX - 1;
 
+/// Cells whose bytes are in an image.
+const KEPT: u32 = u32::MAX - 2;
+
 // States with bytes are not kept.
-crate::state!(PayloadStore { tags, sequence } built { kind, cells, buffers });
+crate::state!(PayloadStore { tags, sequence } built { kind, cells, buffers, image });
 
 impl PayloadStore {
     /// Empty cells for `geometry`.
@@ -86,6 +96,7 @@ impl PayloadStore {
             sequence: vec![0; sized(kind != Payload::None)],
             cells: vec![0; sized(kind == Payload::Bytes)],
             buffers: Buffers::for_cells(kind == Payload::Bytes, geometry.subpage_bytes as usize),
+            image: None,
         }
     }
 
@@ -106,8 +117,80 @@ impl PayloadStore {
         match self.kind {
             Payload::None => Data::ZERO,
             Payload::Tag => Data::new(self.tags[psn as usize]),
-            Payload::Bytes => data_of(self.cells[psn as usize]),
+            Payload::Bytes => match self.cells[psn as usize] {
+                KEPT => self.load_kept(psn as usize),
+                cell => data_of(cell),
+            },
         }
+    }
+
+    /// The bytes of subpage `psn` as the image has them: lost, where they do not match their checksum.
+    #[cold]
+    #[inline(never)]
+    fn load_kept(&mut self, psn: usize) -> Data {
+        let PayloadStore { image, buffers, .. } = self;
+        let image = image.as_deref().expect("cells that are kept in an image");
+        let mut right = false;
+        let data = buffers.fill(|bytes| right = image.load(psn, bytes));
+        if right { data } else { Data::LOST }
+    }
+
+    /// A copy of the bytes that cells of subpage `psn` hold; `None` where they are lost.
+    fn bytes_of(&self, psn: usize) -> Option<Cow<'_, [u8]>> {
+        match (self.cells[psn], &self.image) {
+            (KEPT, Some(image)) => {
+                let mut bytes = vec![0; self.buffers.subpage_bytes()];
+                image.load(psn, &mut bytes).then_some(bytes.into())
+            }
+            (cell, _) => self.buffers.get(data_of(cell)).map(Cow::from),
+        }
+    }
+
+    /// What an image has to keep of subpage `psn`.
+    pub(super) fn stored(&self, psn: usize) -> Stored {
+        match self.cells[psn] {
+            0 => Stored::Nothing,
+            LOST => Stored::Lost,
+            ZEROS => Stored::Zeros,
+            _ => Stored::Bytes,
+        }
+    }
+
+    /// Subpage `psn` was programmed with this number, and holds this, as the image says.
+    pub(super) fn found(&mut self, psn: usize, stored: Stored, sequence: u64) {
+        self.sequence[psn] = sequence;
+        self.cells[psn] = match stored {
+            Stored::Nothing => 0,
+            Stored::Zeros => ZEROS,
+            Stored::Bytes => KEPT,
+            Stored::Lost => LOST,
+        };
+    }
+
+    /// Writes the bytes of the subpages `written` of the page that begins at `first`, which were stored before, to the image, where they are from
+    /// now on.
+    pub(super) fn write_cells(&mut self, first: usize, written: SubpageMask) -> io::Result<()> {
+        let PayloadStore { cells, buffers, image, .. } = self;
+        let image = image.as_deref_mut().expect("an image");
+        let mut run = first;
+        let mut bytes: Vec<u8> = image.take_scratch();
+        for (index, cell) in cells.iter_mut().enumerate().skip(first).take(64 - written.leading_zeros() as usize) {
+            if written >> (index - first) & 1 == 0 || matches!(*cell, 0 | LOST | ZEROS | KEPT) {
+                image.write_run(run, &bytes)?;
+                bytes.clear();
+                run = index + 1;
+                continue;
+            }
+            let data = data_of(*cell);
+            let subpage = buffers.get(data).expect("cells that hold bytes");
+            image.checks[index] = crc32fast::hash(subpage);
+            bytes.extend_from_slice(subpage);
+            *cell = KEPT;
+            buffers.unpin(data);
+        }
+        image.write_run(run, &bytes)?;
+        image.give_scratch(bytes);
+        Ok(())
     }
 
     /// The cells of `index` hold `data`: nothing, if that is `None`.
@@ -120,7 +203,9 @@ impl PayloadStore {
         };
         self.buffers.pin(data_of(cell));
         let before = std::mem::replace(&mut self.cells[index], cell);
-        self.buffers.unpin(data_of(before));
+        if before != KEPT {
+            self.buffers.unpin(data_of(before));
+        }
     }
 
     /// The subpages `wanted` of the page that begins at `first` are lost.
@@ -173,9 +258,8 @@ impl PayloadStore {
             match (self.cells[first + index], self.buffers.get(data[index])) {
                 (0 | LOST, _) | (_, None) => true, // all cells are 1 or are lost, or all become 0
                 (ZEROS, Some(new)) => new.iter().all(|&byte| byte == 0),
-                (old, Some(new)) => {
-                    let old = self.buffers.get(data_of(old)).expect("cells that hold bytes");
-                    old.iter().zip(new).all(|(old, new)| new & !old == 0)
+                (_, Some(new)) => {
+                    self.bytes_of(first + index).is_none_or(|old| old.iter().zip(new).all(|(old, new)| new & !old == 0))
                 }
             }
         })
@@ -229,17 +313,17 @@ impl PayloadStore {
         SavedPayload {
             tags: self.tags.get(subpages.clone()).unwrap_or_default().into(),
             sequence: self.sequence.get(subpages.clone()).unwrap_or_default().into(),
-            cells: self.cells.get(subpages).unwrap_or_default().iter().map(|&cell| self.saved(cell)).collect(),
+            cells: subpages.filter(|&psn| psn < self.cells.len()).map(|psn| self.saved(psn)).collect(),
         }
     }
 
-    /// A copy of what cells hold: no bytes where it is lost.
-    fn saved(&self, cell: u32) -> Option<Box<[u8]>> {
-        match cell {
+    /// A copy of what the cells of subpage `psn` hold: no bytes where it is lost.
+    fn saved(&self, psn: usize) -> Option<Box<[u8]>> {
+        match self.cells[psn] {
             0 => None,
             LOST => Some(Box::default()),
             ZEROS => Some(vec![0; self.buffers.subpage_bytes()].into()),
-            buffer => self.buffers.get(data_of(buffer)).map(Box::from),
+            _ => Some(self.bytes_of(psn).map(|bytes| bytes.into_owned().into()).unwrap_or_default()),
         }
     }
 

@@ -184,6 +184,8 @@ impl Nand {
         if fails {
             let first = (home * self.geometry.subpages_per_page) as usize;
             self.payload.lose(first, wanted);
+            // Where that fails, the next write does, which says so.
+            let _ = self.keep_record(home);
         }
         Attempt { steps: taken, lost: if fails { wanted.count_ones() } else { 0 } }
     }

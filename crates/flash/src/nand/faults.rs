@@ -45,6 +45,11 @@ impl Faults {
         Faults { settings, seed, rng: Rng::new(seed, 0xfa17) }
     }
 
+    /// Faults from now on are those of a drive that has done so many operations: none comes again.
+    pub fn go_on(&mut self, operations: u64) {
+        self.rng = Rng::new(self.seed ^ operations.rotate_left(20), 0xfa17);
+    }
+
     /// Whether the next program fails.
     pub fn program_fails(&mut self) -> bool {
         self.rng.chance(self.settings.program_fail)

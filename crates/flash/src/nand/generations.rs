@@ -50,6 +50,28 @@ impl Generations {
         }
     }
 
+    /// The generation of page `ppn`; 0 without a code.
+    pub fn of(&self, ppn: u32) -> u8 {
+        self.of_page.get(ppn as usize).copied().unwrap_or(0)
+    }
+
+    /// Page `ppn` was programmed as `generation`, as the image says.
+    pub fn found(&mut self, ppn: u32, generation: u8) {
+        if let Some(page) = self.of_page.get_mut(ppn as usize) {
+            *page = generation;
+        }
+    }
+
+    /// Levels are in an image.
+    pub fn drop_levels(&mut self) {
+        self.levels = Vec::new();
+    }
+
+    /// Generations of the code; 1 without one.
+    pub fn most(&self) -> u32 {
+        self.code.map_or(1, |Coded(code)| code.generations())
+    }
+
     pub fn erase(&mut self, pages: Range<u32>) {
         let pages = pages.start as usize..pages.end as usize;
         if let Some(erased) = self.of_page.get_mut(pages.clone()) {
@@ -146,7 +168,7 @@ impl Nand {
     ) -> Result<Option<Box<[u8]>>, Rule> {
         assert_eq!(written, self.all_subpages, "a word line is programmed in one shot");
         self.probe_generation(ppn, generation)?;
-        if self.generations.levels.is_empty() {
+        if self.generations.levels.is_empty() && self.payload.image.is_none() {
             return Ok(None);
         }
         let Coded(code) = self.generations.code.expect("a part with a code of cells");
@@ -159,7 +181,11 @@ impl Nand {
             }
         }
         let cells = (message.len() * 8).div_ceil(code.data_bits() as usize);
-        let before = self.levels(ppn);
+        let kept = match &self.payload.image {
+            Some(image) if self.programs[ppn as usize] > 0 => image.levels(ppn, cells),
+            _ => None,
+        };
+        let before = self.levels(ppn).or(kept.as_deref());
         let mut levels: Box<[u8]> = before.map_or_else(|| vec![0; cells].into(), Box::from);
         code.write(&mut levels, generation, &message);
         if before.is_some_and(|before| before.iter().zip(&levels).any(|(before, after)| before > after)) {
@@ -175,8 +201,8 @@ impl Nand {
     /// begins.
     pub(super) fn enter_generation(&mut self, ppn: u32, generation: u32, levels: Option<Box<[u8]>>) {
         let block = self.split(ppn).0;
-        if let Some(levels) = levels {
-            self.generations.levels[ppn as usize] = Some(levels);
+        if let (Some(levels), Some(page)) = (levels, self.generations.levels.get_mut(ppn as usize)) {
+            *page = Some(levels);
         }
         self.generations.of_page[ppn as usize] = generation as u8;
         let state = &mut self.blocks[block as usize];

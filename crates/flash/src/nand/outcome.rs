@@ -13,6 +13,8 @@ pub enum Halt {
     NoSpace,
     /// The layer cannot continue, for this reason.
     Ended(&'static str),
+    /// What was to be kept in the image could not be, for this reason of the operating system.
+    Image(Box<str>),
 }
 
 /// Result of flash operations.

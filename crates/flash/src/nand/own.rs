@@ -82,6 +82,16 @@ pub(super) struct SavedOwn {
 
 crate::state!(SavedOwn { subpages, spare });
 
+impl SavedOwn {
+    pub fn subpage(&self, psn: u32) -> Option<&[u8]> {
+        self.subpages.iter().find(|(number, _)| *number == psn).map(|(_, bytes)| &**bytes)
+    }
+
+    pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
+        self.spare.iter().find(|(number, _)| *number == ppn).map(|(_, bytes)| &**bytes)
+    }
+}
+
 impl OwnStore {
     /// What `pages` hold, of `width` subpages each.
     pub fn save(&self, pages: Range<u32>, width: u32) -> SavedOwn {

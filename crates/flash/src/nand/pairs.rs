@@ -74,6 +74,26 @@ impl Pairs {
         self.corrupted.extend(saved.corrupted);
         self.copies.extend(saved.copies);
     }
+
+    /// The logical numbers that page `ppn` had, if it was corrupted.
+    pub fn corrupted_logical(&self, ppn: u32) -> Option<&[u32]> {
+        self.corrupted.get(&ppn).map(|corrupted| &*corrupted.logical)
+    }
+
+    /// Bytes of the layer's own that it had.
+    pub fn corrupted_own(&self, ppn: u32) -> Option<&SavedOwn> {
+        self.corrupted.get(&ppn).map(|corrupted| &corrupted.own)
+    }
+
+    /// Page, programs and erases of what page `ppn` is a copy of.
+    pub fn copy_words(&self, ppn: u32) -> Option<[u32; 3]> {
+        self.copies.get(&ppn).map(|&CopyOf { ppn, programs, erases }| [ppn, programs, erases])
+    }
+
+    /// Page `ppn` is a copy, as the image says.
+    pub fn found_copy(&mut self, copy: u32, [ppn, programs, erases]: [u32; 3]) {
+        self.copies.insert(copy, CopyOf { ppn, programs, erases });
+    }
 }
 
 impl Nand {
@@ -112,6 +132,23 @@ impl Nand {
         self.counters.failed_programs += 1;
         self.blocks[block as usize].bad = true;
         Ok(Outcome::Failed)
+    }
+
+    /// Page `ppn`, which holds what it held then, was corrupted, as the image says.
+    pub(super) fn found_corrupted(&mut self, ppn: u32) {
+        let width = self.geometry.subpages_per_page;
+        let subpages = (ppn * width) as usize..((ppn + 1) * width) as usize;
+        let corrupted = Corrupted {
+            logical: self.logical[subpages.clone()].into(),
+            payload: self.payload.save(subpages.clone()),
+            own: self.own.save(ppn..ppn + 1, width),
+            programs: self.programs[ppn as usize],
+            by: 0,
+            copy: None,
+        };
+        self.own.erase(ppn..ppn + 1, width);
+        self.logical[subpages].fill(TORN);
+        self.pairs.corrupted.insert(ppn, corrupted);
     }
 
     /// Program number `by` of page `ppn` did not end well: where the part has it, the other pages of its word line are corrupted.
@@ -195,6 +232,7 @@ impl Nand {
         let outcome = self.program_own(to, written, &vec![PADDING; width as usize], &data, Own::NONE)?;
         if outcome == Outcome::Done {
             self.pairs.copies.insert(to, of);
+            self.keep_record(to)?;
             if let Some(corrupted) = self.pairs.corrupted.get_mut(&of.ppn)
                 && corrupted.copy == Some(from)
             {

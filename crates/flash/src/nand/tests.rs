@@ -109,7 +109,7 @@ fn bytes_of_a_layers_own_obey_the_rules_of_cells() {
 }
 
 /// One bit in a cell of four: generation g has the levels 2 g and 2 g + 1.
-struct Pairs;
+pub(super) struct Pairs;
 
 impl CellCode for Pairs {
     fn name(&self) -> &'static str {

@@ -11,12 +11,14 @@
 pub mod flight;
 mod live;
 
+use super::image::Keep;
 use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};
 use crate::config::Resolved;
 use crate::metrics::summary::Precondition;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
 use palimpsest_sim::drive::{Command, Verifier};
@@ -70,6 +72,9 @@ pub struct Served<'a> {
     precondition: Precondition,
     flights: flight::Flights,
     record: Option<Record>,
+    /// Whether it is kept in an image.
+    kept: bool,
+    mounted: Option<Mounted>,
 }
 
 /// A record of the requests, as a trace that a run can play.
@@ -88,17 +93,45 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Error::Input`] for options that contradict each other; errors of preconditioning.
     pub fn new(resolved: &'a Resolved, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
+        Self::keep(resolved, options, None, watcher)
+    }
+
+    /// As [`Self::new`], of a drive that is kept in an image: with what an earlier service left there, if that is not empty.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Input`] for an image that cannot be used, or is of another drive.
+    pub fn keep(
+        resolved: &'a Resolved,
+        options: &'a Options,
+        keep: Option<Keep>,
+        watcher: Watcher<'a>,
+    ) -> Result<Self> {
         if options.payload != Payload::Bytes {
             return Err(Error::input("--payload", "a served drive stores the bytes of its client; expected bytes"));
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
+        let kept = keep.is_some();
+        let mounted = keep.map(|keep| session.keep_in(resolved, keep)).transpose()?.flatten();
+        if mounted.is_some() && options.precondition != precondition::Precondition::None {
+            let what = "the image holds a drive that was served before; expected none, or a new image";
+            return Err(Error::input("--precondition", what));
+        }
         // What preconditioning writes is repeated.
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         session.start_timing()?;
         session.drive.drops_requests = true;
         session.start_measuring();
         session.expect(Phase::Run, 0)?;
-        Ok(Served { resolved, options, session, precondition, flights: flight::Flights::default(), record: None })
+        Ok(Served {
+            resolved,
+            options,
+            session,
+            precondition,
+            flights: flight::Flights::default(),
+            record: None,
+            kept,
+            mounted,
+        })
     }
 
     /// From now on requests are recorded: with their time on the drive's clock, and their queue as their stream.
@@ -130,6 +163,11 @@ impl<'a> Served<'a> {
         }
     }
 
+    /// What was found in the image, if it was there before.
+    pub fn mounted(&self) -> Option<Mounted> {
+        self.mounted
+    }
+
     /// Bytes of the drive, a multiple of a sector.
     pub fn bytes(&self) -> u64 {
         self.resolved.drive.logical_bytes()
@@ -140,9 +178,9 @@ impl<'a> Served<'a> {
         self.session.unit_bytes()
     }
 
-    /// Whether the power may fail, so that a trim may be undone.
+    /// Whether the power may fail, so that a trim may be undone: for a drive in an image, that is the end of the server.
     pub fn may_lose_power(&self) -> bool {
-        self.resolved.drive.loses_power()
+        self.resolved.drive.loses_power() || self.kept
     }
 
     /// Writes `extent`, which must be in the drive, with what `bytes` has from `at` on. The bytes are given back.
@@ -211,6 +249,9 @@ impl<'a> Served<'a> {
             return Err(Failure::PowerLost);
         }
         session.tally(kind, extent);
+        if self.kept {
+            session.note_in_image(command)?;
+        }
         Ok(session.watch()?)
     }
 
@@ -239,6 +280,14 @@ impl<'a> Served<'a> {
         Failure::WornOut(why)
     }
 
+    /// Programs what the drive holds in memory, without time: the image is to have it.
+    fn program_all(&mut self) -> Result<()> {
+        let session = &mut self.session;
+        let flush = Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } };
+        session.drive.end_life();
+        session.drive.count(flush, &mut session.verifier)
+    }
+
     /// Waits for all running operations, checks every conservation law, and returns the result.
     ///
     /// # Errors
@@ -248,6 +297,12 @@ impl<'a> Served<'a> {
         if self.session.worn_out.is_none() {
             self.session.drain()?;
             self.session.check()?;
+            if self.kept {
+                self.program_all()?;
+            }
+        }
+        if self.kept {
+            self.session.close_image()?;
         }
         let recorded = self.record.map(|Record { recorder, requests, ended, .. }| {
             ended.map_or_else(|| recorder.finish().map(|_| ()), Err).map_err(|error| (error, requests))

@@ -5,6 +5,7 @@
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 use palimpsest_server::clock::Clock;
@@ -12,6 +13,7 @@ use palimpsest_server::{Ended, Settings, serve, wire};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -45,7 +47,11 @@ pub fn drive(options: &[&str]) -> Result<(Resolved, Options)> {
     let valued = DRIVE.iter().chain(options).filter_map(|option| option.strip_prefix("--")?.split_once('='));
     let of = |wanted: &str| valued.clone().filter(|(name, _)| *name == wanted).map(|(_, value)| value).next_back();
     let set: Vec<String> = valued.clone().filter(|(name, _)| *name == "set").map(|(_, value)| value.into()).collect();
-    let resolved = config::resolve(of("ssd").unwrap(), of("ftl"), &set, &|path| Err(Error::input(path, "no file")))?;
+    let no_file = |path: &str| Err(Error::input(path, "no file"));
+    let resolved = match of("image") {
+        None => config::resolve(of("ssd").unwrap(), of("ftl"), &set, &no_file)?,
+        Some(_) => resolve_to_keep(of("ssd").unwrap(), of("ftl"), &set, &no_file)?.0,
+    };
     let options = Options {
         workload: "nbd".into(),
         precondition: Precondition::None,
@@ -70,15 +76,11 @@ pub fn settings(options: &[&str]) -> Settings {
     let run = of("--run=").last().map(|&run| run.into());
     let clock = of("--clock=").last().map_or(Clock::None, |text| Clock::parse(text).unwrap());
     let page = of("--page=").last().map(|&page| page.into());
-    Settings {
-        listen,
-        attach: None,
-        clock,
-        page,
-        once: options.contains(&"--once"),
-        run,
-        timeout: Duration::from_millis(timeout),
-    }
+    let once = options.contains(&"--once");
+    let timeout = Duration::from_millis(timeout);
+    let image = of("--image=").last().map(PathBuf::from);
+    let image_sync = options.contains(&"--image-sync");
+    Settings { listen, attach: None, clock, page, image, image_sync, once, run, timeout }
 }
 
 impl Server {

@@ -52,6 +52,18 @@ impl Drive {
         self.io.nand.operations() - self.not_run
     }
 
+    /// Flash is that of a drive whose power was off: the layer, which is new, rebuilds its tables from it, without time.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn mount(&mut self) -> Result<()> {
+        self.recover()?;
+        self.futile = 0;
+        self.recoveries.clear();
+        self.io.buffers().end_request();
+        Ok(())
+    }
+
     fn schedule_next(&mut self) {
         let run = self.operations_run();
         let Some(cut) = self.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
@@ -261,6 +273,9 @@ pub fn explain(halt: Halt) -> Error {
                 .into(),
         ),
         Halt::Ended(why) => Error::WornOut(why.into()),
+        Halt::Image(why) => Error::DriveFailed(format!(
+            "the image cannot be written: {why}; what was flushed is in it: expected room for more, and to serve it again"
+        )),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }
 }

@@ -157,6 +157,9 @@ impl Served<'_> {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
             let (bytes, failed) = session.verifier.take_read(flight);
             session.tally(command.kind, command.extent);
+            if self.kept {
+                session.note_in_image(command)?;
+            }
             session.watch()?;
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
             self.flights.done.push_back(Done { flight, reply, at });

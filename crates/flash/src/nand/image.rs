@@ -1,0 +1,392 @@
+//! An image: flash that is kept in one sparse file, or anything else with places for bytes, from which a drive is served again.
+//!
+//! What each operation changes is there before the operation ends: cells first, then the page's out-of-band record with its checksum, so that
+//! a program that is cut off has not begun, or is torn where it went over data. An erase is one small write that makes all records of its block
+//! void. So whoever ends the program at any moment leaves flash as a power cut between two operations does, and the layer recovers
+//! from it. [`layout`] says what is where, [`record`] what pages and blocks have, [`mount`] how flash is found again,
+//! [`inspect`] what can be said of an image without its drive. Memory holds tables and checksums; bytes are read when they are wanted.
+//!
+//! Ignored: how long data has been stored and how often a block was read, which begin anew, and copies of data before it is flushed.
+
+pub mod inspect;
+pub mod layout;
+#[doc(hidden)]
+pub mod memory;
+pub mod mount;
+pub mod record;
+#[cfg(test)]
+mod tests;
+
+use super::generations::Change;
+use super::{Flash, Halt, Nand, SubpageMask, TORN};
+use layout::{Layout, Life, Shape};
+use record::{BlockMark, PageRecord, Stored, SubpageRecord};
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+/// Blocks that wait for the space of their cells to be given back: those erased last are the next to be written.
+const LAZY: usize = 32;
+
+/// Where the bytes of an image are. What was never written is zeros.
+pub trait Medium: Send + Sync {
+    /// Bytes up to its end.
+    ///
+    /// # Errors
+    /// Those of the operating system, here and below.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Fills `into` with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// As [`Self::length`]; the end comes first.
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Writes `bytes` from `at` on.
+    ///
+    /// # Errors
+    /// As [`Self::length`]; there is no room.
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Gives the space of `range` back, which is zeros from now on.
+    ///
+    /// # Errors
+    /// As [`Self::length`].
+    fn punch(&self, range: Range<u64>) -> io::Result<()>;
+
+    /// The first place from `at` on that may hold anything but zeros; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::length`].
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>>;
+
+    /// What was written survives a crash of the machine.
+    ///
+    /// # Errors
+    /// As [`Self::length`].
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An image of flash.
+pub struct Image {
+    medium: Box<dyn Medium>,
+    layout: Layout,
+    /// Whether it is to survive a crash of the machine, too.
+    syncs: bool,
+    /// Of each block: what its mark says of erases, and how often the mark was written.
+    marks: Vec<(u32, u32)>,
+    /// Of each page: how often its record was written, modulo 256.
+    versions: Vec<u8>,
+    /// Of each subpage that holds bytes: their checksum.
+    pub(super) checks: Vec<u32>,
+    /// Blocks whose cells still take space, those erased first in front.
+    erased: VecDeque<u32>,
+    /// Erases of all blocks before it was opened.
+    erases_before: u64,
+    scratch: Vec<u8>,
+    life: Life,
+    life_written: Life,
+    life_version: u32,
+}
+
+impl Image {
+    /// The image of `shape` in `medium`.
+    fn new(medium: Box<dyn Medium>, layout: Layout, syncs: bool) -> Self {
+        let Shape { blocks, pages_per_block, subpages, .. } = layout.shape;
+        let pages = blocks as usize * pages_per_block as usize;
+        Image {
+            medium,
+            syncs,
+            marks: vec![(0, 0); blocks as usize],
+            versions: vec![0; pages],
+            checks: vec![0; pages * subpages as usize],
+            erased: VecDeque::new(),
+            erases_before: 0,
+            scratch: Vec::new(),
+            life: Life::default(),
+            life_written: Life::default(),
+            life_version: 0,
+            layout,
+        }
+    }
+
+    /// The bytes of subpage `psn`, if they match their checksum.
+    pub(super) fn load(&self, psn: usize, into: &mut [u8]) -> bool {
+        self.medium.read(self.layout.cells(psn as u64), into).is_ok() && crc32fast::hash(into) == self.checks[psn]
+    }
+
+    /// Memory for the bytes of a page, which are written next.
+    pub(super) fn take_scratch(&mut self) -> Vec<u8> {
+        self.scratch.clear();
+        std::mem::take(&mut self.scratch)
+    }
+
+    pub(super) fn give_scratch(&mut self, scratch: Vec<u8>) {
+        self.scratch = scratch;
+    }
+
+    /// Writes the bytes of adjacent subpages from `psn` on, if there are any.
+    pub(super) fn write_run(&self, psn: usize, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() { Ok(()) } else { self.medium.write(self.layout.cells(psn as u64), bytes) }
+    }
+
+    /// Writes the record of page `ppn` to the place that does not hold its newest, after its spare area.
+    fn write_page(&mut self, ppn: u32, record: &PageRecord, spare: &[u8]) -> io::Result<()> {
+        let version = self.versions[ppn as usize].wrapping_add(1);
+        if !spare.is_empty() {
+            self.medium.write(self.layout.spare(ppn, version), spare)?;
+        }
+        let block = (ppn / self.layout.shape.pages_per_block) as usize;
+        self.scratch.clear();
+        record.write(self.marks[block].0, version, &mut self.scratch);
+        self.medium.write(self.layout.record(ppn, version), &self.scratch)?;
+        self.versions[ppn as usize] = version;
+        Ok(())
+    }
+
+    /// Writes the mark of `block`, whose records are void from now on if that is an erase.
+    fn write_mark(&mut self, block: u32, erase: bool, mark: &BlockMark) -> io::Result<()> {
+        let (epoch, version) = self.marks[block as usize];
+        let (epoch, version) = (epoch.wrapping_add(u32::from(erase)), version.wrapping_add(1));
+        self.medium.write(self.layout.mark(block, version), &mark.bytes(epoch, version))?;
+        self.marks[block as usize] = (epoch, version);
+        Ok(())
+    }
+
+    /// The levels of page `ppn` as they were written.
+    pub(super) fn levels(&self, ppn: u32, cells: usize) -> Option<Box<[u8]>> {
+        let mut packed = vec![0; self.layout.shape.level_bytes as usize];
+        self.medium.read(self.layout.levels(ppn), &mut packed).ok()?;
+        let (sum, packed) = packed.split_at(4);
+        let right = sum == crc32fast::hash(packed).to_le_bytes();
+        let mut levels: Vec<u8> = packed.iter().flat_map(|&two| [two & 15, two >> 4]).collect();
+        levels.truncate(cells);
+        right.then(|| levels.into())
+    }
+
+    fn write_levels(&mut self, ppn: u32, levels: &[u8]) -> io::Result<()> {
+        let mut packed = vec![0; self.layout.shape.level_bytes as usize];
+        for (two, pair) in packed[4..].iter_mut().zip(levels.chunks(2)) {
+            *two = pair[0] | pair.get(1).map_or(0, |high| high << 4);
+        }
+        let sum = crc32fast::hash(&packed[4..]);
+        packed[..4].copy_from_slice(&sum.to_le_bytes());
+        self.medium.write(self.layout.levels(ppn), &packed)
+    }
+
+    /// `block` is erased: the space of its cells is given back if it is not written soon.
+    fn forget_cells(&mut self, block: u32) -> io::Result<()> {
+        self.erased.push_back(block);
+        if self.erased.len() <= LAZY {
+            return Ok(());
+        }
+        let oldest = self.erased.pop_front().expect("a queue that is too long");
+        self.punch_block(oldest)
+    }
+
+    fn punch_block(&self, block: u32) -> io::Result<()> {
+        self.layout.cells_of_block(block).into_iter().try_for_each(|range| self.medium.punch(range))
+    }
+
+    /// What was flushed survives a crash of the machine from now on, if that is wanted, and so do the figures.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.life != self.life_written {
+            self.life_version = self.life_version.wrapping_add(1);
+            self.medium.write(layout::life_at(self.life_version), &self.life.bytes(self.life_version))?;
+            self.life_written = self.life;
+        }
+        if self.syncs { self.medium.sync() } else { Ok(()) }
+    }
+}
+
+/// What the image says of the drive's life so far.
+impl Nand {
+    /// Erases of all blocks before the image was opened; none without one.
+    pub(super) fn erases_before(&self) -> u64 {
+        self.payload.image.as_ref().map_or(0, |image| image.erases_before)
+    }
+
+    /// Whether flash is kept in an image.
+    #[inline]
+    pub fn has_image(&self) -> bool {
+        self.payload.image.is_some()
+    }
+
+    /// The host wrote so many bytes, and read so many: for the figures of the image.
+    pub fn note_host(&mut self, written: u64, read: u64) {
+        if let Some(image) = &mut self.payload.image {
+            image.life.host_written += written;
+            image.life.host_read += read;
+        }
+    }
+
+    /// A flush has been done: where the image is to survive a crash of the machine, all is there.
+    ///
+    /// # Errors
+    /// [`Halt::Image`].
+    pub fn flush_image(&mut self) -> Flash<()> {
+        let operations = self.operations;
+        let Some(image) = &mut self.payload.image else { return Ok(()) };
+        image.life.operations = operations;
+        image.flush().map_err(broken)
+    }
+
+    /// The service has ended as it should: nothing is missing. Gives back the space of erased blocks.
+    ///
+    /// # Errors
+    /// [`Halt::Image`].
+    pub fn close_image(&mut self) -> Flash<()> {
+        let Some(image) = &mut self.payload.image else { return Ok(()) };
+        let erased: Vec<u32> = image.erased.drain(..).collect();
+        let empty = erased.into_iter().filter(|&block| self.blocks[block as usize].next_page == 0);
+        empty.into_iter().try_for_each(|block| image.punch_block(block)).map_err(broken)?;
+        image.life.ended_well = true;
+        self.flush_image()
+    }
+}
+
+#[cold]
+fn broken(error: io::Error) -> Halt {
+    Halt::Image(error.to_string().into())
+}
+
+/// What a program needs to know for the image before it changes anything.
+pub(super) struct Before {
+    /// Whether it goes over cells that hold data.
+    goes_over: bool,
+    /// The spare area, then.
+    spare: Box<[u8]>,
+    /// The levels of its cells when it is done.
+    levels: Option<Box<[u8]>>,
+}
+
+/// What operations leave in the image.
+impl Nand {
+    /// Page `ppn` is to be programmed, its cells to `levels`.
+    #[cold]
+    pub(super) fn kept_before(&self, ppn: u32, change: Change, again: bool, levels: Option<&[u8]>) -> Before {
+        let goes_over = again && change != Change::First;
+        let spare = if goes_over { self.own.spare(ppn).unwrap_or_default().into() } else { Box::default() };
+        Before { goes_over, spare, levels: levels.map(Box::from) }
+    }
+
+    /// Page `ppn` was programmed; `done` where that did not fail. Cells come before the record, which is what makes them valid.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep_program(&mut self, ppn: u32, written: SubpageMask, done: bool, before: Before) -> Flash<()> {
+        if done {
+            self.keep_bytes(ppn, written, &before).map_err(broken)?;
+        }
+        self.keep_record(ppn)?;
+        if !done {
+            let mates: Vec<u32> = self.mates(ppn).collect();
+            mates.into_iter().try_for_each(|mate| self.keep_record(mate))?;
+            self.keep_mark(self.split(ppn).0, false)?;
+        }
+        Ok(())
+    }
+
+    fn keep_bytes(&mut self, ppn: u32, written: SubpageMask, before: &Before) -> io::Result<()> {
+        if before.goes_over {
+            // Until the next record comes, what is programmed over is torn.
+            let record = self.record_of(ppn, written, &before.spare);
+            self.image().write_page(ppn, &record, &before.spare)?;
+        }
+        let width = self.geometry.subpages_per_page;
+        let first = (ppn * width) as usize;
+        self.payload.write_cells(first, written)?;
+        for index in (0..width).filter(|index| written >> index & 1 == 1) {
+            let psn = ppn * width + index;
+            if let Some(bytes) = self.own.subpage(psn) {
+                let image = self.payload.image.as_deref().expect("an image");
+                image.medium.write(image.layout.own(psn.into()), bytes)?;
+            }
+        }
+        before.levels.as_deref().map_or(Ok(()), |levels| self.image().write_levels(ppn, levels))
+    }
+
+    fn image(&mut self) -> &mut Image {
+        self.payload.image.as_deref_mut().expect("an image")
+    }
+
+    /// Writes the record of page `ppn`, if it is programmed.
+    pub(super) fn keep_record(&mut self, ppn: u32) -> Flash<()> {
+        if self.payload.image.is_none() || self.programs[ppn as usize] == 0 {
+            return Ok(());
+        }
+        let spare = Box::<[u8]>::from(self.spare_kept(ppn).unwrap_or_default());
+        let record = self.record_of(ppn, 0, &spare);
+        self.image().write_page(ppn, &record, &spare).map_err(broken)
+    }
+
+    /// The spare area of page `ppn`, as it was if the page was corrupted since.
+    fn spare_kept(&self, ppn: u32) -> Option<&[u8]> {
+        self.own.spare(ppn).or_else(|| self.pairs.corrupted_own(ppn)?.spare(ppn))
+    }
+
+    /// The record of page `ppn`, in which the subpages `torn` are torn, with that spare area.
+    fn record_of(&self, ppn: u32, torn: SubpageMask, spare: &[u8]) -> PageRecord {
+        let width = self.geometry.subpages_per_page;
+        let block = self.blocks[self.split(ppn).0 as usize];
+        let corrupted = self.pairs.corrupted_logical(ppn);
+        let own = self.pairs.corrupted_own(ppn);
+        let image = self.payload.image.as_deref().expect("an image");
+        let subpage = |index: u32| {
+            let psn = ppn * width + index;
+            let logical = corrupted.map_or(self.logical[psn as usize], |logical| logical[index as usize]);
+            let logical = if torn >> index & 1 == 1 { TORN } else { logical };
+            let stored = if logical == TORN { Stored::Nothing } else { self.payload.stored(psn as usize) };
+            let bytes = self.own.subpage(psn).or_else(|| own?.subpage(psn)).filter(|_| logical != TORN);
+            SubpageRecord {
+                logical,
+                stored,
+                check: if stored == Stored::Bytes { image.checks[psn as usize] } else { 0 },
+                own: bytes.map_or(0, |bytes| bytes.len() as u32),
+                own_check: bytes.map_or(0, crc32fast::hash),
+                sequence: self.payload.sequence(psn),
+            }
+        };
+        PageRecord {
+            operation: self.operations,
+            programs: self.programs[ppn as usize],
+            generation: self.generations.of(ppn),
+            pass: block.pass,
+            single: block.single,
+            low_first: block.low_first,
+            reused: block.reused,
+            corrupted: corrupted.is_some(),
+            spare: spare.len() as u32,
+            spare_check: if spare.is_empty() { 0 } else { crc32fast::hash(spare) },
+            copy: self.pairs.copy_words(ppn),
+            subpages: (0..width).map(subpage).collect(),
+        }
+    }
+
+    /// Writes the mark of `block`.
+    pub(super) fn keep_mark(&mut self, block: u32, erase: bool) -> Flash<()> {
+        let super::Block { erases, bad, torn, kept, .. } = self.blocks[block as usize];
+        let Some(image) = &mut self.payload.image else { return Ok(()) };
+        image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept }).map_err(broken)
+    }
+
+    /// `block` was erased.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep_erase(&mut self, block: u32) -> Flash<()> {
+        let image = self.image();
+        if image.syncs {
+            // What was moved from the block must be there before its cells are written again.
+            image.medium.sync().map_err(broken)?;
+        }
+        self.keep_mark(block, true)?;
+        let image = self.payload.image.as_deref_mut().expect("an image");
+        image.erased.retain(|&other| other != block);
+        while image.erased.front().is_some_and(|&front| self.blocks[front as usize].next_page > 0) {
+            image.erased.pop_front();
+        }
+        if image.erased.len() >= LAZY {
+            image.erased.retain(|&other| self.blocks[other as usize].next_page == 0);
+        }
+        image.forget_cells(block).map_err(broken)
+    }
+}

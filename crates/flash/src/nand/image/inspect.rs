@@ -1,0 +1,262 @@
+//! What can be said of an image without its drive: figures, checksums, and space that nothing needs. Memory stays small whatever the header
+//! says: the image is looked at block by block, where it holds anything.
+
+use super::Medium;
+use super::layout::{Layout, Life, PAGE, Shape};
+use super::mount::{Fault, Found, find};
+use super::record::{BlockMark, PageRecord, Stored, newest_record};
+use std::io;
+use std::ops::Range;
+
+/// Findings that are told one by one; of more the number is.
+pub const SHOWN: usize = 100;
+
+/// What an image holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Figures of the drive's life, as of the last flush; `None` where they are lost.
+    pub life: Option<Life>,
+    /// Pages that are programmed.
+    pub pages: u64,
+    /// Bytes that their cells hold.
+    pub bytes: u64,
+    /// Blocks that hold a programmed page.
+    pub blocks_used: u64,
+    /// Blocks that are bad.
+    pub bad_blocks: u64,
+    /// Erases of all blocks.
+    pub erases: u64,
+    /// Of the block that was erased the least, and the most, often.
+    pub least_erases: u32,
+    /// See `least_erases`.
+    pub most_erases: u32,
+    /// What does not match its checksum, a line each, up to [`SHOWN`] of them.
+    pub findings: Vec<String>,
+    /// All of them.
+    pub found: u64,
+    /// Bytes that were punched.
+    pub punched: u64,
+}
+
+/// How an image is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Marks and records.
+    Records,
+    /// Cells and everything else, too.
+    Everything,
+    /// Marks and records; space that nothing needs is given back.
+    Compact,
+}
+
+/// Reads ahead of a region of an image what may be there.
+struct Ahead<'a> {
+    medium: &'a dyn Medium,
+    /// Nothing is before this place.
+    data_from: u64,
+}
+
+impl Ahead<'_> {
+    /// Whether `range` may hold anything; ranges come in ascending order.
+    fn may_hold(&mut self, range: &Range<u64>) -> io::Result<bool> {
+        if self.data_from < range.start {
+            self.data_from = self.medium.next_data(range.start)?.unwrap_or(u64::MAX);
+        }
+        Ok(self.data_from < range.end)
+    }
+
+    /// The first of `count` parts of `bytes` bytes each from `at` on that may hold anything, from number `from` on.
+    fn next(&mut self, at: u64, bytes: u64, from: u32, count: u32) -> io::Result<Option<u32>> {
+        let begin = at + u64::from(from) * bytes;
+        if self.data_from <= begin {
+            self.data_from = self.medium.next_data(begin)?.unwrap_or(u64::MAX);
+        }
+        let part = self.data_from.max(begin).saturating_sub(at) / bytes;
+        Ok(u32::try_from(part).ok().filter(|&part| part < count))
+    }
+}
+
+/// Looks at the image in `medium`.
+///
+/// # Errors
+/// [`Fault`] where that is none; what is damaged in it is among the findings.
+pub fn inspect(medium: &dyn Medium, look: Look) -> Result<(Found, Figures), Fault> {
+    let (found, layout) = find(medium)?;
+    let mut inspector = Inspector { medium, layout, look, figures: Figures::default() };
+    inspector.run()?;
+    let figures = inspector.figures;
+    Ok((found, figures))
+}
+
+struct Inspector<'a> {
+    medium: &'a dyn Medium,
+    layout: Layout,
+    look: Look,
+    figures: Figures,
+}
+
+impl Inspector<'_> {
+    fn find(&mut self, what: impl FnOnce() -> String) {
+        self.figures.found += 1;
+        if self.figures.findings.len() < SHOWN {
+            self.figures.findings.push(what());
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Fault> {
+        let mut places = vec![0; Life::PLACES];
+        self.medium.read(PAGE, &mut places)?;
+        self.figures.life = Life::read(&places).map(|(life, _)| life);
+        if self.figures.life.is_none() {
+            self.find(|| "the figures of the drive's life do not match their checksums".into());
+        }
+        let Shape { blocks, .. } = self.layout.shape;
+        let medium = self.medium;
+        let (mut marks, mut records) = (Ahead { medium, data_from: 0 }, Ahead { medium, data_from: 0 });
+        let mut cells = Ahead { medium, data_from: 0 };
+        let of_marks = self.layout.marks(0..1);
+        let of_records = self.layout.records_of_block(0);
+        let mut least = None;
+        let mut marked = 0u64;
+        let mut at = 0;
+        // Blocks without a mark or a record, up to the end of the drive, are skipped at once.
+        while at < blocks {
+            let mark = marks.next(of_marks.start, of_marks.end - of_marks.start, at, blocks)?;
+            let record = records.next(of_records.start, of_records.end - of_records.start, at, blocks)?;
+            let Some(block) = mark.into_iter().chain(record).min() else { break };
+            let newest = self.mark_of(block)?;
+            if let Some(Some((mark, ..))) = newest {
+                marked += 1;
+                self.figures.bad_blocks += u64::from(mark.bad);
+                self.figures.erases += u64::from(mark.erases);
+                self.figures.most_erases = self.figures.most_erases.max(mark.erases);
+                least = Some(least.unwrap_or(u32::MAX).min(mark.erases));
+            }
+            if let Some(mark) = newest {
+                self.look_at_block(block, mark.map_or(0, |(_, epoch, _)| epoch), record == Some(block))?;
+            }
+            at = block + 1;
+        }
+        self.figures.least_erases = if marked == u64::from(blocks) { least.unwrap_or(0) } else { 0 };
+        if self.look == Look::Compact {
+            self.punch_unrecorded(&mut cells)?;
+        }
+        Ok(())
+    }
+
+    /// The mark of `block`; `None` where it is damaged.
+    fn mark_of(&mut self, block: u32) -> io::Result<Option<Option<(BlockMark, u32, u32)>>> {
+        let range = self.layout.marks(block..block + 1);
+        let mut places = vec![0; (range.end - range.start) as usize];
+        self.medium.read(range.start, &mut places)?;
+        let newest = BlockMark::newest(&places);
+        if newest.is_err() {
+            self.find(|| format!("block {block}: its mark does not match its checksum"));
+        }
+        Ok(newest.ok())
+    }
+
+    fn look_at_block(&mut self, block: u32, epoch: u32, has_records: bool) -> io::Result<()> {
+        let Shape { pages_per_block, subpages, .. } = self.layout.shape;
+        let per_page = self.layout.records_bytes();
+        let (mut places, mut used) = (vec![0; per_page], false);
+        for page in 0..if has_records { pages_per_block } else { 0 } {
+            let ppn = block * pages_per_block + page;
+            self.medium.read(self.layout.record(ppn, 0), &mut places)?;
+            match newest_record(&places, subpages, epoch) {
+                Err(_) => {
+                    used = true;
+                    self.find(|| format!("block {block}, page {page}: its record does not match its checksum"));
+                }
+                Ok((None, _)) => {}
+                Ok((Some(record), version)) => {
+                    used = true;
+                    self.look_at_page(block, page, &record, version)?;
+                }
+            }
+        }
+        self.figures.blocks_used += u64::from(used);
+        if self.look == Look::Compact && !used {
+            for range in self.layout.cells_of_block(block) {
+                self.punch(range)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_page(&mut self, block: u32, page: u32, record: &PageRecord, version: u8) -> io::Result<()> {
+        let Shape { pages_per_block, subpages, subpage_bytes, spare_bytes, .. } = self.layout.shape;
+        let ppn = block * pages_per_block + page;
+        self.figures.pages += 1;
+        if !record.is_sound(self.layout.subpages(), subpage_bytes, spare_bytes) {
+            self.find(|| format!("block {block}, page {page}: its record is one that this drive does not write"));
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let mut is_right = |medium: &dyn Medium, at: u64, length: u32, check: u32| -> io::Result<bool> {
+            bytes.resize(length as usize, 0);
+            medium.read(at, &mut bytes)?;
+            Ok(crc32fast::hash(&bytes) == check)
+        };
+        for (index, subpage) in (0..).zip(&record.subpages) {
+            let psn = u64::from(ppn) * u64::from(subpages) + index;
+            let holds = subpage.stored == Stored::Bytes;
+            self.figures.bytes += u64::from(subpage_bytes) * u64::from(holds);
+            if self.look == Look::Compact && !holds {
+                let at = self.layout.cells(psn);
+                self.punch(at..at + u64::from(subpage_bytes))?;
+            }
+            if self.look != Look::Everything {
+                continue;
+            }
+            if holds && !is_right(self.medium, self.layout.cells(psn), subpage_bytes, subpage.check)? {
+                self.find(|| {
+                    format!("block {block}, page {page}, subpage {index}: its bytes do not match their checksum")
+                });
+            }
+            if subpage.own > 0 && !is_right(self.medium, self.layout.own(psn), subpage.own, subpage.own_check)? {
+                self.find(|| {
+                    format!(
+                        "block {block}, page {page}, subpage {index}: the layer's own bytes do not match their checksum"
+                    )
+                });
+            }
+        }
+        let at = self.layout.spare(ppn, version);
+        if self.look == Look::Everything
+            && record.spare > 0
+            && !is_right(self.medium, at, record.spare, record.spare_check)?
+        {
+            self.find(|| format!("block {block}, page {page}: its spare area does not match its checksum"));
+        }
+        Ok(())
+    }
+
+    /// Gives back cells of blocks that have neither mark nor record.
+    fn punch_unrecorded(&mut self, cells: &mut Ahead<'_>) -> io::Result<()> {
+        let Shape { blocks, .. } = self.layout.shape;
+        let of_block = self.layout.cells_of_block(0)[0].clone();
+        let bytes = of_block.end - of_block.start;
+        let mut at = 0;
+        while let Some(block) = cells.next(of_block.start, bytes, at, blocks)? {
+            let mut records = Ahead { medium: self.medium, data_from: 0 };
+            let range = self.layout.records_of_block(block);
+            if !records.may_hold(&range)? {
+                for range in self.layout.cells_of_block(block) {
+                    self.punch(range)?;
+                }
+            }
+            at = block + 1;
+        }
+        Ok(())
+    }
+
+    /// Gives `range` back, if it holds anything.
+    fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
+        if self.medium.next_data(range.start)?.is_some_and(|at| at < range.end) {
+            self.figures.punched += range.end - range.start;
+            self.medium.punch(range)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,334 @@
+//! Where things are in an image: the header, figures of the drive's life, the configuration as text, marks of blocks, records of pages, spare
+//! areas, levels of cells, bytes of the layer's own, and cells. All of it but the header has its place by number, so what is not written
+//! takes no space.
+
+use super::record::{MARK_BYTES, record_bytes};
+use crate::geometry::Geometry;
+use crate::nand::part::Part;
+use std::ops::Range;
+
+/// The first bytes of an image.
+pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// Bytes of the header, and what everything is aligned to.
+pub const PAGE: u64 = 4096;
+/// Where the configuration is.
+pub const TEXT_AT: u64 = 2 * PAGE;
+/// Bytes that it may take.
+pub const TEXT_MOST: u64 = 1 << 20;
+/// Bytes of a place for figures.
+const LIFE_BYTES: u64 = 512;
+
+/// What the places depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Subpages of a page.
+    pub subpages: u32,
+    /// Bytes of a subpage.
+    pub subpage_bytes: u32,
+    /// Bytes of the spare area of a page.
+    pub spare_bytes: u32,
+    /// Bytes of the levels of a page's cells, with their checksum; 0 without a code of cells.
+    pub level_bytes: u32,
+}
+
+impl Shape {
+    /// That of `geometry` made of `part`.
+    pub fn of(geometry: &Geometry, part: &Part) -> Self {
+        let cells = |bits: u32| (geometry.page_bytes() * 8).div_ceil(bits).div_ceil(2) + 4;
+        Shape {
+            blocks: geometry.blocks(),
+            pages_per_block: geometry.pages_per_block,
+            subpages: geometry.subpages_per_page,
+            subpage_bytes: geometry.subpage_bytes,
+            spare_bytes: part.spare_bytes,
+            level_bytes: part.code.map_or(0, |code| cells(code.0.data_bits())),
+        }
+    }
+
+    fn words(&self) -> [u32; 6] {
+        let Shape { blocks, pages_per_block, subpages, subpage_bytes, spare_bytes, level_bytes } = *self;
+        [blocks, pages_per_block, subpages, subpage_bytes, spare_bytes, level_bytes]
+    }
+}
+
+/// Where things are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// What it depends on.
+    pub shape: Shape,
+    record_bytes: u64,
+    marks_at: u64,
+    records_at: u64,
+    spare_at: u64,
+    levels_at: u64,
+    own_at: u64,
+    cells_at: u64,
+    /// Bytes of the image.
+    pub end: u64,
+}
+
+impl Layout {
+    /// The layout of `shape`; `None` where there is no such flash.
+    pub fn new(shape: Shape) -> Option<Layout> {
+        let Shape { blocks, pages_per_block, subpages, subpage_bytes, .. } = shape;
+        let fits = blocks > 0
+            && (1..=1 << 20).contains(&pages_per_block)
+            && (1..=64).contains(&subpages)
+            && (512..=1 << 24).contains(&subpage_bytes)
+            && subpage_bytes.is_multiple_of(512);
+        let pages = u64::from(blocks) * u64::from(pages_per_block);
+        if !fits || pages.checked_mul(subpages.into())? > u32::MAX.into() {
+            return None;
+        }
+        let record_bytes = record_bytes(subpages);
+        let mut end = TEXT_AT + TEXT_MOST;
+        let mut region = |count: u64, bytes: u64| -> Option<u64> {
+            let at = end;
+            end = at.checked_add(count.checked_mul(bytes)?)?.checked_next_multiple_of(PAGE)?;
+            Some(at)
+        };
+        let cells = pages * u64::from(subpages);
+        Some(Layout {
+            shape,
+            record_bytes,
+            marks_at: region(blocks.into(), 2 * MARK_BYTES)?,
+            records_at: region(pages, 2 * record_bytes)?,
+            spare_at: region(pages, 2 * u64::from(shape.spare_bytes))?,
+            levels_at: region(pages, shape.level_bytes.into())?,
+            own_at: region(cells, subpage_bytes.into())?,
+            cells_at: region(cells, subpage_bytes.into())?,
+            end: Some(end).filter(|&end| end < 1 << 62)?,
+        })
+    }
+
+    /// Physical subpages.
+    pub fn subpages(&self) -> u64 {
+        u64::from(self.shape.blocks) * u64::from(self.shape.pages_per_block) * u64::from(self.shape.subpages)
+    }
+
+    /// Where the mark of `block` with that version is.
+    pub fn mark(&self, block: u32, version: u32) -> u64 {
+        self.marks_at + (u64::from(block) * 2 + u64::from(version & 1)) * MARK_BYTES
+    }
+
+    /// The places of the marks of `blocks`.
+    pub fn marks(&self, blocks: Range<u32>) -> Range<u64> {
+        self.mark(blocks.start, 0)..self.mark(blocks.end, 0)
+    }
+
+    /// Where the record of page `ppn` with that version is.
+    pub fn record(&self, ppn: u32, version: u8) -> u64 {
+        self.records_at + (u64::from(ppn) * 2 + u64::from(version & 1)) * self.record_bytes
+    }
+
+    /// Bytes of both places of a page's record.
+    pub fn records_bytes(&self) -> usize {
+        2 * self.record_bytes as usize
+    }
+
+    /// The places of the records of `block`.
+    pub fn records_of_block(&self, block: u32) -> Range<u64> {
+        let bytes = 2 * self.record_bytes * u64::from(self.shape.pages_per_block);
+        let at = self.records_at + u64::from(block) * bytes;
+        at..at + bytes
+    }
+
+    /// Where the spare area of page `ppn` is that belongs to its record with that version.
+    pub fn spare(&self, ppn: u32, version: u8) -> u64 {
+        self.spare_at + (u64::from(ppn) * 2 + u64::from(version & 1)) * u64::from(self.shape.spare_bytes)
+    }
+
+    /// Where the levels of page `ppn` are.
+    pub fn levels(&self, ppn: u32) -> u64 {
+        self.levels_at + u64::from(ppn) * u64::from(self.shape.level_bytes)
+    }
+
+    /// Where bytes of the layer's own in subpage `psn` are.
+    pub fn own(&self, psn: u64) -> u64 {
+        self.own_at + psn * u64::from(self.shape.subpage_bytes)
+    }
+
+    /// Where the bytes of subpage `psn` are.
+    pub fn cells(&self, psn: u64) -> u64 {
+        self.cells_at + psn * u64::from(self.shape.subpage_bytes)
+    }
+
+    /// All of `block` that means nothing when it is erased, but for its records.
+    pub fn cells_of_block(&self, block: u32) -> Vec<Range<u64>> {
+        let Shape { pages_per_block, subpages, spare_bytes, level_bytes, .. } = self.shape;
+        let (first, end) = (block * pages_per_block, (block + 1) * pages_per_block);
+        let (psn, end_psn) = (u64::from(first) * u64::from(subpages), u64::from(end) * u64::from(subpages));
+        let mut all = vec![self.cells(psn)..self.cells(end_psn), self.own(psn)..self.own(end_psn)];
+        if spare_bytes > 0 {
+            all.push(self.spare(first, 0)..self.spare(end, 0));
+        }
+        if level_bytes > 0 {
+            all.push(self.levels(first)..self.levels(end));
+        }
+        all
+    }
+}
+
+/// What the header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Shape of the flash.
+    pub shape: Shape,
+    /// Logical subpages that the drive exports.
+    pub logical_subpages: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Hash of the configuration.
+    pub hash: u64,
+    /// Bytes of the configuration.
+    pub text_bytes: u32,
+    /// Their checksum.
+    pub text_check: u32,
+}
+
+/// Why something is no image that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unusable {
+    /// It is something else.
+    Foreign,
+    /// Its version is this one.
+    Version(u32),
+    /// Its end is missing: it has the first number of bytes, of the second.
+    Short(u64, u64),
+    /// Its header does not match its checksum, or cannot be.
+    Header,
+    /// Its configuration does not match its checksum.
+    Text,
+}
+
+impl Header {
+    /// It in bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([0; 4]);
+        self.shape.words().iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        for long in [self.logical_subpages, self.seed, self.hash] {
+            bytes.extend(long.to_le_bytes());
+        }
+        bytes.extend(self.text_bytes.to_le_bytes());
+        bytes.extend(self.text_check.to_le_bytes());
+        bytes.resize(PAGE as usize, 0);
+        let sum = crc32fast::hash(&bytes);
+        bytes[20..24].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The header of a file of `length` bytes that begins with `bytes`, up to [`PAGE`] of them.
+    ///
+    /// # Errors
+    /// [`Unusable`].
+    pub fn read(bytes: &[u8], length: u64) -> Result<(Header, Layout), Unusable> {
+        if bytes.get(..16) != Some(&MAGIC[..]) {
+            return Err(Unusable::Foreign);
+        }
+        let word = |at: usize| bytes.get(at..at + 4).map_or(0, |four| u32::from_le_bytes(four.try_into().expect("4")));
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        if bytes.len() < PAGE as usize {
+            return Err(Unusable::Short(length, PAGE));
+        }
+        if word(16) != VERSION && word(16) != 0 {
+            return Err(Unusable::Version(word(16)));
+        }
+        let mut without = bytes[..PAGE as usize].to_vec();
+        without[20..24].fill(0);
+        if crc32fast::hash(&without) != word(20) || word(16) != VERSION {
+            return Err(Unusable::Header);
+        }
+        let shape = Shape {
+            blocks: word(24),
+            pages_per_block: word(28),
+            subpages: word(32),
+            subpage_bytes: word(36),
+            spare_bytes: word(40),
+            level_bytes: word(44),
+        };
+        let header = Header {
+            shape,
+            logical_subpages: long(48),
+            seed: long(56),
+            hash: long(64),
+            text_bytes: word(72),
+            text_check: word(76),
+        };
+        let layout = Layout::new(shape).ok_or(Unusable::Header)?;
+        if u64::from(header.text_bytes) > TEXT_MOST || header.logical_subpages > layout.subpages() {
+            return Err(Unusable::Header);
+        }
+        if length != layout.end {
+            return Err(Unusable::Short(length, layout.end));
+        }
+        Ok((header, layout))
+    }
+}
+
+/// Figures of the drive's life, as of the last flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Life {
+    /// Bytes that the host wrote.
+    pub host_written: u64,
+    /// Bytes that the host read.
+    pub host_read: u64,
+    /// Operations of flash.
+    pub operations: u64,
+    /// How often it was served.
+    pub services: u64,
+    /// How often that did not end as it should.
+    pub broken_off: u64,
+    /// Whether the last service has ended as it should.
+    pub ended_well: bool,
+}
+
+/// Where the figures with that version are.
+pub fn life_at(version: u32) -> u64 {
+    PAGE + u64::from(version & 1) * LIFE_BYTES
+}
+
+impl Life {
+    /// They in bytes.
+    pub fn bytes(&self, version: u32) -> Vec<u8> {
+        let mut bytes = vec![0; 4];
+        bytes.extend(version.to_le_bytes());
+        let ended = u64::from(self.ended_well) + 1;
+        for long in [self.host_written, self.host_read, self.operations, self.services, self.broken_off, ended] {
+            bytes.extend(long.to_le_bytes());
+        }
+        let sum = crc32fast::hash(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The newest figures of the two places in `bytes`, with their version. Where none match their checksums they are lost, which costs
+    /// nothing else.
+    pub fn read(bytes: &[u8]) -> Option<(Life, u32)> {
+        let of = |place: &[u8]| {
+            let long = |at: usize| u64::from_le_bytes(place[8 + at * 8..16 + at * 8].try_into().expect("8 bytes"));
+            let word = |at: usize| u32::from_le_bytes(place[at..at + 4].try_into().expect("4 bytes"));
+            let life = Life {
+                host_written: long(0),
+                host_read: long(1),
+                operations: long(2),
+                services: long(3),
+                broken_off: long(4),
+                ended_well: long(5) == 2,
+            };
+            (word(0) == crc32fast::hash(&place[4..56]) && long(5) > 0).then(|| (life, word(4)))
+        };
+        let all = bytes.chunks_exact(LIFE_BYTES as usize).take(2).filter_map(of);
+        all.reduce(|one, other| if other.1.wrapping_sub(one.1) < 1 << 31 { other } else { one })
+    }
+
+    /// Bytes of both places.
+    pub const PLACES: usize = 2 * LIFE_BYTES as usize;
+}

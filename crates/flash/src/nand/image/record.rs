@@ -1,0 +1,276 @@
+//! What an image keeps of a page beside its cells, and of a block: little-endian, each with a checksum of its own (CRC-32 of IEEE 802.3).
+//!
+//! A page has two places for its record, and a block for its mark; each write goes to the other one, with the next version. So the one before
+//! stays whole. A record belongs to the erase of its block that it names, the epoch: a later mark makes it void. A place fits a page of the
+//! page cache, so that the end of a process never leaves a part of it; one that does not match its checksum is damage.
+
+use crate::nand::{PADDING, TORN, UNWRITTEN};
+
+/// Bytes of a mark.
+pub const MARK_BYTES: u64 = 32;
+/// Bytes of a record before its subpages.
+const HEAD: usize = 52;
+/// Bytes of a subpage.
+const SUBPAGE: usize = 28;
+
+/// Bytes of the place of a record of so many subpages: a power of two, so that none crosses a page of the page cache.
+pub fn record_bytes(subpages: u32) -> u64 {
+    (HEAD as u64 + SUBPAGE as u64 * u64::from(subpages)).next_power_of_two()
+}
+
+/// What a place holds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place<T> {
+    /// Zeros.
+    Nothing,
+    /// Something that does not match its checksum, or cannot be.
+    Damaged,
+    /// This, of that epoch, with that version.
+    Whole(T, u32, u32),
+}
+
+/// A mark or record that does not match its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damaged;
+
+/// What the cells of a subpage hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// Nothing.
+    Nothing,
+    /// Zeros, which take no space.
+    Zeros,
+    /// Bytes, in their place.
+    Bytes,
+    /// What could not be read any more.
+    Lost,
+}
+
+/// The out-of-band area of a subpage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubpageRecord {
+    /// Logical number, or one of the words for there is none.
+    pub logical: u32,
+    /// What its cells hold.
+    pub stored: Stored,
+    /// Checksum of the bytes.
+    pub check: u32,
+    /// Bytes of the layer's own.
+    pub own: u32,
+    /// Their checksum.
+    pub own_check: u32,
+    /// Number of its program.
+    pub sequence: u64,
+}
+
+/// The out-of-band area of a page, with what is known of its block then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of a block and a page have these names")]
+pub struct PageRecord {
+    /// Number of the operation that wrote it.
+    pub operation: u64,
+    pub programs: u8,
+    pub generation: u8,
+    pub pass: u8,
+    pub single: bool,
+    pub low_first: bool,
+    pub reused: bool,
+    /// Another program of its word line corrupted it: this is what it held.
+    pub corrupted: bool,
+    /// Bytes of the spare area.
+    pub spare: u32,
+    pub spare_check: u32,
+    /// Page, programs and erases of what it is a copy of.
+    pub copy: Option<[u32; 3]>,
+    pub subpages: Vec<SubpageRecord>,
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Whether `bytes` are zeros.
+pub fn is_zeros(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+impl PageRecord {
+    /// Appends it to `out`, which is empty.
+    pub fn write(&self, epoch: u32, version: u8, out: &mut Vec<u8>) {
+        out.extend([0; 4]);
+        out.extend(epoch.to_le_bytes());
+        out.extend(self.operation.to_le_bytes());
+        let flags = [self.single, self.low_first, self.reused, self.corrupted, self.copy.is_some()];
+        let flags = flags.iter().rev().fold(0u8, |flags, &flag| flags << 1 | u8::from(flag));
+        // The first byte is never zero: a record is no place that was never written.
+        out.extend([1, version, self.programs, self.generation, self.pass, flags, self.subpages.len() as u8, 0]);
+        out.extend(self.spare.to_le_bytes());
+        out.extend(self.spare_check.to_le_bytes());
+        self.copy.unwrap_or_default().iter().for_each(|word| out.extend(word.to_le_bytes()));
+        out.extend([0; 8]);
+        debug_assert_eq!(out.len(), HEAD);
+        for subpage in &self.subpages {
+            out.extend(subpage.logical.to_le_bytes());
+            out.extend(subpage.check.to_le_bytes());
+            out.extend((subpage.stored as u32).to_le_bytes());
+            out.extend(subpage.own.to_le_bytes());
+            out.extend(subpage.own_check.to_le_bytes());
+            out.extend(subpage.sequence.to_le_bytes());
+        }
+        let sum = crc32fast::hash(&out[4..]);
+        out[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// The record in `place`, of a page of so many subpages.
+    pub fn read(place: &[u8], subpages: u32) -> Place<PageRecord> {
+        if is_zeros(place) {
+            return Place::Nothing;
+        }
+        let length = HEAD + SUBPAGE * subpages as usize;
+        let right = place.len() >= length
+            && word(place, 0) == crc32fast::hash(&place[4..length])
+            && (place[16], place[22]) == (1, subpages as u8)
+            && is_zeros(&place[length..]);
+        if !right {
+            return Place::Damaged;
+        }
+        let of_subpage = |bytes: &[u8]| {
+            Some(SubpageRecord {
+                logical: word(bytes, 0),
+                check: word(bytes, 4),
+                stored: match word(bytes, 8) {
+                    0 => Stored::Nothing,
+                    1 => Stored::Zeros,
+                    2 => Stored::Bytes,
+                    3 => Stored::Lost,
+                    _ => return None,
+                },
+                own: word(bytes, 12),
+                own_check: word(bytes, 16),
+                sequence: long(bytes, 20),
+            })
+        };
+        let all: Option<Vec<_>> = place[HEAD..length].chunks_exact(SUBPAGE).map(of_subpage).collect();
+        let Some(all) = all else { return Place::Damaged };
+        let flag = |bit: u32| place[21] >> bit & 1 == 1;
+        let record = PageRecord {
+            operation: long(place, 8),
+            programs: place[18],
+            generation: place[19],
+            pass: place[20],
+            single: flag(0),
+            low_first: flag(1),
+            reused: flag(2),
+            corrupted: flag(3),
+            spare: word(place, 24),
+            spare_check: word(place, 28),
+            copy: flag(4).then(|| [word(place, 32), word(place, 36), word(place, 40)]),
+            subpages: all,
+        };
+        Place::Whole(record, word(place, 4), place[17].into())
+    }
+
+    /// Whether it can be that of a programmed page of a drive with so many subpages; a file system numbers more of them than the drive exports.
+    pub fn is_sound(&self, all_subpages: u64, subpage_bytes: u32, spare_bytes: u32) -> bool {
+        let words = [UNWRITTEN, PADDING, TORN];
+        let sound = |one: &SubpageRecord| {
+            (u64::from(one.logical) < all_subpages || words.contains(&one.logical))
+                && one.own <= subpage_bytes
+                && one.sequence <= self.operation
+                && (one.stored == Stored::Bytes || one.check == 0)
+        };
+        self.programs > 0 && self.spare <= spare_bytes && self.subpages.iter().all(sound)
+    }
+}
+
+/// What is kept of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the fields of a block have these names")]
+pub struct BlockMark {
+    pub erases: u32,
+    pub bad: bool,
+    pub torn: bool,
+    pub kept: bool,
+}
+
+impl BlockMark {
+    /// It in bytes.
+    pub fn bytes(&self, epoch: u32, version: u32) -> [u8; MARK_BYTES as usize] {
+        let mut bytes = [0; MARK_BYTES as usize];
+        bytes[4..8].copy_from_slice(&epoch.to_le_bytes());
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.erases.to_le_bytes());
+        bytes[16] = 1;
+        bytes[17] = u8::from(self.bad) | u8::from(self.torn) << 1 | u8::from(self.kept) << 2;
+        let sum = crc32fast::hash(&bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The mark in `place`.
+    pub fn read(place: &[u8]) -> Place<BlockMark> {
+        if is_zeros(place) {
+            return Place::Nothing;
+        }
+        let right = place.len() == MARK_BYTES as usize
+            && word(place, 0) == crc32fast::hash(&place[4..])
+            && place[16] == 1
+            && place[17] < 8;
+        if !right {
+            return Place::Damaged;
+        }
+        let flag = |bit: u32| place[17] >> bit & 1 == 1;
+        let mark = BlockMark { erases: word(place, 12), bad: flag(0), torn: flag(1), kept: flag(2) };
+        Place::Whole(mark, word(place, 4), word(place, 8))
+    }
+
+    /// The newer mark of two places, with its epoch and version; `None` where none was ever written.
+    ///
+    /// # Errors
+    /// One is damaged.
+    pub fn newest(places: &[u8]) -> Result<Option<(BlockMark, u32, u32)>, Damaged> {
+        let mut newest: Option<(BlockMark, u32, u32)> = None;
+        for place in places.chunks_exact(MARK_BYTES as usize) {
+            match BlockMark::read(place) {
+                Place::Nothing => {}
+                Place::Damaged => return Err(Damaged),
+                Place::Whole(mark, epoch, version) => {
+                    if newest.is_none_or(|(_, _, other)| version.wrapping_sub(other) < 1 << 31) {
+                        newest = Some((mark, epoch, version));
+                    }
+                }
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// The newest record of a page whose two places are `places`, if it is of `epoch`, and the version of the place that was written last.
+///
+/// # Errors
+/// One is damaged.
+pub fn newest_record(places: &[u8], subpages: u32, epoch: u32) -> Result<(Option<PageRecord>, u8), Damaged> {
+    let mut newest: Option<(PageRecord, u8)> = None;
+    let mut last: Option<(u32, u8)> = None;
+    for place in places.chunks_exact(places.len() / 2) {
+        match PageRecord::read(place, subpages) {
+            Place::Nothing => {}
+            Place::Damaged => return Err(Damaged),
+            Place::Whole(record, of, version) => {
+                let version = version as u8;
+                let newer = |other: u8| version.wrapping_sub(other) < 128;
+                if last.is_none_or(|(epoch, other)| (of, newer(other)) >= (epoch, true)) {
+                    last = Some((of, version));
+                }
+                if of == epoch && newest.as_ref().is_none_or(|(_, other)| newer(*other)) {
+                    newest = Some((record, version));
+                }
+            }
+        }
+    }
+    Ok((newest.map(|(record, _)| record), last.map_or(0, |(_, version)| version)))
+}

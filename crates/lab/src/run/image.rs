@@ -1,0 +1,196 @@
+//! A drive that is kept in an image: what its header says of the configuration, and how it begins and goes on.
+//!
+//! An image begins with the drive as it is new. When it is opened again, flash is as the image says, and the layer recovers from it as after a
+//! power cut: all else in memory was lost. So its write buffer is never one that a power cut spares, and what the host has trimmed may come
+//! back. What the host had put there is unknown to the verifier until it is read or written. Times are not verified against the plan,
+//! which knows nothing of what was there before.
+
+use super::Session;
+use crate::config::{ReadFile, Resolved, resolve};
+use crate::layers::find_layer;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::nand::Nand;
+use palimpsest_flash::nand::image::Medium;
+use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST};
+use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
+use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_sim::drive::{Command, explain};
+use palimpsest_workload::settings::Acknowledge;
+use std::fmt::Write;
+
+/// Where a drive is kept.
+pub struct Keep {
+    /// The image.
+    pub medium: Box<dyn Medium>,
+    /// Its name in messages.
+    pub name: String,
+    /// Whether what is flushed is to survive a crash of the machine, too.
+    pub syncs: bool,
+}
+
+/// Settings with which a drive acknowledges what is programmed, in place of what is in a buffer that a power cut spares.
+pub const WITHOUT_BUFFER: [&str; 2] = ["buffer.ack=program", "buffer.flush=programs"];
+
+/// The drive as [`resolve`] has it, as an image can keep it: with [`WITHOUT_BUFFER`] where it needs that, which comes with it.
+///
+/// # Errors
+/// Those of [`resolve`]; [`Error::Input`] for a drive that an image cannot keep.
+pub fn resolve_to_keep(
+    ssd: &str,
+    ftl: Option<&str>,
+    set: &[String],
+    read_file: ReadFile<'_>,
+) -> Result<(Resolved, bool)> {
+    let resolved = resolve(ssd, ftl, set, read_file)?;
+    if resolved.drive.loses_power() {
+        let expected = "expected a drive without faults.power_cut_at and faults.power_cuts";
+        return Err(Error::input(
+            "--image",
+            format!("its power fails when the server is killed, and then alone; {expected}"),
+        ));
+    }
+    if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {
+        let what = "is a file system, and which of its files has which address is not in flash; expected another --ftl";
+        return Err(Error::input("--image", format!("the layer {} {what}", resolved.drive.ftl.name)));
+    }
+    let buffered = find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.buffered);
+    let host = &resolved.drive.host;
+    if host.acknowledge != Acknowledge::Buffer || !(buffered || host.flush_is_free) {
+        return Ok((resolved, false));
+    }
+    let asked = ["buffer.ack", "buffer.flush"].into_iter().filter_map(|key| resolved.key(key));
+    if let Some(asked) =
+        asked.into_iter().find(|key| host.flush_is_free && key.source.starts_with("--set buffer.flush"))
+    {
+        let expected = "expected buffer.flush=programs, or no --image";
+        return Err(Error::input(&asked.source, format!("no buffer survives the end of a server; {expected}")));
+    }
+    if let Some(asked) = resolved.key("buffer.ack").filter(|key| key.source.starts_with("--set ")) {
+        let expected = "expected buffer.ack=program, or no --image";
+        return Err(Error::input(&asked.source, format!("no buffer survives the end of a server; {expected}")));
+    }
+    let mut set = set.to_vec();
+    set.extend(WITHOUT_BUFFER.map(String::from));
+    Ok((resolve(ssd, ftl, &set, read_file)?, true))
+}
+
+/// A number that depends on every value of the configuration (FNV-1a of 64 bits over `key = value` lines).
+pub fn hash_of(resolved: &Resolved) -> u64 {
+    let mut text = String::new();
+    for (key, value) in resolved.values() {
+        let _ = writeln!(text, "{key} = {value:?}");
+    }
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The configuration in `found`, whose name in messages is `name`.
+///
+/// # Errors
+/// [`Error::Input`]: it is none of this version.
+pub fn resolved_in(found: &Found, name: &str) -> Result<Resolved> {
+    let read = |_: &str| Ok(found.text.clone());
+    resolve("image.toml", None, &[], &read).map_err(|error| {
+        let expected = "expected an image of this version of palimpsest";
+        Error::input(name, format!("its configuration cannot be used ({error}); {expected}"))
+    })
+}
+
+/// The image's own mistake.
+pub fn wrong(name: &str, fault: &Fault) -> Error {
+    Error::input(name, fault.to_string())
+}
+
+fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header {
+    Header {
+        shape: nand.image_shape(),
+        logical_subpages: resolved.drive.logical_subpages(),
+        seed,
+        hash: hash_of(resolved),
+        text_bytes: text.len() as u32,
+        text_check: crc32fast::hash(text.as_bytes()),
+    }
+}
+
+/// Bytes that the image of the drive has, most of which take no space.
+///
+/// # Errors
+/// [`Error::Input`]: there is none of this size.
+pub fn length_of(resolved: &Resolved) -> Result<u64> {
+    let shape = palimpsest_flash::nand::image::layout::Shape::of(&resolved.drive.geometry, &resolved.drive.part);
+    let expected = "expected a drive that an image can hold";
+    let too_large = || Error::input("--image", format!("the drive {} is too large; {expected}", resolved.drive.name));
+    Layout::new(shape).map(|layout| layout.end).ok_or_else(too_large)
+}
+
+/// Refuses the image `found` where its configuration is not that of `resolved`, or its seed another.
+///
+/// # Errors
+/// [`Error::Input`] with the first key that differs.
+pub fn check_same(found: &Found, resolved: &Resolved, seed: u64, name: &str) -> Result<()> {
+    if found.header.seed != seed {
+        let what =
+            format!("the image was made with --seed {}, not {seed}; expected that or no --seed", found.header.seed);
+        return Err(Error::input(name, what));
+    }
+    if found.header.hash == hash_of(resolved) {
+        return Ok(());
+    }
+    let own = resolved_in(found, name)?;
+    let differs = own.values().zip(resolved.values()).find(|((_, one), (_, other))| one != other);
+    let Some(((key, own), (_, other))) = differs else {
+        let what = "the image was made by another version of palimpsest, whose settings were others; expected this one";
+        return Err(Error::input(name, what));
+    };
+    let shown = |value| crate::config::shown(value);
+    let expected = "expected the same drive, or neither --ssd nor --ftl nor --set";
+    let what = format!("the image was made with {key} = {}, not {}; {expected}", shown(own), shown(other));
+    Err(Error::input(name, what))
+}
+
+impl Session<'_> {
+    /// From now on the drive, which is new, is kept in an image: a new one, where `keep` is empty. Returns what there was.
+    pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
+        let Keep { medium, name, syncs } = keep;
+        let io = |error| wrong(&name, &Fault::Io(error));
+        let is_new = medium.length().map_err(io)? == length_of(resolved)? && medium.next_data(0).map_err(io)?.is_none();
+        let nand = &mut self.drive.io.nand;
+        // What the plan is verified against begins with the drive.
+        self.drive.io.ledger = None;
+        if is_new {
+            let text = resolved.to_toml();
+            if text.len() as u64 > TEXT_MOST {
+                return Err(Error::input(&name, "the configuration is too long for an image; expected a shorter one"));
+            }
+            let header = header_of(resolved, self.options.seed, nand, &text);
+            nand.begin_image(medium, &header, &text, syncs).map_err(|fault| wrong(&name, &fault))?;
+            return Ok(None);
+        }
+        let (found, _) = find(medium.as_ref()).map_err(|fault| wrong(&name, &fault))?;
+        check_same(&found, resolved, self.options.seed, &name)?;
+        if found.header.logical_subpages != resolved.drive.logical_subpages() {
+            return Err(Error::input(&name, "the image has a drive of another size than its configuration says"));
+        }
+        let mounted = nand.open_image(medium, &found.header, syncs).map_err(|fault| wrong(&name, &fault))?;
+        self.drive.mount()?;
+        self.verifier.shadow.learn();
+        Ok(Some(mounted))
+    }
+
+    /// `command` has been done: a flush is one of the image, too.
+    pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
+        let (nand, bytes) = (&mut self.drive.io.nand, u64::from(command.extent.sectors) * SECTOR_BYTES);
+        match command.kind {
+            RequestKind::Write => nand.note_host(bytes, 0),
+            RequestKind::Read => nand.note_host(0, bytes),
+            RequestKind::Trim => {}
+            RequestKind::Flush => nand.flush_image().map_err(explain)?,
+        }
+        Ok(())
+    }
+
+    /// The service has ended, and nothing is in flight.
+    pub(super) fn close_image(&mut self) -> Result<()> {
+        self.drive.io.nand.close_image().map_err(explain)
+    }
+}

@@ -1,0 +1,243 @@
+//! Images in files: the only code of the project that writes to one, and what the commands of images do.
+//!
+//! Bytes are read and written in place through the page cache of the operating system, which survives the end of the process. A lock of the file
+//! keeps other servers away until then. Space is given back where the file system can (Linux: holes); elsewhere zeros are written.
+
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::nand::image::Medium;
+use palimpsest_lab::nand::image::inspect::{Figures, Look, inspect};
+use palimpsest_lab::nand::image::layout::{MAGIC, PAGE, VERSION};
+use palimpsest_lab::nand::image::mount::{Found, find};
+use palimpsest_lab::run::image::{resolved_in, wrong};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// An image in a file, which is locked.
+pub struct ImageFile(File);
+
+fn cannot(path: &Path, error: &io::Error) -> Error {
+    let expected = "expected a file, or a folder to make one in, of this user";
+    Error::input(path.display().to_string(), format!("{error}; {expected}"))
+}
+
+impl ImageFile {
+    /// The file at `path`, for writing; where there is none, a new one of `length` zeros.
+    ///
+    /// # Errors
+    /// [`Error::Input`]: it cannot be opened or made, or another process has it.
+    pub fn open(path: &Path, length: Option<u64>) -> Result<ImageFile> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(length.is_some()).truncate(false).mode(0o600);
+        let file = options.open(path).map_err(|error| cannot(path, &error))?;
+        let image = ImageFile::locked(file, path, FlockOperation::NonBlockingLockExclusive)?;
+        if let Some(length) = length {
+            image.begin(length).map_err(|error| cannot(path, &error))?;
+        }
+        Ok(image)
+    }
+
+    /// The file at `path`, to be looked at: nobody writes to it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_look(path: &Path) -> Result<ImageFile> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(|error| cannot(path, &error))?;
+        ImageFile::locked(file, path, FlockOperation::NonBlockingLockShared)
+    }
+
+    /// A file that is empty, or an image that was not made to its end, becomes `length` zeros.
+    fn begin(&self, length: u64) -> io::Result<()> {
+        let mut header = vec![0; (PAGE.min(self.length()?)) as usize];
+        self.read(0, &mut header)?;
+        let is_begun = header.starts_with(&MAGIC) && header[MAGIC.len()..].iter().all(|&byte| byte == 0);
+        if is_begun {
+            self.0.set_len(0)?;
+        }
+        if is_begun || header.is_empty() { self.0.set_len(length) } else { Ok(()) }
+    }
+
+    fn locked(file: File, path: &Path, lock: FlockOperation) -> Result<ImageFile> {
+        let name = path.display().to_string();
+        if !file.metadata().map_err(|error| cannot(path, &error))?.is_file() {
+            return Err(Error::input(name, "this is no file; expected an image, or a place for a new one"));
+        }
+        match flock(&file, lock) {
+            Ok(()) => Ok(ImageFile(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Error::input(name, "the image is in use by another process; expected one that is not served"))
+            }
+            Err(error) => Err(cannot(path, &error.into())),
+        }
+    }
+
+    /// Bytes that it takes on disk.
+    fn taken(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.blocks() * 512)
+    }
+}
+
+impl Medium for ImageFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(into, at)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn punch(&self, range: Range<u64>) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            match fallocate(&self.0, flags, range.start, range.end - range.start) {
+                // A file system without holes: what is erased keeps its space, and means nothing.
+                Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+                done => Ok(done?),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = range;
+            Ok(())
+        }
+    }
+
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        let length = self.length()?;
+        if at >= length {
+            return Ok(None);
+        }
+        #[cfg(target_os = "linux")]
+        match rustix::fs::seek(&self.0, rustix::fs::SeekFrom::Data(at)) {
+            Ok(data) => return Ok(Some(data)),
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            Err(_) => {}
+        }
+        Ok(Some(at))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// The configuration in the file at `path`, if that is an image.
+///
+/// # Errors
+/// [`Error::Input`]: it begins as one, and is none that can be used.
+pub fn configuration(path: &Path) -> Result<Option<(String, u64)>> {
+    let mut magic = [0; MAGIC.len()];
+    // Opening a pipe would disturb who writes to it.
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let Some(mut file) = is_file.then(|| File::open(path).ok()).flatten() else { return Ok(None) };
+    if file.read_exact(&mut magic).is_err() || magic != MAGIC {
+        return Ok(None);
+    }
+    let Found { header, text } = find(&ImageFile(file)).map_err(|fault| wrong(&path.display().to_string(), &fault))?.0;
+    Ok(Some((text, header.seed)))
+}
+
+fn looked(path: &Path, image: &ImageFile, look: Look) -> Result<(Found, Figures)> {
+    inspect(image, look).map_err(|fault| wrong(&path.display().to_string(), &fault))
+}
+
+/// What the image at `path` holds.
+///
+/// # Errors
+/// [`Error::Input`]: it is none that can be used.
+pub fn info(path: &Path) -> Result<Value> {
+    let image = ImageFile::open_to_look(path)?;
+    let (found, figures) = looked(path, &image, Look::Records)?;
+    let resolved = resolved_in(&found, &path.display().to_string())?;
+    let io = |error: io::Error| cannot(path, &error);
+    let drive = &resolved.drive;
+    let life = figures.life.unwrap_or_default();
+    let blocks = drive.geometry.blocks();
+    Ok(json!({
+        "image": path.display().to_string(),
+        "format": VERSION,
+        "drive": drive.name,
+        "ftl": drive.ftl.name,
+        "part": drive.part.name,
+        "seed": found.header.seed,
+        "configuration_hash": format!("{:016x}", found.header.hash),
+        "drive_bytes": drive.logical_bytes(),
+        "flash_bytes": drive.geometry.pages() * u64::from(drive.geometry.page_bytes()),
+        "written": {
+            "host_bytes": life.host_written,
+            "host_read_bytes": life.host_read,
+            "stored_bytes": figures.bytes,
+            "programmed_pages": figures.pages,
+            "used_blocks": figures.blocks_used,
+        },
+        "wear": {
+            "blocks": blocks,
+            "erases": figures.erases,
+            "mean_erases": figures.erases as f64 / f64::from(blocks),
+            "min_erases": figures.least_erases,
+            "max_erases": figures.most_erases,
+            "rated_erases": drive.part.endurance,
+            "bad_blocks": figures.bad_blocks,
+        },
+        "services": life.services,
+        "broken_off": life.broken_off,
+        "ended_well": life.ended_well,
+        "file_bytes": image.length().map_err(io)?,
+        "disk_bytes": image.taken().map_err(io)?,
+        "damaged": figures.found,
+    }))
+}
+
+/// Verifies every checksum of the image at `path`.
+///
+/// # Errors
+/// [`Error::Input`]: it is none that can be used.
+pub fn check(path: &Path) -> Result<Value> {
+    let image = ImageFile::open_to_look(path)?;
+    let (found, figures) = looked(path, &image, Look::Everything)?;
+    resolved_in(&found, &path.display().to_string())?;
+    Ok(json!({
+        "image": path.display().to_string(),
+        "format": VERSION,
+        "checked_pages": figures.pages,
+        "checked_bytes": figures.bytes,
+        "damaged": figures.found,
+        "findings": figures.findings,
+    }))
+}
+
+/// Gives back the space of the image at `path` that nothing needs.
+///
+/// # Errors
+/// [`Error::Input`]: it is none that can be used, or damaged.
+pub fn compact(path: &Path) -> Result<Value> {
+    let image = ImageFile::open(path, None)?;
+    let io = |error: io::Error| cannot(path, &error);
+    let (_, figures) = looked(path, &image, Look::Records)?;
+    if figures.found > 0 {
+        let first = figures.findings.first().cloned().unwrap_or_default();
+        let what = format!("the image is damaged: {first}; expected one in which nothing is (palimpsest image check)");
+        return Err(Error::input(path.display().to_string(), what));
+    }
+    let before = image.taken().map_err(io)?;
+    looked(path, &image, Look::Compact)?;
+    image.sync().map_err(io)?;
+    let after = image.taken().map_err(io)?;
+    Ok(json!({
+        "image": path.display().to_string(),
+        "disk_bytes_before": before,
+        "disk_bytes": after,
+        "freed_bytes": before.saturating_sub(after),
+    }))
+}

@@ -1,0 +1,174 @@
+"""Files that keep drives for programs: the options `--image`, and the commands `palimpsest image`."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import _core
+from .parameters import ImageFile, json_option
+
+__all__ = ["OPTIONS", "add_to", "complete", "look"]
+
+OPTIONS = (
+    click.option(
+        "--image",
+        type=ImageFile(),
+        metavar="FILE",
+        help="Keep the drive in FILE, which is made: what is flushed is there after kill -9. Without --ssd: its drive.",
+    ),
+    click.option("--image-sync", is_flag=True, help="What is flushed survives a crash of the machine, too: fdatasync."),
+)
+"""The options of a drive that is kept in an image, as decorators."""
+
+
+def complete(image: Path | None, image_sync: bool, options: dict[str, Any]) -> None:
+    """Completes the options of a drive that an image keeps: where it is there already, drive and seed are its own.
+
+    Args:
+        image: the file; None where memory keeps the drive.
+        image_sync: whether what is flushed is to survive a crash of the machine.
+        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed.
+
+    Raises:
+        InputError: an image cannot keep this drive, or the file is a damaged image.
+    """
+    if image is None:
+        if image_sync:
+            raise click.UsageError("--image-sync: there is no image; expected --image FILE")
+        return
+    context = click.get_current_context()
+
+    def is_default(name: str) -> bool:
+        return context.get_parameter_source(name) == click.core.ParameterSource.DEFAULT
+
+    seed = _core.image_seed(str(image))
+    if seed is not None:
+        if is_default("ssd"):
+            options["ssd"] = f"./{image}" if image.parent == Path() else str(image)
+        if is_default("seed"):
+            options["seed"] = seed
+    needed = _core.image_settings(options["ssd"], options["ftl"], list(options["overrides"]))
+    if needed and not image.exists():
+        what = "no buffer survives the end of the server, so writes are acknowledged when programmed"
+        click.echo(f"{needed[0]}: {what}", err=True)
+    options["overrides"] = (*options["overrides"], *needed)
+
+
+def look(what: str, image: Path) -> dict[str, Any]:
+    """Looks at an image.
+
+    Args:
+        what: `info` (what it holds), `check` (whether all of it matches its checksums) or `compact` (gives space back).
+        image: the file.
+
+    Returns:
+        What was found; counts are bytes, pages, blocks, erases or times, as the keys say.
+
+    Raises:
+        InputError: the file is no image that can be used, or a server has it.
+    """
+    found: dict[str, Any] = json.loads(_core.look_at_image(what, str(image)))
+    return found
+
+
+def _size(count: int) -> str:
+    """Bytes with a unit."""
+    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    return f"{size:.4g} {units[0]}"
+
+
+def _info_lines(found: Mapping[str, Any]) -> list[str]:
+    written, wear = found["written"], found["wear"]
+    ended = "well" if found["ended_well"] else "broken off, or not ended yet"
+    return [
+        f"{found['image']}: image of a drive, format {found['format']}",
+        f"drive          {found['drive']}, {_size(found['drive_bytes'])} of {_size(found['flash_bytes'])} flash",
+        f"layer          {found['ftl']} on {found['part']}, seed {found['seed']}",
+        f"configuration  {found['configuration_hash']}",
+        f"written        {_size(written['host_bytes'])} by the host, {_size(written['host_read_bytes'])} read",
+        f"stored         {_size(written['stored_bytes'])} in {written['programmed_pages']} pages"
+        f" of {written['used_blocks']} blocks",
+        f"wear           {wear['mean_erases']:.4g} erases of a block ({wear['min_erases']} to {wear['max_erases']})"
+        f" of {wear['rated_erases']}, {wear['bad_blocks']} of {wear['blocks']} blocks bad",
+        f"services       {found['services']}, of which {found['broken_off']} were broken off; the last: {ended}",
+        f"on disk        {_size(found['disk_bytes'])} of a file of {_size(found['file_bytes'])}",
+    ]
+
+
+def _check_lines(found: Mapping[str, Any]) -> list[str]:
+    image, damaged = found["image"], found["damaged"]
+    lines = [f"{image}: {finding}" for finding in found["findings"]]
+    if damaged > len(lines):
+        lines.append(f"{image}: and {damaged - len(lines)} more")
+    checked = f"{found['checked_pages']} pages with {_size(found['checked_bytes'])}"
+    lines.append(f"{image}: {checked} checked, " + (f"{damaged} damaged" if damaged else "all match their checksums"))
+    return lines
+
+
+def _compact_lines(found: Mapping[str, Any]) -> list[str]:
+    before, after, freed = (_size(found[key]) for key in ("disk_bytes_before", "disk_bytes", "freed_bytes"))
+    return [f"{found['image']}: {before} on disk, now {after}: {freed} given back"]
+
+
+_image = click.argument("image", type=ImageFile(exists=True), metavar="FILE")
+
+
+def add_to(group: click.Group) -> None:
+    """Adds the commands to the command line.
+
+    Args:
+        group: gets them.
+    """
+
+    @group.group("image", short_help="Look at the file that keeps a served drive.")
+    def image_group() -> None:
+        """Look at a file that palimpsest serve --image made: one drive with its pages, wear and bad blocks."""
+
+    @image_group.command()
+    @_image
+    @json_option("what it holds")
+    def info(image: Path, *, as_json: bool) -> None:
+        """Show drive, layer and configuration, what was written, wear, and size on disk.
+
+        \b
+        Examples:
+          palimpsest image info drive.pal
+          palimpsest image info drive.pal --json
+        """
+        found = look("info", image)
+        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
+
+    @image_group.command()
+    @_image
+    @json_option("what was found")
+    def check(image: Path, *, as_json: bool) -> None:
+        """Verify header, marks of blocks and every checksum of every page; status 1 where anything is damaged.
+
+        \b
+        Examples:
+          palimpsest image check drive.pal
+        """
+        found = look("check", image)
+        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
+        if found["damaged"]:
+            sys.exit(1)
+
+    @image_group.command()
+    @_image
+    @json_option("what was given back")
+    def compact(image: Path, *, as_json: bool) -> None:
+        """Give space back that erased blocks, and cells without data, take on disk.
+
+        \b
+        Examples:
+          palimpsest image compact drive.pal
+        """
+        found = look("compact", image)
+        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))

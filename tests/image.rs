@@ -1,0 +1,252 @@
+//! Drives in images: a server that is killed at any write of its image loses nothing that a flush had acknowledged, for every layer.
+//!
+//! The image is in memory, and its writes end after a number that is drawn, the last one halfway; then the drive is opened again, which may be
+//! cut off, too. Each sector holds its number and that of its write, so that what comes back says how old it is. `IMAGE_CASES` is the number
+//! of kills of each layer, `IMAGE_SEED` draws others.
+
+use palimpsest_lab::config::Resolved;
+use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::layers;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::nand::image::memory::Memory;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::image::{Keep, length_of, resolve_to_keep};
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::served::{Failure, Reply, Served};
+use palimpsest_lab::run::{Fidelity, Options, Warmup};
+use palimpsest_lab::units::SECTOR_BYTES;
+use std::ops::ControlFlow;
+
+const DRIVE: [&str; 9] = [
+    "ftl.gc_start=2 blocks",
+    "ftl.gc_stop=3 blocks",
+    "ssd.channels=2",
+    "ssd.planes_per_die=1",
+    "ssd.chips_per_channel=1",
+    "ssd.blocks_per_plane=16",
+    "part.pages_per_block=8",
+    "ssd.over_provisioning=60%",
+    "part.t_read_words=[\"10us\", \"20us\", \"30us\", \"40us\"]",
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn drive(ftl: &str, extra: &[&str]) -> Resolved {
+    let key = |text: &str| text.split('=').next().map(String::from);
+    let kept = DRIVE.iter().filter(|text| !extra.iter().any(|other| key(other) == key(text)));
+    let set: Vec<String> = kept.chain(extra).map(|&text| text.into()).collect();
+    resolve_to_keep("mga-8k", Some(ftl), &set, &|_| unreachable!()).unwrap_or_else(|error| panic!("{ftl}: {error}")).0
+}
+
+fn options(fidelity: Fidelity) -> Options {
+    Options {
+        workload: "served".into(),
+        precondition: Precondition::None,
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity,
+        payload: Payload::Bytes,
+        seed: 1,
+        series: false,
+        operations: None,
+    }
+}
+
+/// What the host knows of a sector.
+#[derive(Clone, Copy, Default)]
+struct Sector {
+    /// Number of its last write.
+    last: u64,
+    /// Number of the last write that a flush had acknowledged.
+    durable: u64,
+    /// It was trimmed: anything that it held may come back.
+    trimmed: bool,
+}
+
+/// The host of a drive that is killed.
+struct Host {
+    name: String,
+    sectors: Vec<Sector>,
+    dirty: Vec<u64>,
+    writes: u64,
+    rng: Rng,
+}
+
+fn content(sector: u64, write: u64) -> Vec<u8> {
+    let mut rng = Rng::new(sector << 20 ^ write, 9);
+    let mut bytes = Vec::with_capacity(SECTOR_BYTES as usize);
+    bytes.extend(sector.to_le_bytes());
+    bytes.extend(write.to_le_bytes());
+    while bytes.len() < SECTOR_BYTES as usize {
+        bytes.extend(rng.next_u64().to_le_bytes());
+    }
+    bytes
+}
+
+impl Host {
+    fn extent(&mut self) -> Extent {
+        let sector = self.rng.below(self.sectors.len() as u64);
+        Extent { sector, sectors: (1 + self.rng.below(40)).min(self.sectors.len() as u64 - sector) as u32 }
+    }
+
+    /// Requests until one fails, or so many are done.
+    fn use_drive(&mut self, served: &mut Served<'_>, requests: u64) -> Reply<()> {
+        for _ in 0..requests {
+            let extent = self.extent();
+            let range = extent.sector..extent.end();
+            match self.rng.below(16) {
+                0 | 1 => {
+                    served.flush()?;
+                    for sector in self.dirty.drain(..) {
+                        self.sectors[sector as usize].durable = self.sectors[sector as usize].last;
+                    }
+                }
+                2 => {
+                    range.for_each(|sector| self.sectors[sector as usize].trimmed = true);
+                    served.trim(extent)?;
+                }
+                3..6 => self.read(served, extent)?,
+                _ => {
+                    self.writes += 1;
+                    let write = self.writes;
+                    let mut bytes: Vec<u8> = range.clone().flat_map(|sector| content(sector, write)).collect();
+                    for sector in range.clone() {
+                        self.sectors[sector as usize].last = write;
+                        self.dirty.push(sector);
+                    }
+                    served.write(extent, &mut bytes, 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, served: &mut Served<'_>, extent: Extent) -> Reply<()> {
+        let mut bytes = Vec::new();
+        served.read(extent, &mut bytes)?;
+        for (sector, bytes) in (extent.sector..).zip(bytes.chunks_exact(SECTOR_BYTES as usize)) {
+            self.check(sector, bytes);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, sector: u64, bytes: &[u8]) {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let known = self.sectors[sector as usize];
+        let write = if bytes.iter().all(|&byte| byte == 0) { 0 } else { word(8) };
+        assert!(
+            write == 0 || bytes == content(sector, write),
+            "{}: sector {sector} holds what nobody wrote",
+            self.name
+        );
+        let oldest = if known.trimmed { 0 } else { known.durable };
+        let Sector { last, durable, .. } = known;
+        assert!(
+            (oldest..=last).contains(&write),
+            "{}: sector {sector} holds write {write}; the last is {last}, {durable} was flushed",
+            self.name
+        );
+    }
+
+    /// The drive was opened after its server was killed: what it holds now stays.
+    fn look_at_all(&mut self, served: &mut Served<'_>) -> Reply<()> {
+        let all = self.sectors.len() as u64;
+        for sector in (0..all).step_by(64) {
+            let extent = Extent { sector, sectors: (all - sector).min(64) as u32 };
+            let mut bytes = Vec::new();
+            served.read(extent, &mut bytes)?;
+            for (sector, bytes) in (sector..).zip(bytes.chunks_exact(SECTOR_BYTES as usize)) {
+                self.check(sector, bytes);
+                let write = if bytes.iter().all(|&byte| byte == 0) {
+                    0
+                } else {
+                    bytes[8..16].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+                };
+                let known = &mut self.sectors[sector as usize];
+                // What was trimmed and has come back may go again.
+                (known.durable, known.trimmed) = (write, known.trimmed && write == 0);
+            }
+        }
+        self.dirty.clear();
+        Ok(())
+    }
+}
+
+/// Kills the server of a drive `kills` times; every so often it ends well.
+fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) {
+    let resolved = drive(ftl, extra);
+    let options = options(fidelity);
+    let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
+    let name = format!("{ftl} {fidelity:?} {extra:?} seed {seed}");
+    let mut host = Host { name, sectors: Vec::new(), dirty: Vec::new(), writes: 0, rng: Rng::new(seed, 3) };
+    for kill in 0..kills {
+        let ends_well = host.rng.below(8) == 0;
+        let after = if host.rng.below(4) == 0 { host.rng.below(40) } else { host.rng.below(1500) };
+        memory.end_after((kill > 0 && !ends_well).then_some(after));
+        let mut watcher = |_| ControlFlow::Continue(());
+        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), syncs: false };
+        let mut served = match Served::keep(&resolved, &options, Some(keep), &mut watcher) {
+            Ok(served) => served,
+            Err(error) => {
+                assert!(kill > 0 && error.to_string().contains("have ended"), "{}: {error}", host.name);
+                continue;
+            }
+        };
+        if kill == 0 {
+            host.sectors = vec![Sector::default(); (served.bytes() / SECTOR_BYTES) as usize];
+        }
+        let looked = host.look_at_all(&mut served);
+        match looked.and_then(|()| host.use_drive(&mut served, 300)) {
+            Ok(()) if ends_well => {
+                served.finish().unwrap_or_else(|error| panic!("{}: {error}", host.name));
+                host.dirty
+                    .drain(..)
+                    .for_each(|sector| host.sectors[sector as usize].durable = host.sectors[sector as usize].last);
+            }
+            Ok(()) => {}
+            Err(Failure::Drive(error)) => assert!(error.to_string().contains("have ended"), "{}: {error}", host.name),
+            // The drive may be worn out by blocks that fail.
+            Err(Failure::WornOut(_)) if extra.iter().any(|text| text.starts_with("faults")) => break,
+            Err(failure) => panic!("{}: {failure:?}", host.name),
+        }
+    }
+}
+
+fn every_layer(fidelity: Fidelity, extra: &[&str], kills: u64) {
+    let only = std::env::var("IMAGE_FTL").ok();
+    let (kills, seed) = (number("IMAGE_CASES", kills), number("IMAGE_SEED", 1));
+    let kept = layers::layers().filter(|entry| !entry.is_file_system());
+    for entry in kept.filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+        let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
+        let mut needs: Vec<&str> = vec![blocks.as_str()];
+        needs.extend(extra);
+        needs.extend(entry.needs());
+        killed(entry.name, fidelity, &needs, kills, seed);
+    }
+}
+
+#[test]
+fn a_drive_that_an_image_cannot_keep_is_refused() {
+    let refused = |ftl: &str, set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|&text| text.into()).collect();
+        resolve_to_keep("mga-8k", Some(ftl), &set, &|_| unreachable!()).expect_err("it is refused").to_string()
+    };
+    assert!(refused("codesign", &[]).starts_with("--image: the layer codesign is a file system"));
+    assert!(
+        refused("page", &["faults.power_cut_at=7"]).starts_with("--image: its power fails when the server is killed")
+    );
+    assert!(refused("subpage", &["buffer.ack=buffer"]).contains("expected buffer.ack=program"));
+    assert!(refused("page", &["buffer.flush=free"]).contains("expected buffer.flush=programs"));
+}
+
+#[test]
+fn nothing_that_was_flushed_is_lost_by_a_kill() {
+    every_layer(Fidelity::Count, &[], 12);
+}
+
+#[test]
+fn nothing_that_was_flushed_is_lost_by_a_kill_of_a_timed_drive() {
+    every_layer(Fidelity::Timed, &[], 6);
+}
