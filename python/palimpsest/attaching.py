@@ -77,8 +77,6 @@ def add_to(
         run: str | None,
         listen: tuple[str, ...],
         page: str | None,
-        image: Path | None,
-        image_sync: bool,
         record: Path | None,
         clock: str,
         out: Path | None,
@@ -89,8 +87,7 @@ def add_to(
         """Attach a simulated drive to this machine as a block device, and print its figures at the end.
 
         The drive is a file, by FUSE, and a loop device over it where the user is root: file systems and programs use
-        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it; its data is lost
-        without --image.
+        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it, its data too without --image.
 
         \b
         Examples:
@@ -102,7 +99,7 @@ def add_to(
           palimpsest attach --file --run 'fio --name=a --filename=$file --rw=randwrite --bs=4k --direct=1 --size=64m'
         """
         options["overrides"] = tuple(options["overrides"])
-        images.complete(image, image_sync, options)
+        kept = images.complete(options)
         fidelity = "count" if clock == "none" else "timed"
         chosen = RunOptions(workload="device", payload="bytes", fidelity=fidelity, series=out is not None, **options)
         check([chosen])
@@ -114,8 +111,7 @@ def add_to(
             "page": page,
             "once": False,
             "run": run,
-            "image": None if image is None else str(image),
-            "image_sync": image_sync,
+            **kept,
             "record": None if record is None else str(record),
             "timeout_s": _TIMEOUT_S,
         }

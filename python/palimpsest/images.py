@@ -25,21 +25,25 @@ OPTIONS = (
 """The options of a drive that is kept in an image, as decorators."""
 
 
-def complete(image: Path | None, image_sync: bool, options: dict[str, Any]) -> None:
+def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
     """Completes the options of a drive that an image keeps: where it is there already, drive and seed are its own.
 
     Args:
-        image: the file; None where memory keeps the drive.
-        image_sync: whether what is flushed is to survive a crash of the machine.
-        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed.
+        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed, and those
+            of `OPTIONS`, which are taken.
+
+    Returns:
+        How the drive is kept, for `engine.serve`.
 
     Raises:
         InputError: an image cannot keep this drive, or the file is a damaged image.
     """
+    image: Path | None = options.pop("image")
+    kept = {"image": None if image is None else str(image), "image_sync": bool(options.pop("image_sync"))}
     if image is None:
-        if image_sync:
+        if kept["image_sync"]:
             raise click.UsageError("--image-sync: there is no image; expected --image FILE")
-        return
+        return kept
     context = click.get_current_context()
 
     def is_default(name: str) -> bool:
@@ -56,6 +60,7 @@ def complete(image: Path | None, image_sync: bool, options: dict[str, Any]) -> N
         what = "no buffer survives the end of the server, so writes are acknowledged when programmed"
         click.echo(f"{needed[0]}: {what}", err=True)
     options["overrides"] = (*options["overrides"], *needed)
+    return kept
 
 
 def look(what: str, image: Path) -> dict[str, Any]:

@@ -151,8 +151,6 @@ def add_to(
         page: str | None,
         once: bool,
         run: str | None,
-        image: Path | None,
-        image_sync: bool,
         record: Path | None,
         timeout: float,
         out: Path | None,
@@ -174,7 +172,7 @@ def add_to(
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
         options["overrides"] = tuple(options["overrides"])
-        images.complete(image, image_sync, options)
+        kept = images.complete(options)
         fidelity = "count" if clock == "none" else "timed"
         chosen = RunOptions(workload="nbd", payload="bytes", fidelity=fidelity, series=out is not None, **options)
         check([chosen])
@@ -186,8 +184,7 @@ def add_to(
             "page": page,
             "once": once,
             "run": run,
-            "image": None if image is None else str(image),
-            "image_sync": image_sync,
+            **kept,
             "record": None if record is None else str(record),
             "timeout_s": timeout,
         }

@@ -589,11 +589,6 @@ impl Nand {
         Ok(if failed { Outcome::Failed } else { Outcome::Done })
     }
 
-    /// Sum of the erases of all blocks, without those before its image was opened; equals the erases counted, unless other code changed cells.
-    pub fn sum_of_erases(&self) -> u64 {
-        self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() - self.erases_before()
-    }
-
     /// The block of page `ppn`, and the number of the page in it.
     #[inline]
     pub fn split(&self, ppn: u32) -> (u32, u32) {

@@ -201,9 +201,10 @@ impl Image {
 
 /// What the image says of the drive's life so far.
 impl Nand {
-    /// Erases of all blocks before the image was opened; none without one.
-    pub(super) fn erases_before(&self) -> u64 {
-        self.payload.image.as_ref().map_or(0, |image| image.erases_before)
+    /// Sum of the erases of all blocks, without those before its image was opened; equals the erases counted, unless other code changed cells.
+    pub fn sum_of_erases(&self) -> u64 {
+        let before = self.payload.image.as_ref().map_or(0, |image| image.erases_before);
+        self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() - before
     }
 
     /// Whether flash is kept in an image.
