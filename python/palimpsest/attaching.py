@@ -18,8 +18,8 @@ __all__ = ["add_to"]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-_TIMEOUT_S = 30.0
-"""Most time for a message of a client by NBD."""
+_ALWAYS = {"once": False, "timeout_s": 30.0}
+"""How it is served in any case: most time for a message of a client by NBD."""
 
 _OPTIONS = (
     ssd_option,
@@ -87,7 +87,7 @@ def add_to(
         """Attach a simulated drive to this machine as a block device, and print its figures at the end.
 
         The drive is a file, by FUSE, and a loop device over it where the user is root: file systems and programs use
-        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it, its data too without --image.
+        it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it. --image keeps it.
 
         \b
         Examples:
@@ -109,11 +109,10 @@ def add_to(
             "attach": {"name": name, "file_only": file_only},
             "clock": clock,
             "page": page,
-            "once": False,
             "run": run,
             **kept,
             "record": None if record is None else str(record),
-            "timeout_s": _TIMEOUT_S,
+            **_ALWAYS,
         }
         until_its_end(chosen, serving, out, show, as_json=as_json)
 

@@ -29,8 +29,8 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
     """Completes the options of a drive that an image keeps: where it is there already, drive and seed are its own.
 
     Args:
-        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed, and those
-            of `OPTIONS`, which are taken.
+        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed, and
+            those of `OPTIONS`, which are taken.
 
     Returns:
         How the drive is kept, for `engine.serve`.

@@ -186,16 +186,6 @@ impl Nand {
         self.operations
     }
 
-    /// The operation that the power is to fail in.
-    pub fn power_cut_at(&self) -> Option<u64> {
-        Some(self.power_cut_at).filter(|&cut| cut != u64::MAX)
-    }
-
-    /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
-    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
-        self.power_cut_at = operation.unwrap_or(u64::MAX);
-    }
-
     /// Erases of `block`.
     #[inline]
     pub fn erases(&self, block: u32) -> u32 {

@@ -36,6 +36,16 @@ pub(super) struct Undo {
 pub(super) struct UndoLog(BTreeMap<u64, Undo>);
 
 impl Nand {
+    /// The operation that the power is to fail in.
+    pub fn power_cut_at(&self) -> Option<u64> {
+        Some(self.power_cut_at).filter(|&cut| cut != u64::MAX)
+    }
+
+    /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
+    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.power_cut_at = operation.unwrap_or(u64::MAX);
+    }
+
     /// From now on what operations change is kept until [`Self::ended`], for [`Self::lose_power`].
     pub fn keep_undo(&mut self) {
         self.undo = Some(Box::default());
