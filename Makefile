@@ -20,7 +20,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
-.PHONY: help setup dev demo test test-long soak prove audit golden check static lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
+.PHONY: help setup dev demo test test-long soak prove audit golden check static compiled lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,11 @@ golden: $(BIN)/.crates $(BIN)/.packages ## every figure of the revision REV agai
 check: static test ## format, lint, types, documentation, the wheel and all tests
 
 static: lint-python lint-rust wheel-check types docs # all of check but the tests
+
+# What the tests need, of which the module of `make dev` is a part: with all of it to do both cores are busy.
+compiled: $(BIN)/.crates
+	@echo "compiled: building the tests and all they need"
+	@cargo test --workspace --locked --quiet --no-run
 
 lint-rust: $(BIN)/.crates
 	cargo fmt --all --check

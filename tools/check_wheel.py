@@ -15,6 +15,8 @@ import venv
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
+_UV = Path(sys.executable).with_name("uv")
+"""Installs what pip installs in a third of the time."""
 _WORKLOAD = "rw=randrw,bs=4k,n=20k,iodepth=8"
 _SNIPPET = f"""
 import sys
@@ -35,7 +37,7 @@ class Environment:
     def __init__(self, folder: Path) -> None:
         self.work = folder / "work"
         self.work.mkdir()
-        venv.create(folder / "venv", with_pip=True)
+        venv.create(folder / "venv", with_pip=not _UV.is_file())
         programs = folder / "venv" / "bin"
         dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         self.variables = {key: value for key, value in os.environ.items() if key not in dropped}
@@ -53,6 +55,14 @@ class Environment:
             said = f"{done.stdout}{done.stderr}".strip()
             raise SystemExit(f"wheel: `{program} {' '.join(arguments)}` ended with {done.returncode}:\n{said}")
         return done.stdout
+
+    def pip(self, *arguments: str) -> None:
+        """A command of pip, run by uv where that is at hand."""
+        if _UV.is_file():
+            self.call(str(_UV), "pip", arguments[0], "--quiet", "--python", str(self.programs.parent), *arguments[1:])
+        else:
+            no_compile = ("--no-compile",) if arguments[0] == "install" else ()
+            self.call("python", "-m", "pip", "--quiet", arguments[0], *no_compile, *arguments[1:])
 
 
 def the_wheel(arguments: list[str]) -> Path:
@@ -89,10 +99,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment(Path(folder))
         lock = _ROOT / "requirements" / "runtime.lock"
-        pip = ("-m", "pip", "--quiet", "install", "--no-compile", "--only-binary", ":all:")
-        environment.call("python", *pip, "--require-hashes", "-r", str(lock))
-        environment.call("python", *pip, "--no-deps", str(wheel))
-        environment.call("python", "-m", "pip", "--quiet", "check")
+        environment.pip("install", "--only-binary", ":all:", "--require-hashes", "-r", str(lock))
+        environment.pip("install", "--only-binary", ":all:", "--no-deps", str(wheel))
+        environment.pip("check")
         presets = use(environment)
     size = wheel.stat().st_size / 2**20
     print(f"wheel: {wheel.name} ({size:.1f} MiB) installs and runs without a Rust toolchain; {presets} drives found")
