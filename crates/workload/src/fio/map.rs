@@ -3,6 +3,8 @@
 //! Above the bits are levels in which a bit says that a word below is full, so that the next free block is found in a few steps
 //! however full the map is; they add 1/63 to its memory.
 
+use palimpsest_flash::prefetch::prefetch;
+
 /// Most blocks of a map: 4 GiB of memory.
 pub const MOST_BLOCKS: u64 = 1 << 35;
 
@@ -45,6 +47,12 @@ impl BlockMap {
     #[inline]
     pub fn used(&self, block: u64) -> bool {
         block < self.n && self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
+    }
+
+    /// Whether `block` is used will be asked soon.
+    #[inline]
+    pub fn expect(&self, block: u64) {
+        prefetch(&self.levels[0], (block / 64) as usize);
     }
 
     /// Uses the free blocks that follow each other from `block` on, at most `most`; returns their number.

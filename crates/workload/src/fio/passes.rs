@@ -17,7 +17,7 @@ use super::lfsr::Lfsr;
 use super::map::{BlockMap, MOST_BLOCKS};
 use super::region::Region;
 use super::spec::{FioSpec, Generator, direction, place};
-use super::tausworthe::{Seeds, Tausworthe};
+use super::tausworthe::{Ahead, Seeds, Tausworthe};
 use crate::request::{RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
@@ -68,6 +68,8 @@ struct Lane {
     /// Smallest and largest size, in bytes.
     least: u64,
     most: u64,
+    /// Blocks of the smallest size in the region.
+    blocks: u64,
     /// Sizes with their shares in the unit of `scale`, the smallest share first, as fio sorts them.
     sizes: Vec<(u64, u64)>,
     /// 100, or 1000 where a share has a decimal.
@@ -83,7 +85,7 @@ struct Lane {
 struct Draws {
     sizes: [Tausworthe; 3],
     kinds: Tausworthe,
-    addresses: Tausworthe,
+    addresses: Ahead,
     sequential: [Tausworthe; 3],
 }
 
@@ -133,8 +135,8 @@ impl Passes {
     /// # Errors
     /// When the map would be too large.
     pub fn new(spec: &FioSpec, region: Region, drive: u64, seed: u64, number: u64) -> Result<Passes> {
-        let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind));
         let bytes = region.sectors * SECTOR_BYTES;
+        let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, bytes));
         let blocks = bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three");
         let (randseed, repeats) = match (spec.seed, spec.repeat) {
             (Some(own), repeat) => (own, repeat),
@@ -296,7 +298,8 @@ impl Passes {
         }
         if let (Order::Mapped(map), true) = (&mut self.order, drawn) {
             let least = self.lanes[lane].least;
-            bytes = bytes.min(map.take(start / least, bytes.div_ceil(least)) * least);
+            let most = if bytes == least { 1 } else { bytes.div_ceil(least) };
+            bytes = bytes.min(map.take(start / least, most) * least);
         }
         if self.kinds.len() == 2 && kind == RequestKind::Trim {
             self.trimmed = Some((start, (bytes / SECTOR_BYTES) as u32));
@@ -334,7 +337,7 @@ impl Passes {
     /// The next block of a random request, in units of the direction's smallest size.
     #[inline]
     fn block(&mut self, lane: usize) -> Option<u64> {
-        let blocks = self.bytes / self.lanes[lane].least;
+        let blocks = self.lanes[lane].blocks;
         if blocks == 0 {
             return None;
         }
@@ -348,14 +351,15 @@ impl Passes {
                 next => next,
             },
             Order::Mapped(map) => {
-                let drawn = self.draws.addresses.below(blocks);
+                let (drawn, later) = self.draws.addresses.below(blocks);
+                map.expect(later);
                 if !map.used(drawn) {
                     return Some(drawn);
                 }
                 match map.next_free(drawn) {
                     None if self.limits.endless => {
                         map.clear();
-                        Some(self.draws.addresses.below(blocks))
+                        Some(self.draws.addresses.below(blocks).0)
                     }
                     next => next,
                 }
@@ -400,15 +404,17 @@ impl Passes {
 }
 
 impl Lane {
-    fn new(spec: &FioSpec, kind: RequestKind) -> Lane {
+    fn new(spec: &FioSpec, kind: RequestKind, region: u64) -> Lane {
         let shares = spec.sizes(kind);
         let tenths = shares.iter().any(|share| !share.permille.is_multiple_of(10));
         let given = shares.iter().filter(|share| share.permille > 0);
         let mut sizes: Vec<(u64, u64)> =
             given.map(|share| (share.bytes, u64::from(share.permille) / if tenths { 1 } else { 10 })).collect();
         sizes.sort_by_key(|&(_, share)| share);
+        let least = shares.iter().map(|share| share.bytes).min().expect("every direction has a size");
         Lane {
-            least: shares.iter().map(|share| share.bytes).min().expect("every direction has a size"),
+            least,
+            blocks: region / least,
             most: shares.iter().map(|share| share.bytes).max().expect("every direction has a size"),
             sizes,
             scale: if tenths { 1000 } else { 100 },
@@ -423,7 +429,7 @@ impl Draws {
         Draws {
             sizes: seeds.sizes.map(|seed| Tausworthe::new(seed, long)),
             kinds: Tausworthe::new(seeds.kinds, false),
-            addresses: Tausworthe::new(seeds.addresses, long || blocks > SHORT_BLOCKS),
+            addresses: Ahead::new(Tausworthe::new(seeds.addresses, long || blocks > SHORT_BLOCKS)),
             sequential: [0; 3].map(|_: u8| Tausworthe::new(seeds.sequential, false)),
         }
     }

@@ -106,9 +106,45 @@ impl Tausworthe {
     /// A value from 0 to `n` - 1. Of the long generator `n` itself comes once in 2^54 draws, by rounding, as in fio.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        let share =
-            self.next() as f64 / (self.most() as f64 + if matches!(self, Tausworthe::Short(_)) { 1.0 } else { 0.0 });
-        (n as f64 * share) as u64
+        let value = self.next();
+        self.scaled(value, n)
+    }
+
+    /// What [`Self::below`] makes of `value`. fio divides by the number of values, a power of two: this is the same number.
+    #[inline]
+    fn scaled(&self, value: u64, n: u64) -> u64 {
+        let per_value = match self {
+            Tausworthe::Short(_) => 1.0 / (u32::MAX as f64 + 1.0),
+            Tausworthe::Long(_) => 1.0 / u64::MAX as f64,
+        };
+        (n as f64 * (value as f64 * per_value)) as u64
+    }
+}
+
+/// Values that [`Ahead`] draws before they are asked for.
+const DEPTH: usize = 8;
+
+/// A generator whose next values are drawn before they are asked for, so that what they lead to can be brought from memory.
+#[derive(Debug, Clone)]
+pub struct Ahead {
+    generator: Tausworthe,
+    values: [u64; DEPTH],
+    next: usize,
+}
+
+impl Ahead {
+    /// The values of `generator`.
+    pub fn new(mut generator: Tausworthe) -> Ahead {
+        Ahead { values: std::array::from_fn(|_| generator.next()), generator, next: 0 }
+    }
+
+    /// The next value from 0 to `n` - 1, as [`Tausworthe::below`] gives it, and one that comes soon if `n` stays what it is.
+    #[inline]
+    pub fn below(&mut self, n: u64) -> (u64, u64) {
+        let later = self.generator.next();
+        let value = std::mem::replace(&mut self.values[self.next], later);
+        self.next = (self.next + 1) % DEPTH;
+        (self.generator.scaled(value, n), self.generator.scaled(later, n))
     }
 }
 
