@@ -20,7 +20,7 @@ mod tests;
 use super::generations::Change;
 use super::{Flash, Halt, Nand, SubpageMask, TORN};
 use layout::{Layout, Life, Shape};
-use record::{BlockMark, PageRecord, Stored, SubpageRecord};
+use record::{BlockMark, PageRecord, Stored, SubpageRecord, check_of, page_term, term};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -67,16 +67,29 @@ pub trait Medium: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// What is known of the mark of a block.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    /// Erases, as records name them.
+    epoch: u32,
+    /// How often it was written.
+    version: u32,
+    /// What it adds to the sum.
+    term: u64,
+}
+
 /// An image of flash.
 pub struct Image {
     medium: Box<dyn Medium>,
     layout: Layout,
     /// Whether it is to survive a crash of the machine, too.
     syncs: bool,
-    /// Of each block: what its mark says of erases, and how often the mark was written.
-    marks: Vec<(u32, u32)>,
+    /// Of each block.
+    marks: Vec<Mark>,
     /// Of each page: how often its record was written, modulo 256.
     versions: Vec<u8>,
+    /// Of each page: what its record adds to the sum; 0 where none is valid.
+    terms: Vec<u64>,
     /// Of each subpage that holds bytes: their checksum.
     pub(super) checks: Vec<u32>,
     /// Blocks whose cells still take space, those erased first in front.
@@ -97,8 +110,9 @@ impl Image {
         Image {
             medium,
             syncs,
-            marks: vec![(0, 0); blocks as usize],
+            marks: vec![Mark::default(); blocks as usize],
             versions: vec![0; pages],
+            terms: vec![0; pages],
             checks: vec![0; pages * subpages as usize],
             erased: VecDeque::new(),
             erases_before: 0,
@@ -138,18 +152,41 @@ impl Image {
         }
         let block = (ppn / self.layout.shape.pages_per_block) as usize;
         self.scratch.clear();
-        record.write(self.marks[block].0, version, &mut self.scratch);
+        record.write(self.marks[block].epoch, version, &mut self.scratch);
+        let term = page_term(ppn, check_of(&self.scratch));
+        self.announce(self.life.sum.wrapping_sub(self.terms[ppn as usize]).wrapping_add(term))?;
         self.medium.write(self.layout.record(ppn, version), &self.scratch)?;
-        self.versions[ppn as usize] = version;
+        (self.versions[ppn as usize], self.terms[ppn as usize]) = (version, term);
+        Ok(())
+    }
+
+    /// With what is written next the sum is this; the one before stays in the other place.
+    fn announce(&mut self, sum: u64) -> io::Result<()> {
+        self.life.sum = sum;
+        // Who synchronizes does not know what of it comes to disk first.
+        if self.syncs { Ok(()) } else { self.write_life() }
+    }
+
+    fn write_life(&mut self) -> io::Result<()> {
+        self.life_version = self.life_version.wrapping_add(1);
+        self.medium.write(layout::life_at(self.life_version), &self.life.bytes(self.life_version))?;
+        self.life_written = self.life;
         Ok(())
     }
 
     /// Writes the mark of `block`, whose records are void from now on if that is an erase.
     fn write_mark(&mut self, block: u32, erase: bool, mark: &BlockMark) -> io::Result<()> {
-        let (epoch, version) = self.marks[block as usize];
-        let (epoch, version) = (epoch.wrapping_add(u32::from(erase)), version.wrapping_add(1));
-        self.medium.write(self.layout.mark(block, version), &mark.bytes(epoch, version))?;
-        self.marks[block as usize] = (epoch, version);
+        let before = self.marks[block as usize];
+        let (epoch, version) = (before.epoch.wrapping_add(u32::from(erase)), before.version.wrapping_add(1));
+        let bytes = mark.bytes(epoch, version);
+        let term = term(block.into(), check_of(&bytes));
+        let first = (block * self.layout.shape.pages_per_block) as usize;
+        let void = first..first + if erase { self.layout.shape.pages_per_block as usize } else { 0 };
+        let lost = self.terms[void.clone()].iter().fold(before.term, |lost, &term| lost.wrapping_add(term));
+        self.announce(self.life.sum.wrapping_sub(lost).wrapping_add(term))?;
+        self.medium.write(self.layout.mark(block, version), &bytes)?;
+        self.marks[block as usize] = Mark { epoch, version, term };
+        self.terms[void].fill(0);
         Ok(())
     }
 
@@ -191,9 +228,7 @@ impl Image {
     /// What was flushed survives a crash of the machine from now on, if that is wanted, and so do the figures.
     fn flush(&mut self) -> io::Result<()> {
         if self.life != self.life_written {
-            self.life_version = self.life_version.wrapping_add(1);
-            self.medium.write(layout::life_at(self.life_version), &self.life.bytes(self.life_version))?;
-            self.life_written = self.life;
+            self.write_life()?;
         }
         if self.syncs { self.medium.sync() } else { Ok(()) }
     }

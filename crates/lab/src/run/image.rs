@@ -5,6 +5,8 @@
 //! back. What the host had put there is unknown to the verifier until it is read or written. Times are not verified against the plan,
 //! which knows nothing of what was there before.
 
+pub mod fuzzing;
+
 use super::Session;
 use crate::config::{ReadFile, Resolved, resolve};
 use crate::layers::find_layer;

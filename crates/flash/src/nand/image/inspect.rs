@@ -4,7 +4,7 @@
 use super::Medium;
 use super::layout::{Layout, Life, PAGE, Shape};
 use super::mount::{Fault, Found, find};
-use super::record::{BlockMark, PageRecord, Stored, newest_record};
+use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
 use std::io;
 use std::ops::Range;
 
@@ -82,7 +82,7 @@ impl Ahead<'_> {
 /// [`Fault`] where that is none; what is damaged in it is among the findings.
 pub fn inspect(medium: &dyn Medium, look: Look) -> Result<(Found, Figures), Fault> {
     let (found, layout) = find(medium)?;
-    let mut inspector = Inspector { medium, layout, look, figures: Figures::default() };
+    let mut inspector = Inspector { medium, layout, look, figures: Figures::default(), sum: 0 };
     inspector.run()?;
     let figures = inspector.figures;
     Ok((found, figures))
@@ -93,6 +93,8 @@ struct Inspector<'a> {
     layout: Layout,
     look: Look,
     figures: Figures,
+    /// That of the marks and records so far.
+    sum: u64,
 }
 
 impl Inspector<'_> {
@@ -106,8 +108,9 @@ impl Inspector<'_> {
     fn run(&mut self) -> Result<(), Fault> {
         let mut places = vec![0; Life::PLACES];
         self.medium.read(PAGE, &mut places)?;
-        self.figures.life = Life::read(&places).map(|(life, _)| life);
-        if self.figures.life.is_none() {
+        let lives = Life::read(&places);
+        self.figures.life = lives.first().map(|&(life, _)| life);
+        if lives.is_empty() {
             self.find(|| "the figures of the drive's life do not match their checksums".into());
         }
         let Shape { blocks, .. } = self.layout.shape;
@@ -125,17 +128,21 @@ impl Inspector<'_> {
             let record = records.next(of_records.start, of_records.end - of_records.start, at, blocks)?;
             let Some(block) = mark.into_iter().chain(record).min() else { break };
             let newest = self.mark_of(block)?;
-            if let Some(Some((mark, ..))) = newest {
+            if let Some(Some(Newest { what: mark, check, .. })) = &newest {
                 marked += 1;
+                self.sum = self.sum.wrapping_add(term(block.into(), *check));
                 self.figures.bad_blocks += u64::from(mark.bad);
                 self.figures.erases += u64::from(mark.erases);
                 self.figures.most_erases = self.figures.most_erases.max(mark.erases);
                 least = Some(least.unwrap_or(u32::MAX).min(mark.erases));
             }
             if let Some(mark) = newest {
-                self.look_at_block(block, mark.map_or(0, |(_, epoch, _)| epoch), record == Some(block))?;
+                self.look_at_block(block, mark.map_or(0, |mark| mark.epoch), record == Some(block))?;
             }
             at = block + 1;
+        }
+        if self.figures.found == 0 && !lives.iter().any(|(life, _)| life.sum == self.sum || life.syncs) {
+            self.find(|| "a part of it is missing, or older than the rest".into());
         }
         self.figures.least_erases = if marked == u64::from(blocks) { least.unwrap_or(0) } else { 0 };
         if self.look == Look::Compact {
@@ -145,7 +152,7 @@ impl Inspector<'_> {
     }
 
     /// The mark of `block`; `None` where it is damaged.
-    fn mark_of(&mut self, block: u32) -> io::Result<Option<Option<(BlockMark, u32, u32)>>> {
+    fn mark_of(&mut self, block: u32) -> io::Result<Option<Option<Newest<BlockMark>>>> {
         let range = self.layout.marks(block..block + 1);
         let mut places = vec![0; (range.end - range.start) as usize];
         self.medium.read(range.start, &mut places)?;
@@ -169,8 +176,9 @@ impl Inspector<'_> {
                     self.find(|| format!("block {block}, page {page}: its record does not match its checksum"));
                 }
                 Ok((None, _)) => {}
-                Ok((Some(record), version)) => {
+                Ok((Some(Newest { what: record, check, .. }), version)) => {
                     used = true;
+                    self.sum = self.sum.wrapping_add(page_term(ppn, check));
                     self.look_at_page(block, page, &record, version)?;
                 }
             }

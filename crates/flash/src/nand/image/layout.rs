@@ -288,6 +288,10 @@ pub struct Life {
     pub broken_off: u64,
     /// Whether the last service has ended as it should.
     pub ended_well: bool,
+    /// Sum of the terms of all marks and records that are valid when the next of them is written; see [`super::record::term`].
+    pub sum: u64,
+    /// Whether the last service synchronized, so that a crash of the machine may have left any sum.
+    pub syncs: bool,
 }
 
 /// Where the figures with that version are.
@@ -297,21 +301,22 @@ pub fn life_at(version: u32) -> u64 {
 
 impl Life {
     /// They in bytes.
-    pub fn bytes(&self, version: u32) -> Vec<u8> {
-        let mut bytes = vec![0; 4];
-        bytes.extend(version.to_le_bytes());
-        let ended = u64::from(self.ended_well) + 1;
-        for long in [self.host_written, self.host_read, self.operations, self.services, self.broken_off, ended] {
-            bytes.extend(long.to_le_bytes());
+    pub fn bytes(&self, version: u32) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[4..8].copy_from_slice(&version.to_le_bytes());
+        let flags = 1 | u64::from(self.ended_well) << 1 | u64::from(self.syncs) << 2;
+        let Life { host_written, host_read, operations, services, broken_off, sum, .. } = *self;
+        let longs = [host_written, host_read, operations, services, broken_off, sum, flags];
+        for (place, long) in bytes[8..].chunks_exact_mut(8).zip(longs) {
+            place.copy_from_slice(&long.to_le_bytes());
         }
         let sum = crc32fast::hash(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    /// The newest figures of the two places in `bytes`, with their version. Where none match their checksums they are lost, which costs
-    /// nothing else.
-    pub fn read(bytes: &[u8]) -> Option<(Life, u32)> {
+    /// The figures of the two places in `bytes` that match their checksums, with their versions, the newest first.
+    pub fn read(bytes: &[u8]) -> Vec<(Life, u32)> {
         let of = |place: &[u8]| {
             let long = |at: usize| u64::from_le_bytes(place[8 + at * 8..16 + at * 8].try_into().expect("8 bytes"));
             let word = |at: usize| u32::from_le_bytes(place[at..at + 4].try_into().expect("4 bytes"));
@@ -321,13 +326,23 @@ impl Life {
                 operations: long(2),
                 services: long(3),
                 broken_off: long(4),
-                ended_well: long(5) == 2,
+                sum: long(5),
+                ended_well: long(6) >> 1 & 1 == 1,
+                syncs: long(6) >> 2 & 1 == 1,
             };
-            (word(0) == crc32fast::hash(&place[4..56]) && long(5) > 0).then(|| (life, word(4)))
+            (word(0) == crc32fast::hash(&place[4..Self::BYTES]) && long(6) > 0).then(|| (life, word(4)))
         };
-        let all = bytes.chunks_exact(LIFE_BYTES as usize).take(2).filter_map(of);
-        all.reduce(|one, other| if other.1.wrapping_sub(one.1) < 1 << 31 { other } else { one })
+        let mut all: Vec<_> = bytes.chunks_exact(LIFE_BYTES as usize).take(2).filter_map(of).collect();
+        if let [(_, one), (_, other)] = all[..]
+            && other.wrapping_sub(one) < 1 << 31
+        {
+            all.swap(0, 1);
+        }
+        all
     }
+
+    /// Bytes of the figures.
+    const BYTES: usize = 64;
 
     /// Bytes of both places.
     pub const PLACES: usize = 2 * LIFE_BYTES as usize;

@@ -4,8 +4,8 @@
 //! them. Anything that does not match its checksum, or that no drive of this configuration writes, ends it: the end of a process leaves no such thing.
 
 use super::layout::{Header, Layout, Life, MAGIC, PAGE, Shape, TEXT_AT, Unusable};
-use super::record::{BlockMark, PageRecord, Stored, newest_record};
-use super::{Image, Medium};
+use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
+use super::{Image, Mark, Medium};
 use crate::nand::{Nand, TORN, UNWRITTEN};
 use std::fmt;
 use std::io;
@@ -128,7 +128,7 @@ impl Nand {
             }
         }
         let image = self.image();
-        image.life = Life { services: 1, ..Life::default() };
+        image.life = Life { services: 1, syncs, ..image.life };
         image.flush()?;
         image.medium.write(TEXT_AT, text.as_bytes())?;
         image.medium.sync()?;
@@ -149,7 +149,9 @@ impl Nand {
         let mut image = Image::new(medium, layout, syncs);
         let mut places = vec![0; Life::PLACES];
         image.medium.read(PAGE, &mut places)?;
-        (image.life, image.life_version) = Life::read(&places).unwrap_or_default();
+        let lives = Life::read(&places);
+        (image.life, image.life_version) = lives.first().copied().unwrap_or_default();
+        image.life.sum = 0;
         let mut mounted = Mounted { pages: 0, ended_well: image.life.ended_well };
         self.operations = image.life.operations;
         self.payload.image = Some(Box::new(image));
@@ -183,36 +185,45 @@ impl Nand {
                 data_from = 0;
             }
         }
+        let sum = self.image().life.sum;
+        if !lives.iter().any(|(life, _)| life.sum == sum || life.syncs) {
+            return Err(Fault::Damaged("a part of it is missing, or older than the rest".into()));
+        }
         if let Some(faults) = &mut self.faults {
             faults.go_on(self.operations);
         }
         let image = self.image();
         image.life.broken_off += u64::from(!mounted.ended_well);
         image.life.services += 1;
-        image.life.ended_well = false;
+        (image.life.ended_well, image.life.syncs) = (false, syncs);
         image.flush()?;
         Ok(mounted)
     }
 
-    fn take_mark(&mut self, block: u32, mark: Option<(BlockMark, u32, u32)>) {
-        let Some((BlockMark { erases, bad, torn, kept }, epoch, version)) = mark else { return };
+    fn take_mark(&mut self, block: u32, mark: Option<Newest<BlockMark>>) {
+        let Some(Newest { what: BlockMark { erases, bad, torn, kept }, epoch, version, check }) = mark else { return };
         let state = &mut self.blocks[block as usize];
         (state.erases, state.bad, state.torn, state.kept) = (erases, bad, torn, kept);
-        self.image().marks[block as usize] = (epoch, version);
-        self.image().erases_before += u64::from(erases);
+        let (image, term) = (self.image(), term(block.into(), check));
+        image.erases_before += u64::from(erases);
+        image.marks[block as usize] = Mark { epoch, version, term };
+        image.life.sum = image.life.sum.wrapping_add(term);
     }
 
     /// Takes over the pages of `block`, whose records are in `places`; returns how many are programmed.
     fn take_block(&mut self, block: u32, places: &[u8]) -> Result<u64, Fault> {
         let (width, first) = (self.geometry.subpages_per_page, self.first_page(block) as u32);
-        let epoch = self.image().marks[block as usize].0;
+        let epoch = self.image().marks[block as usize].epoch;
         let (mut newest, mut taken): (Option<PageRecord>, u64) = (None, 0);
         for (ppn, places) in (first..).zip(places.chunks_exact(places.len() / self.geometry.pages_per_block as usize)) {
             let place = || format!("page {} of block {block}", ppn - first);
             let damaged = |_| Fault::Damaged(format!("the record of {} does not match its checksum", place()));
             let (record, version) = newest_record(places, width, epoch).map_err(damaged)?;
             self.image().versions[ppn as usize] = version;
-            let Some(record) = record else { continue };
+            let Some(Newest { what: record, check, .. }) = record else { continue };
+            let (image, term) = (self.image(), page_term(ppn, check));
+            image.terms[ppn as usize] = term;
+            image.life.sum = image.life.sum.wrapping_add(term);
             let (most, generations) = (self.part.nop.max(1), self.generations.most());
             let sound = record.is_sound(self.geometry.subpages(), self.geometry.subpage_bytes, self.part.spare_bytes)
                 && u32::from(record.programs) <= most

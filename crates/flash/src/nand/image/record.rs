@@ -29,6 +29,41 @@ pub enum Place<T> {
     Whole(T, u32, u32),
 }
 
+/// What a mark adds to the sum of an image (`number` of its block), or a record (that of its page, and 2^40), with its checksum. One that is missing,
+/// or is an older one, though it matches its checksum, so shows.
+pub fn term(number: u64, check: u32) -> u64 {
+    // The finalizer of MurmurHash3 (A. Appleby).
+    let mix = |mut x: u64| {
+        x = (x ^ x >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        x = (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        x ^ x >> 33
+    };
+    mix(mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ u64::from(check)) | 1
+}
+
+/// The term of the record of page `ppn`.
+pub fn page_term(ppn: u32, check: u32) -> u64 {
+    term(u64::from(ppn) | 1 << 40, check)
+}
+
+/// The checksum of a mark or record.
+pub fn check_of(bytes: &[u8]) -> u32 {
+    word(bytes, 0)
+}
+
+/// A valid mark or record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newest<T> {
+    /// It.
+    pub what: T,
+    /// The erase of its block that it belongs to.
+    pub epoch: u32,
+    /// How often it was written.
+    pub version: u32,
+    /// Its checksum.
+    pub check: u32,
+}
+
 /// A mark or record that does not match its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged;
@@ -228,19 +263,19 @@ impl BlockMark {
         Place::Whole(mark, word(place, 4), word(place, 8))
     }
 
-    /// The newer mark of two places, with its epoch and version; `None` where none was ever written.
+    /// The newer mark of two places; `None` where none was ever written.
     ///
     /// # Errors
     /// One is damaged.
-    pub fn newest(places: &[u8]) -> Result<Option<(BlockMark, u32, u32)>, Damaged> {
-        let mut newest: Option<(BlockMark, u32, u32)> = None;
+    pub fn newest(places: &[u8]) -> Result<Option<Newest<BlockMark>>, Damaged> {
+        let mut newest: Option<Newest<BlockMark>> = None;
         for place in places.chunks_exact(MARK_BYTES as usize) {
             match BlockMark::read(place) {
                 Place::Nothing => {}
                 Place::Damaged => return Err(Damaged),
-                Place::Whole(mark, epoch, version) => {
-                    if newest.is_none_or(|(_, _, other)| version.wrapping_sub(other) < 1 << 31) {
-                        newest = Some((mark, epoch, version));
+                Place::Whole(what, epoch, version) => {
+                    if newest.as_ref().is_none_or(|other| version.wrapping_sub(other.version) < 1 << 31) {
+                        newest = Some(Newest { what, epoch, version, check: check_of(place) });
                     }
                 }
             }
@@ -253,24 +288,23 @@ impl BlockMark {
 ///
 /// # Errors
 /// One is damaged.
-pub fn newest_record(places: &[u8], subpages: u32, epoch: u32) -> Result<(Option<PageRecord>, u8), Damaged> {
-    let mut newest: Option<(PageRecord, u8)> = None;
+pub fn newest_record(places: &[u8], subpages: u32, epoch: u32) -> Result<(Option<Newest<PageRecord>>, u8), Damaged> {
+    let mut newest: Option<Newest<PageRecord>> = None;
     let mut last: Option<(u32, u8)> = None;
     for place in places.chunks_exact(places.len() / 2) {
         match PageRecord::read(place, subpages) {
             Place::Nothing => {}
             Place::Damaged => return Err(Damaged),
-            Place::Whole(record, of, version) => {
-                let version = version as u8;
-                let newer = |other: u8| version.wrapping_sub(other) < 128;
+            Place::Whole(what, of, version) => {
+                let newer = |other: u8| (version as u8).wrapping_sub(other) < 128;
                 if last.is_none_or(|(epoch, other)| (of, newer(other)) >= (epoch, true)) {
-                    last = Some((of, version));
+                    last = Some((of, version as u8));
                 }
-                if of == epoch && newest.as_ref().is_none_or(|(_, other)| newer(*other)) {
-                    newest = Some((record, version));
+                if of == epoch && newest.as_ref().is_none_or(|other| newer(other.version as u8)) {
+                    newest = Some(Newest { what, epoch, version, check: check_of(place) });
                 }
             }
         }
     }
-    Ok((newest.map(|(record, _)| record), last.map_or(0, |(_, version)| version)))
+    Ok((newest, last.map_or(0, |(_, version)| version)))
 }
