@@ -311,6 +311,15 @@ impl Shadow {
         }
     }
 
+    /// A power cut put something else in the place of what `lsn` holds, which may lie on flash as long as all that it held before.
+    fn remember_replaced(&mut self, lsn: u32) {
+        let now = self.content(lsn);
+        let Earlier { all, volatile } = self.earlier.entry(lsn).or_default();
+        let by = all.last().map_or(Change { number: 0, trim: false }, |(_, by)| *by);
+        *volatile += usize::from(*volatile > 0);
+        all.push((now, by));
+    }
+
     /// The present write of `port` also changes what `piece` may hold instead.
     #[cold]
     fn write_doubtful(&mut self, port: &HostPort, piece: Piece) {
@@ -437,6 +446,9 @@ impl Shadow {
             return;
         }
         let Some(found) = contents.iter().position(|(content, _)| is_found(content)) else { return };
+        if self.again {
+            self.remember_replaced(lsn);
+        }
         match &contents[found].0 {
             Content::Tag(tag) => self.tags[lsn as usize] = *tag,
             Content::Bytes(sectors) => {
@@ -531,6 +543,29 @@ mod tests {
         assert_eq!((alone.len(), alone.first()), (513, Some(&0)));
         sector.swap(64, 128);
         assert_ne!(fingerprint(&sector), right);
+    }
+
+    /// Once wrong: what an interrupted write replaced was forgotten. It lies on flash, and a later trim and cut may bring it back.
+    #[test]
+    fn what_an_interrupted_write_replaced_may_come_back_when_that_is_trimmed() {
+        let mut shadow = Shadow::new(Payload::Tag, 1, 512);
+        let mut port = HostPort::new(Payload::Tag, 512);
+        let (extent, buffers) = (Extent { sector: 0, sectors: 1 }, Buffers::new(512));
+        shadow.expect_power_cuts(true);
+        port.begin_write();
+        shadow.write(&port, extent);
+        let first = Data::new(shadow.tags[0]);
+        port.begin_write();
+        shadow.interrupted(&port, Some(extent), None);
+        let second = Data::new(port.written_tag(pieces(extent, 1).next().expect("one piece"), first.value));
+        shadow.verify(extent, &mut [(0, second)], &buffers).expect("the write was done");
+        shadow.verify(extent, &mut [(0, first)], &buffers).expect_err("it stays done");
+        shadow.trim(&port, extent);
+        shadow.interrupted(&port, None, None);
+        shadow
+            .verify(extent, &mut [(0, first)], &buffers)
+            .expect("the copy of the second was erased, that of the first was not");
+        shadow.verify(extent, &mut [(0, second)], &buffers).expect_err("the newer one would have won");
     }
 
     /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.
