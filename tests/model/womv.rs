@@ -1,7 +1,8 @@
 //! Passes over blocks under a voltage code: erases against closed form, and what trims and power cuts leave of free blocks.
 
-use crate::drives::{build, plain, with};
+use crate::drives::{Shape, build, plain, with};
 use crate::harness::Model;
+use crate::power::{Cuts, cut_everywhere};
 use palimpsest_lab::ftl::{Figure, find};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Payload;
@@ -11,11 +12,14 @@ use palimpsest_lab::sim::drive::Command;
 const SUBPAGE_SECTORS: u64 = 8;
 
 /// A drive of one plane of 24 blocks of 32 pages of 16 KiB, under `ftl`.
-fn model(ftl: &str, payload: Payload, changes: &[&str]) -> Model {
+fn shape(ftl: &str, changes: &[&str]) -> Shape {
     let part = ["part.cell=qlc", "part.order=strict", "buffer.timeout=0ns", "ssd.over_provisioning=50%"];
     let settings = with(&with(&plain(1, 24, 32, 4), &part), changes);
-    let shape = build(ftl, &settings).expect("a possible drive");
-    Model::new(&shape, find(ftl).expect("a layer"), payload, 1)
+    build(ftl, &settings).expect("a possible drive")
+}
+
+fn model(ftl: &str, payload: Payload, changes: &[&str]) -> Model {
+    Model::new(&shape(ftl, changes), find(ftl).expect("a layer"), payload, 1)
 }
 
 fn serve(model: &mut Model, kind: RequestKind, unit: u64, units: u64) {
@@ -84,4 +88,28 @@ fn trimmed_data_does_not_wait_in_free_blocks() {
         model.check();
         model.read_back().expect("what was written");
     }
+}
+
+/// Once red: a mark took all of a block of one word line, which then was free and had no page; so did a program that was cut off.
+#[test]
+fn blocks_of_one_word_line_have_none_for_a_mark() {
+    let settings = ["part.pages_per_block=4", "ssd.blocks_per_plane=60", "buffer.ack=program"];
+    let mut model = model("womv", Payload::Tag, &settings);
+    let units = model.config.logical_subpages();
+    let mut rng = Rng::new(4, 4);
+    for index in 0..20 * units {
+        serve(&mut model, RequestKind::Write, rng.below(units), 1);
+        if index % 20 == 0 {
+            serve(&mut model, RequestKind::Trim, rng.below(units - 4), 3);
+        }
+        if index % 64 == 0 {
+            model.check();
+        }
+    }
+    assert!(count(&model, "rewritten_blocks") > 0 && count(&model, "blocks_erased_early") > 0);
+    model.read_back().expect("what was written");
+    let tiny = ["part.pages_per_block=4", "ssd.blocks_per_plane=6", "ssd.over_provisioning=100%"];
+    let shape = shape("womv", &tiny);
+    let once = |first, _: &mut Rng| Cuts { first, in_recovery: vec![], second: None };
+    cut_everywhere(find("womv").expect("a layer"), &shape, 1, 1, once);
 }

@@ -17,6 +17,9 @@ const BLOCK: u64 = 4096;
 /// Blocks that are written.
 const BLOCKS: u64 = 24;
 
+/// Blocks that a client writes: some pages gather four of them, and more than twenty programs are to be cut.
+const WRITES: u8 = 100;
+
 /// A drive of some blocks.
 const DRIVE: [&str; 8] = [
     "ssd.channels=2",
@@ -82,7 +85,7 @@ impl Client<'_> {
     }
 }
 
-/// Writes 60 blocks, one of four durable, to a drive whose power fails in flash operation `cut`; returns whether it did.
+/// Writes [`WRITES`] blocks, one of four durable, to a drive whose power fails in flash operation `cut`; returns whether it did.
 fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
     let entry = find_layer(ftl).unwrap();
     let blocks = 16 + entry.model.blocks;
@@ -109,7 +112,7 @@ fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
     let place = format!("{ftl}, {fidelity:?}, buffer.ack={acknowledge}, cut at {cut}");
     let mut client = Client { drive: &drive, since: 0, holds: vec![vec![0]; BLOCKS as usize] };
     let mut rng = Rng::new(cut, 0xf0a);
-    for number in 0..60 {
+    for number in 0..WRITES {
         if !client.write(rng.below(BLOCKS), 1 + number, rng.below(4) == 0) {
             client.check(&place);
         }

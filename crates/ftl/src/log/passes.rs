@@ -102,14 +102,15 @@ impl<M: Map> Log<M> {
     }
 
     /// Begins the next pass over the victim `block` with a page that stores nothing, after the gate `after`, so that what the passes
-    /// before left is gone, and frees it. False where it has no pass left, or the pages that such marks take must be kept.
+    /// before left is gone, and frees it. False where it has no pass left, or the pages that such marks take must be kept: where blocks have
+    /// one page, all of them.
     fn mark(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<bool> {
         let (plane, pass) = (io.geometry().plane_of_block(block), io.nand().pass(block));
         let was = u32::from(self.frontiers.is_marked(block));
         if pass + 1 >= self.passes.most {
             return Ok(false);
         }
-        if self.frontiers.marks[plane as usize] - was >= self.passes.most_marks {
+        if self.shape.pages_per_block == 1 || self.frontiers.marks[plane as usize] - was >= self.passes.most_marks {
             self.counters.erased_early += 1;
             return Ok(false);
         }

@@ -177,10 +177,12 @@ impl<M: Map> Log<M> {
             self.frontiers.single.found(plane, block);
         }
         self.find_mark(io.nand(), plane, block);
-        if self.frontiers.is_marked(block) && used == 1 {
+        // A program that was cut off looks like a mark; where it took all of the block, that has the next pass or none.
+        let has_pages = used < self.frontiers.single.pages_of(block);
+        if self.frontiers.is_marked(block) && used == 1 && has_pages {
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);
-        } else if used < self.frontiers.single.pages_of(block) {
+        } else if has_pages {
             found.begun.push(block);
         } else if self.may_have_pass(io.nand(), block) {
             self.frontiers.set_marked(plane, block, false);
