@@ -9,5 +9,7 @@ mod device;
 mod lifetimes;
 #[path = "filesystem/model.rs"]
 mod model;
+#[path = "filesystem/names.rs"]
+mod names;
 #[path = "filesystem/operations.rs"]
 mod operations;

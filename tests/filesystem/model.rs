@@ -161,7 +161,7 @@ impl Tree {
         let mut queue = vec![(String::new(), ROOT)];
         while let Some((path, ino)) = queue.pop() {
             for (name, child) in filesystem.list(ino)? {
-                let path = format!("{path}/{name}");
+                let path = format!("{path}/{}", String::from_utf8_lossy(name));
                 let (file_type, size) = filesystem.stat(child)?;
                 let entry = match file_type {
                     FileType::File => Some(filesystem.read(device, child, 0, size)?),

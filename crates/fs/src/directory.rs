@@ -14,26 +14,28 @@ pub const LONGEST_NAME: usize = 255;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
     /// Inode number of each name, and the page of its entry.
-    names: BTreeMap<String, (u32, u32)>,
+    names: BTreeMap<Box<[u8]>, (u32, u32)>,
     /// Bytes used in each page.
     taken: Vec<usize>,
     /// The search for room begins at this page.
     roomy: u32,
     /// Pages that differ from their copy on the device.
     pub dirty: BTreeSet<u32>,
+    /// The directory that it is in.
+    pub parent: u32,
 }
 
-palimpsest_flash::state!(Directory { names, taken, roomy, dirty });
+palimpsest_flash::state!(Directory { names, taken, roomy, dirty, parent });
 
 impl Directory {
     /// The inode called `name`.
-    pub fn get(&self, name: &str) -> Option<u32> {
+    pub fn get(&self, name: &[u8]) -> Option<u32> {
         self.names.get(name).map(|&(ino, _)| ino)
     }
 
     /// Names with their inodes, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.names.iter().map(|(name, &(ino, _))| (name.as_str(), ino))
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.names.iter().map(|(name, &(ino, _))| (&**name, ino))
     }
 
     /// Whether there are no names.
@@ -47,7 +49,7 @@ impl Directory {
     }
 
     /// Adds `name`, a new name, to a page with room or to a new page.
-    pub fn insert(&mut self, name: &str, ino: u32, page_bytes: usize) {
+    pub fn insert(&mut self, name: &[u8], ino: u32, page_bytes: usize) {
         let needs = ENTRY_BYTES + name.len();
         let fits = |&page: &u32| self.taken[page as usize] + needs <= page_bytes;
         let page = (self.roomy..self.pages()).find(fits).unwrap_or(self.pages());
@@ -56,12 +58,12 @@ impl Directory {
         }
         self.roomy = self.roomy.max(page.saturating_sub(1));
         self.taken[page as usize] += needs;
-        self.names.insert(name.to_owned(), (ino, page));
+        self.names.insert(name.into(), (ino, page));
         self.dirty.insert(page);
     }
 
     /// Removes `name`.
-    pub fn remove(&mut self, name: &str) {
+    pub fn remove(&mut self, name: &[u8]) {
         if let Some((_, page)) = self.names.remove(name) {
             self.taken[page as usize] -= ENTRY_BYTES + name.len();
             self.roomy = self.roomy.min(page);
@@ -76,7 +78,7 @@ impl Directory {
             if let Some(bytes) = encoded.get_mut(&page) {
                 bytes.extend_from_slice(&ino.to_le_bytes());
                 bytes.extend_from_slice(&(name.len() as u16).to_le_bytes());
-                bytes.extend_from_slice(name.as_bytes());
+                bytes.extend_from_slice(name);
             }
         }
         encoded.values_mut().for_each(|bytes| bytes.resize(page_bytes, 0));
@@ -95,9 +97,8 @@ impl Directory {
                 break;
             }
             let Some(name) = rest.get(ENTRY_BYTES..ENTRY_BYTES + length) else { return false };
-            let Ok(name) = std::str::from_utf8(name) else { return false };
             let ino = u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]);
-            self.names.insert(name.to_owned(), (ino, page));
+            self.names.insert(name.into(), (ino, page));
             rest = &rest[ENTRY_BYTES + length..];
         }
         self.taken[page as usize] = bytes.len() - rest.len();
@@ -113,10 +114,10 @@ mod tests {
     fn pages_come_back_as_they_were() {
         let mut directory = Directory::default();
         for number in 0..200 {
-            directory.insert(&format!("file {number}"), number, 512);
+            directory.insert(format!("file {number}").as_bytes(), number, 512);
         }
-        (0..200).step_by(3).for_each(|number| directory.remove(&format!("file {number}")));
-        directory.insert(&"x".repeat(LONGEST_NAME), 7, 512);
+        (0..200).step_by(3).for_each(|number| directory.remove(format!("file {number}").as_bytes()));
+        directory.insert(&[0xff; LONGEST_NAME], 7, 512);
         let mut again = Directory::default();
         for (page, bytes) in directory.encode(&(0..directory.pages()).collect(), 512) {
             assert_eq!(bytes.len(), 512);

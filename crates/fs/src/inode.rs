@@ -10,6 +10,12 @@ use super::device::NO_PAGE;
 pub const INODE_BYTES: usize = 128;
 /// Direct pointers.
 pub const DIRECT: u32 = 12;
+/// Words of an inode that have no meaning here, but for [`LINKS`]: who mounts the file system keeps modes and times in them.
+pub const WORDS: usize = 14;
+/// The word that counts the names of the inode beyond the first.
+pub const LINKS: usize = WORDS - 1;
+/// Where the words begin in an inode on the device.
+const AT_WORDS: usize = INODE_BYTES - 4 * WORDS;
 
 /// The type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,11 +61,13 @@ pub struct Inode {
     pub root_dirty: bool,
     /// Pages of the file in each channel.
     pub channels: Vec<u32>,
+    /// Modes, times and what else who mounts it keeps.
+    pub words: [u32; WORDS],
     /// Whether the inode differs from its copy on the device.
     pub dirty: bool,
 }
 
-palimpsest_flash::state!(Inode { file_type, size, direct, leaves, root, root_dirty, channels, dirty });
+palimpsest_flash::state!(Inode { file_type, size, direct, leaves, root, root_dirty, channels, words, dirty });
 
 /// The place of a pointer.
 pub enum Place {
@@ -95,6 +103,7 @@ impl Inode {
             root: NO_PAGE,
             root_dirty: false,
             channels: vec![0; channels as usize],
+            words: [0; WORDS],
             dirty: false,
         }
     }
@@ -133,6 +142,9 @@ impl Inode {
         for (index, pointer) in self.direct.into_iter().chain([single, self.root]).enumerate() {
             bytes[16 + 4 * index..20 + 4 * index].copy_from_slice(&pointer.to_le_bytes());
         }
+        for (place, word) in bytes[AT_WORDS..].chunks_exact_mut(4).zip(self.words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
     }
 
     /// The inverse of [`Self::encode`]: the inode without its leaves, and the page of its single indirect leaf; `None` for an
@@ -149,6 +161,9 @@ impl Inode {
         inode.direct = std::array::from_fn(|_| pointers.next().expect("a direct pointer"));
         let single = pointers.next().expect("the single indirect pointer");
         inode.root = pointers.next().expect("the double indirect pointer");
+        let mut words =
+            bytes[AT_WORDS..].chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
+        inode.words = std::array::from_fn(|_| words.next().expect("a word"));
         Some((inode, single))
     }
 }

@@ -15,7 +15,8 @@
 //!
 //! Sans-I/O: a [`Device`] reads and writes. Trace replay drives it ([`replay`]); tests run it in memory.
 //!
-//! Ignored: owners, permissions, times, hard links, open files that are unlinked. The host's memory holds all metadata.
+//! A file may have several names, and outlive the last one while who mounted it has it open. Modes, owners and times are [words](WORDS) of
+//! an inode without a meaning here. Ignored: extended attributes. The host's memory holds all metadata.
 
 mod allocator;
 mod bytes;
@@ -38,6 +39,7 @@ pub mod schemes;
 pub mod settings;
 mod store;
 mod verify;
+mod words;
 
 pub use allocator::Status;
 use allocator::{PageAllocator, Role};
@@ -55,6 +57,7 @@ use palimpsest_flash::prefetch::prefetch;
 use placing::Placing;
 use schemes::Scheme;
 use std::collections::{BTreeMap, BTreeSet};
+pub use words::WORDS;
 
 /// The inode file: its pages hold all other inodes.
 const INODE_FILE: u32 = 0;
@@ -185,13 +188,16 @@ pub struct FileSystem {
     lifetimes: Option<Lifetimes>,
     /// Of the write that is served.
     placing: Placing,
+    /// Inodes that outlive their last name, and those that have.
+    pins: BTreeSet<u32>,
+    orphans: BTreeSet<u32>,
 }
 
 // Schemes have no state.
 palimpsest_flash::state!(FileSystem {
     turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence, anchor, anchor_next,
     collecting, log, has_changed, uncommitted, counters
-} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing });
+} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing, pins, orphans });
 
 impl FileSystem {
     fn new(shape: Shape, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Self {
@@ -222,6 +228,8 @@ impl FileSystem {
             counters: Counters::default(),
             lifetimes: None,
             placing: Placing::default(),
+            pins: BTreeSet::new(),
+            orphans: BTreeSet::new(),
         };
         filesystem.inodes.push(Some(Inode::new(FileType::File, shape.channels)));
         filesystem

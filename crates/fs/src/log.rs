@@ -16,7 +16,7 @@
 use super::allocator::Role;
 use super::commit::{fingerprint, sum};
 use super::device::{Device, NO_PAGE, Purpose, Shape};
-use super::inode::{FileType, Inode};
+use super::inode::{FileType, Inode, WORDS};
 use super::{Done, Fault, FileSystem, INODE_FILE};
 use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,8 @@ pub(super) enum Record {
     Inode { ino: u32, file_type: FileType, size: u64 },
     /// The inode was removed.
     Removed { ino: u32 },
+    /// A word of the inode has this value.
+    Word { ino: u32, place: u32, value: u32 },
 }
 
 impl Record {
@@ -65,7 +67,8 @@ impl Record {
             | Record::Leaf { ino, .. }
             | Record::Root { ino, .. }
             | Record::Inode { ino, .. }
-            | Record::Removed { ino } => ino,
+            | Record::Removed { ino }
+            | Record::Word { ino, .. } => ino,
         }
     }
 
@@ -79,6 +82,7 @@ impl Record {
                 (3, size as u32, (size >> 32) as u32 | directory)
             }
             Record::Removed { .. } => (4, 0, 0),
+            Record::Word { place, value, .. } => (5, place, value),
         };
         let mut bytes = [0; RECORD_BYTES];
         for (place, word) in bytes.chunks_exact_mut(4).zip([kind << KIND_SHIFT | self.ino(), one, two]) {
@@ -99,6 +103,7 @@ impl Record {
                 Record::Inode { ino, file_type, size: u64::from(two & !IS_DIRECTORY) << 32 | u64::from(one) }
             }
             4 => Record::Removed { ino },
+            5 => Record::Word { ino, place: one, value: two },
             _ => return None,
         })
     }
@@ -496,6 +501,13 @@ impl Replay {
                     filesystem.inode_mut(ino).size = size;
                     filesystem.touch(ino);
                 }
+                Record::Word { ino, place, value } => {
+                    if filesystem.inode(ino).is_err() || place as usize >= WORDS {
+                        return Err(Fault::Corrupt("the log changes a word that cannot be"));
+                    }
+                    filesystem.inode_mut(ino).words[place as usize] = value;
+                    filesystem.touch(ino);
+                }
                 // What leads to the page that moved differs from its copy in the tree.
                 Record::Leaf { ino, leaf, .. } if filesystem.inode(ino).is_ok() => {
                     filesystem.touch(ino);
@@ -525,6 +537,7 @@ mod tests {
             Record::Inode { ino: 7, file_type: FileType::Directory, size },
             Record::Inode { ino: 7, file_type: FileType::File, size },
             Record::Removed { ino: 2 },
+            Record::Word { ino: 9, place: 13, value: u32::MAX },
         ];
         for record in records {
             assert_eq!(Record::decode(&record.encode()), Some(record));

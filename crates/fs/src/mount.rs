@@ -5,7 +5,7 @@
 use super::allocator::{PageAllocator, Role};
 use super::commit::Checkpoint;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
-use super::inode::{FileType, INODE_BYTES, Inode, Leaf};
+use super::inode::{FileType, INODE_BYTES, Inode, LINKS, Leaf};
 use super::log::Replay;
 use super::schemes::Scheme;
 use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
@@ -109,7 +109,36 @@ impl FileSystem {
         // What an interrupted commit left makes room for the next.
         filesystem.trim_empty(device)?;
         filesystem.has_changed = false;
+        filesystem.free_nameless(device)?;
         Ok(filesystem)
+    }
+
+    /// Finds the parents of directories, and frees what had no name but was open when the power failed.
+    fn free_nameless(&mut self, device: &mut dyn Device) -> Done<()> {
+        let mut names = vec![0; self.inodes.len()];
+        let entries: Vec<(u32, u32)> = self
+            .directories
+            .iter()
+            .flat_map(|(&parent, directory)| directory.iter().map(move |(_, ino)| (parent, ino)))
+            .collect();
+        for (parent, ino) in entries {
+            if let Some(directory) = self.directories.get_mut(&ino) {
+                directory.parent = parent;
+            }
+            *names.get_mut(ino as usize).ok_or(Fault::Corrupt("a name leads to no inode"))? += 1;
+        }
+        for ino in ROOT + 1..names.len() as u32 {
+            let links = self.inode(ino).map_or(0, |inode| inode.words[LINKS] + 1);
+            match names[ino as usize] {
+                named if named == links => {}
+                0 if links == 1 => {
+                    self.make_room(device, 8)?;
+                    self.discard(ino);
+                }
+                _ => return Err(Fault::Corrupt("an inode counts other names than there are")),
+            }
+        }
+        Ok(())
     }
 
     /// Trims the written pages that nothing owns, as a power cut may have brought them back: the layer needs the space. For file systems

@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::directory::{Directory, LONGEST_NAME};
-use super::inode::{FileType, Inode};
+use super::inode::{FileType, Inode, LINKS};
 use super::log::{MOST_INODES, Record};
 use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
 use palimpsest_flash::geometry::FileGroup;
@@ -22,15 +22,15 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`Fault::NotFound`], [`Fault::NotDirectory`].
-    pub fn lookup(&self, parent: u32, name: &str) -> Done<u32> {
-        self.directory(parent)?.get(name).ok_or(Fault::NotFound)
+    pub fn lookup(&self, parent: u32, name: impl AsRef<[u8]>) -> Done<u32> {
+        self.directory(parent)?.get(name.as_ref()).ok_or(Fault::NotFound)
     }
 
     /// Names and inodes of directory `ino`, in order.
     ///
     /// # Errors
     /// [`Fault::NotFound`], [`Fault::NotDirectory`].
-    pub fn list(&self, ino: u32) -> Done<impl Iterator<Item = (&str, u32)>> {
+    pub fn list(&self, ino: u32) -> Done<impl Iterator<Item = (&[u8], u32)>> {
         Ok(self.directory(ino)?.iter())
     }
 
@@ -42,32 +42,127 @@ impl FileSystem {
         path.split('/').filter(|name| !name.is_empty()).try_fold(ROOT, |ino, name| self.lookup(ino, name))
     }
 
+    /// The directory that directory `ino` is in; the root is in itself.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
+    pub fn parent(&self, ino: u32) -> Done<u32> {
+        Ok(if ino == ROOT { ROOT } else { self.directory(ino)?.parent })
+    }
+
     /// Creates an empty file or directory called `name` in `parent`; returns its inode.
     ///
     /// # Errors
     /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and errors of flash.
-    pub fn create(&mut self, device: &mut dyn Device, parent: u32, name: &str, file_type: FileType) -> Done<u32> {
+    pub fn create(
+        &mut self,
+        device: &mut dyn Device,
+        parent: u32,
+        name: impl AsRef<[u8]>,
+        file_type: FileType,
+    ) -> Done<u32> {
+        self.create_with(device, parent, name, file_type, &[])
+    }
+
+    /// The same with these first words, in the same commit.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_with(
+        &mut self,
+        device: &mut dyn Device,
+        parent: u32,
+        name: impl AsRef<[u8]>,
+        file_type: FileType,
+        words: &[u32],
+    ) -> Done<u32> {
+        let name = name.as_ref();
+        self.admit_name(device, parent, name)?;
+        let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
+        if next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES {
+            return Err(Fault::Full);
+        }
+        self.make_room(device, ENTRY_PAGES)?;
+        self.insert_inode(next, Inode::new(file_type, self.shape.channels));
+        self.touch(next);
+        self.record_inode(next);
+        for (place, &value) in words.iter().take(LINKS).enumerate() {
+            self.set_word(next, place, value);
+        }
+        self.insert_entry(parent, name, next);
+        Ok(next)
+    }
+
+    /// Adds `name` in `parent` to the names of the file `ino`.
+    ///
+    /// # Errors
+    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`],
+    /// [`Fault::IsDirectory`], and errors of flash.
+    pub fn link(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>, ino: u32) -> Done<()> {
+        let name = name.as_ref();
+        self.file(ino)?;
+        if self.orphans.contains(&ino) {
+            return Err(Fault::NotFound);
+        }
+        self.admit_name(device, parent, name)?;
+        self.make_room(device, ENTRY_PAGES)?;
+        let links = self.inode(ino)?.words[LINKS];
+        self.set_word(ino, LINKS, links + 1);
+        self.insert_entry(parent, name, ino);
+        Ok(())
+    }
+
+    /// Names of `ino`: one for a directory.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`].
+    pub fn links(&self, ino: u32) -> Done<u32> {
+        let named = u32::from(!self.orphans.contains(&ino));
+        Ok(self.inode(ino)?.words[LINKS] + named)
+    }
+
+    /// From now on `ino` outlives its last name, until [`Self::unpin`], or the next mount.
+    pub fn pin(&mut self, ino: u32) {
+        self.pins.insert(ino);
+    }
+
+    /// Frees `ino` if it has no name any more, or when it has none.
+    ///
+    /// # Errors
+    /// Errors of flash.
+    pub fn unpin(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
+        self.pins.remove(&ino);
+        if self.orphans.contains(&ino) {
+            self.make_room(device, ENTRY_PAGES)?;
+            self.discard(ino);
+        }
+        Ok(())
+    }
+
+    /// A name of `ino` is gone: the last one frees it, unless it is pinned.
+    fn drop_name(&mut self, ino: u32) {
+        let links = self.inode_mut(ino).words[LINKS];
+        match links {
+            0 if self.pins.contains(&ino) => _ = self.orphans.insert(ino),
+            0 => self.discard(ino),
+            links => self.set_word(ino, LINKS, links - 1),
+        }
+    }
+
+    /// Refuses a name that is taken or wrong, or for which there is no space.
+    fn admit_name(&mut self, device: &mut dyn Device, parent: u32, name: &[u8]) -> Done<()> {
         self.check_name(name)?;
         if self.directory(parent)?.get(name).is_some() {
             return Err(Fault::Exists);
         }
         self.admit(device, ENTRY_PAGES)?;
-        let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
-        if next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES {
-            return Err(Fault::Full);
-        }
-        self.admit_entry(parent)?;
-        self.make_room(device, ENTRY_PAGES)?;
-        self.insert_inode(next, Inode::new(file_type, self.shape.channels));
-        self.touch(next);
-        self.record_inode(next);
-        self.insert_entry(parent, name, next);
-        Ok(next)
+        self.admit_entry(parent)
     }
 
-    fn check_name(&self, name: &str) -> Done<()> {
+    fn check_name(&self, name: &[u8]) -> Done<()> {
         let most = LONGEST_NAME.min(self.shape.page_bytes as usize - 16);
-        let wrong = name.is_empty() || name.len() > most || name.contains(['/', '\0']) || name == "." || name == "..";
+        let has = |byte: u8| name.contains(&byte);
+        let wrong = name.is_empty() || name.len() > most || has(b'/') || has(0) || name == b"." || name == b"..";
         if wrong { Err(Fault::Invalid) } else { Ok(()) }
     }
 
@@ -103,21 +198,25 @@ impl FileSystem {
         }
     }
 
-    fn insert_entry(&mut self, parent: u32, name: &str, ino: u32) {
+    fn insert_entry(&mut self, parent: u32, name: &[u8], ino: u32) {
         let page_bytes = self.shape.page_bytes as usize;
+        if let Some(directory) = self.directories.get_mut(&ino) {
+            directory.parent = parent;
+        }
         self.change_entries(parent, |directory| directory.insert(name, ino, page_bytes));
     }
 
-    /// Removes the file called `name` from `parent`, with its contents.
+    /// Removes the file called `name` from `parent`; its contents with its last name.
     ///
     /// # Errors
     /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and errors of flash.
-    pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
+    pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>) -> Done<()> {
+        let name = name.as_ref();
         let ino = self.lookup(parent, name)?;
         self.file(ino)?;
         self.make_room(device, ENTRY_PAGES)?;
         self.change_entries(parent, |directory| directory.remove(name));
-        self.discard(ino);
+        self.drop_name(ino);
         Ok(())
     }
 
@@ -125,20 +224,22 @@ impl FileSystem {
     ///
     /// # Errors
     /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and errors of flash.
-    pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: &str) -> Done<()> {
+    pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>) -> Done<()> {
+        let name = name.as_ref();
         let ino = self.lookup(parent, name)?;
         if !self.directory(ino)?.is_empty() {
             return Err(Fault::NotEmpty);
         }
         self.make_room(device, ENTRY_PAGES)?;
         self.change_entries(parent, |directory| directory.remove(name));
-        self.discard(ino);
+        self.drop_name(ino);
         Ok(())
     }
 
     /// Frees `ino` and everything that it points to.
-    fn discard(&mut self, ino: u32) {
+    pub(super) fn discard(&mut self, ino: u32) {
         self.cut(ino, 0);
+        self.orphans.remove(&ino);
         self.directories.remove(&ino);
         self.touch_record(ino);
         self.dirty.remove(&ino);
@@ -167,10 +268,11 @@ impl FileSystem {
         &mut self,
         device: &mut dyn Device,
         parent: u32,
-        name: &str,
+        name: impl AsRef<[u8]>,
         new_parent: u32,
-        new_name: &str,
+        new_name: impl AsRef<[u8]>,
     ) -> Done<()> {
+        let (name, new_name) = (name.as_ref(), new_name.as_ref());
         self.check_name(new_name)?;
         let ino = self.lookup(parent, name)?;
         let file_type = self.inode(ino)?.file_type;
@@ -197,11 +299,10 @@ impl FileSystem {
     }
 
     /// Whether `ino` is `above` or a descendant of it.
-    fn is_below(&self, ino: u32, above: u32) -> bool {
-        if ino == above {
-            return true;
+    fn is_below(&self, mut ino: u32, above: u32) -> bool {
+        while ino != above && ino != ROOT {
+            ino = self.directories.get(&ino).map_or(ROOT, |directory| directory.parent);
         }
-        let Some(directory) = self.directories.get(&above) else { return false };
-        directory.iter().any(|(_, child)| self.is_below(ino, child))
+        ino == above
     }
 }

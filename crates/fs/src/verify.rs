@@ -2,7 +2,7 @@
 
 use super::allocator::Role;
 use super::device::NO_PAGE;
-use super::inode::FileType;
+use super::inode::{FileType, LINKS};
 use super::{Fault, FileSystem, INODE_FILE, ROOT};
 
 impl FileSystem {
@@ -59,15 +59,20 @@ impl FileSystem {
         while let Some(directory) = queue.pop() {
             let names = self.list(directory).map_err(|fault: Fault| format!("inode {directory}: {fault:?}"))?;
             for (name, ino) in names {
-                let (file_type, _) =
-                    self.stat(ino).map_err(|_| format!("{name:?} names inode {ino}, which does not exist"))?;
+                let (file_type, _) = self
+                    .stat(ino)
+                    .map_err(|_| format!("{} names inode {ino}, which does not exist", name.escape_ascii()))?;
                 named[ino as usize] += 1;
                 if file_type == FileType::Directory && named[ino as usize] == 1 {
                     queue.push(ino);
                 }
             }
         }
-        let wrong = (0..self.inodes.len()).find(|&ino| named[ino] != u32::from(self.inodes[ino].is_some()));
+        let names = |ino: &usize| match &self.inodes[*ino] {
+            Some(inode) => inode.words[LINKS] + u32::from(!self.orphans.contains(&(*ino as u32))),
+            None => 0,
+        };
+        let wrong = (0..self.inodes.len()).find(|ino| named[*ino] != names(ino));
         match wrong {
             Some(ino) => Err(format!("inode {ino} has {} names", named[ino])),
             None => Ok(()),

@@ -19,6 +19,7 @@ impl Replay {
         self.streams.clear();
         let Some(filesystem) = &self.mounted else { return };
         for (name, ino) in filesystem.list(ROOT).into_iter().flatten() {
+            let Ok(name) = std::str::from_utf8(name) else { continue };
             let Some((stream, part)) = name.split_once('.') else { continue };
             let (Ok(stream), Ok(part)) = (u64::from_str_radix(stream, 16), u32::from_str_radix(part, 16)) else {
                 continue;

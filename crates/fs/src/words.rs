@@ -1,0 +1,64 @@
+//! What is known of an inode beside its type, size and pages: words for who mounts the file system; and the space that is left.
+
+use super::device::Device;
+use super::inode::LINKS;
+use super::log::Record;
+use super::{Done, FileSystem};
+
+/// Words of an inode that have no meaning here: modes, owners and times of who mounts the file system.
+pub const WORDS: usize = LINKS;
+
+impl FileSystem {
+    /// The words of `ino` without a meaning here.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`].
+    pub fn words(&self, ino: u32) -> Done<&[u32; WORDS]> {
+        self.inode(ino).map(|inode| inode.words[..LINKS].try_into().expect("the words of its user"))
+    }
+
+    /// Sets words of `ino`, each with its place, in one commit.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::Full`], and errors of flash.
+    pub fn set_words(&mut self, device: &mut dyn Device, ino: u32, changes: &[(usize, u32)]) -> Done<()> {
+        self.inode(ino)?;
+        self.make_room(device, 8)?;
+        for &(place, value) in changes {
+            assert!(place < WORDS, "a word of an inode");
+            self.set_word(ino, place, value);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_word(&mut self, ino: u32, place: usize, value: u32) {
+        if std::mem::replace(&mut self.inode_mut(ino).words[place], value) != value {
+            self.touch(ino);
+            self.record(Record::Word { ino, place: place as u32, value });
+        }
+    }
+
+    /// Pages that files and metadata may still take; a commit may free more.
+    pub fn room(&self) -> u64 {
+        let taken = self.allocator.valid_pages() + self.pending;
+        (Self::capacity(self.shape) - taken as i64).max(0) as u64
+    }
+
+    /// Pages that hold files and metadata, or would after a commit.
+    pub fn taken(&self) -> u64 {
+        self.allocator.valid_pages() + self.pending
+    }
+
+    /// Inodes in use.
+    pub fn inodes(&self) -> u64 {
+        (self.inodes.len() - self.unused.len()) as u64
+    }
+
+    /// Pages of `ino` that are no holes.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`].
+    pub fn pages_of(&self, ino: u32) -> Done<u64> {
+        Ok(self.inode(ino)?.channels.iter().map(|&pages| u64::from(pages)).sum())
+    }
+}
