@@ -19,7 +19,20 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
-from . import _core, attaching, completion, engine, errors, images, interrupts, native, serving, states, trace_commands
+from . import (
+    _core,
+    attaching,
+    completion,
+    engine,
+    errors,
+    images,
+    interrupts,
+    mounting,
+    native,
+    serving,
+    states,
+    trace_commands,
+)
 from . import reproduce as reproduction
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
@@ -494,6 +507,7 @@ trace_commands.add_to(cli, _print_result)
 images.add_to(cli)
 serving.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
 attaching.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
+mounting.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
 
 
 def _fail(error: BaseException) -> NoReturn:

@@ -56,7 +56,7 @@ impl Model {
             model.files.insert(ino, file);
             model.names.insert(name, ino);
         }
-        for (&ino, _) in &model.files {
+        for &ino in model.files.keys() {
             assert_eq!(filesystem.links(ino)?, model.named(ino));
         }
         Ok(model)

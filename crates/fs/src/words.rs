@@ -12,7 +12,7 @@ impl FileSystem {
     /// The words of `ino` without a meaning here.
     ///
     /// # Errors
-    /// [`Fault::NotFound`].
+    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn words(&self, ino: u32) -> Done<&[u32; WORDS]> {
         self.inode(ino).map(|inode| inode.words[..LINKS].try_into().expect("the words of its user"))
     }
@@ -20,7 +20,7 @@ impl FileSystem {
     /// Sets words of `ino`, each with its place, in one commit.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::Full`], and errors of flash.
+    /// [`Fault::NotFound`](super::Fault::NotFound), [`Fault::Full`](super::Fault::Full), and errors of flash.
     pub fn set_words(&mut self, device: &mut dyn Device, ino: u32, changes: &[(usize, u32)]) -> Done<()> {
         self.inode(ino)?;
         self.make_room(device, 8)?;
@@ -57,7 +57,7 @@ impl FileSystem {
     /// Pages of `ino` that are no holes.
     ///
     /// # Errors
-    /// [`Fault::NotFound`].
+    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn pages_of(&self, ino: u32) -> Done<u64> {
         Ok(self.inode(ino)?.channels.iter().map(|&pages| u64::from(pages)).sum())
     }

@@ -22,6 +22,8 @@ struct ServeOptions {
     listen: Vec<String>,
     #[serde(default)]
     attach: Option<AttachOptions>,
+    #[serde(default)]
+    mount: Option<MountOptions>,
     clock: String,
     page: Option<String>,
     once: bool,
@@ -38,6 +40,14 @@ struct ServeOptions {
 struct AttachOptions {
     name: Option<String>,
     file_only: bool,
+}
+
+/// The mount that is wanted instead, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MountOptions {
+    at: String,
+    scheme: String,
 }
 
 /// Ends attached drives, or all of them; `say` gets lines.
@@ -69,6 +79,13 @@ pub fn serve(
     config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
+    let mount = wanted.mount.map(|MountOptions { at, scheme }| palimpsest_server::mount::Settings {
+        at: at.into(),
+        scheme,
+        image: wanted.image.as_ref().map(PathBuf::from),
+        image_sync: wanted.image_sync,
+        run: wanted.run.clone(),
+    });
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
     let settings = Settings {
         listen: wanted.listen,
@@ -100,7 +117,10 @@ pub fn serve(
     // A line that cannot be said is lost: the drive is served all the same.
     let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
     let begin = Instant::now();
-    let ended = py.detach(|| palimpsest_server::serve(&resolved, &core, &settings, record, &say, &mut goes_on));
+    let ended = py.detach(|| match &mount {
+        Some(mount) => palimpsest_server::mount::mount(&resolved, &core, mount, record, &say, &mut goes_on),
+        None => palimpsest_server::serve(&resolved, &core, &settings, record, &say, &mut goes_on),
+    });
     match (reporter.raised, ended) {
         // Ctrl-C is how a service ends.
         (Some(raised), Ok(_)) if !raised.is_instance_of::<PyKeyboardInterrupt>(py) => Err(raised),

@@ -6,8 +6,8 @@
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
 //! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
-//! limits; [`attach`] the block device of the kernel. Sockets, threads, wall clocks and files that are written in
-//! place are here only. For Unix.
+//! limits; [`attach`] the block device of the kernel, [`mount`](mod@mount) the file system. Sockets, threads, wall clocks and files that are
+//! written in place are here only. For Unix.
 
 pub mod attach;
 pub mod clock;
@@ -17,6 +17,7 @@ pub mod fuzzing;
 pub mod handshake;
 pub mod image;
 pub mod listen;
+pub mod mount;
 pub mod outbox;
 pub mod page;
 pub mod patience;
@@ -37,8 +38,9 @@ use palimpsest_lab::host::trace::output::Recorder;
 use palimpsest_lab::run::image::{Keep, length_of};
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Options, Outcome, Progress, Watcher};
+use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +106,8 @@ pub fn serve(
         true => ControlFlow::Continue(()),
         false => ask(Some(progress)),
     };
-    let mut served = open_drive(resolved, options, settings, say, &mut watcher)?;
+    let mut served =
+        open_drive(resolved, options, (settings.image.as_deref(), settings.image_sync), say, &mut watcher)?;
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
@@ -178,14 +181,14 @@ fn until_its_end(
 fn open_drive<'a>(
     resolved: &'a Resolved,
     options: &'a Options,
-    settings: &Settings,
+    (image, syncs): (Option<&Path>, bool),
     say: &dyn Fn(&str),
     watcher: Watcher<'a>,
 ) -> Result<Served<'a>> {
-    let Some(path) = &settings.image else { return Served::new(resolved, options, watcher) };
+    let Some(path) = image else { return Served::new(resolved, options, watcher) };
     let (begin, name) = (Instant::now(), path.display().to_string());
     let file = ImageFile::open(path, Some(length_of(resolved)?))?;
-    let keep = Keep { medium: Box::new(file), name: name.clone(), syncs: settings.image_sync };
+    let keep = Keep { medium: Box::new(file), name: name.clone(), syncs };
     let served = Served::keep(resolved, options, Some(keep), watcher)?;
     say(&match served.mounted() {
         None => format!("{name}: a new image"),
@@ -225,12 +228,17 @@ struct Beside(Child);
 
 impl Beside {
     fn start(run: &str, uris: &[String], attached: Option<&Attached>) -> Result<Beside> {
-        let mut command = Command::new("sh");
-        command.args(["-c", run]).envs(uris.first().map(|uri| ("uri", uri)));
-        if let Some(attached) = attached {
-            command.env("dev", attached.place()).env("file", attached.file());
-        }
-        let started = command.spawn();
+        let mut found: Vec<(&str, OsString)> = uris.first().map(|uri| ("uri", uri.into())).into_iter().collect();
+        found.extend(
+            attached.iter().flat_map(|attached| [("dev", attached.place().into()), ("file", attached.file().into())]),
+        );
+        Beside::with(run, &found)
+    }
+
+    /// Starts it with these variables in its environment.
+    fn with(run: &str, found: &[(&str, impl AsRef<OsStr>)]) -> Result<Beside> {
+        let variables = found.iter().map(|(name, value)| (name, value));
+        let started = Command::new("sh").args(["-c", run]).envs(variables).spawn();
         started.map(Beside).map_err(|error| Error::input("--run", format!("{error}; expected a shell to run it")))
     }
 

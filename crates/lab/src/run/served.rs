@@ -10,6 +10,7 @@
 
 pub mod flight;
 mod live;
+pub mod volume;
 
 use super::image::Keep;
 use super::{Fidelity, Options, Outcome, Phase, Session, Watcher, precondition, summary};

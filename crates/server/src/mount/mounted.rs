@@ -1,0 +1,137 @@
+//! A mount from its beginning to its end.
+
+use super::Settings;
+use super::files::Files;
+use crate::attach::device::{self, Unmounted};
+use crate::{ASK_EVERY, Beside, Ended, open_drive};
+use fuser::{MountOption, Session};
+use palimpsest_lab::config::Resolved;
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::host::trace::output::Recorder;
+use palimpsest_lab::run::served::volume::Volume;
+use palimpsest_lab::run::{Options, Progress};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A change waits no longer for a commit.
+const COMMIT_EVERY: Duration = Duration::from_secs(5);
+
+/// Mounts the file system on the drive of `resolved`, an empty one where the drive is new, until it is unmounted, its command has ended, or `goes_on` says that it must
+/// end, as with [`crate::serve`].
+///
+/// # Errors
+/// [`Error::Input`] for a folder that cannot be mounted at, and a drive that is too small; the first error of the drive.
+pub fn mount(
+    resolved: &Resolved,
+    options: &Options,
+    settings: &Settings,
+    record: Option<Recorder>,
+    say: &(dyn Fn(&str) + Sync),
+    goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
+) -> Result<Ended> {
+    let at = folder(&settings.at, say)?;
+    let (ask, mounted) = (Mutex::new(goes_on), AtomicBool::new(false));
+    let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
+    let mut watcher = |progress| match mounted.load(Ordering::Relaxed) {
+        true => ControlFlow::Continue(()),
+        false => ask(Some(progress)),
+    };
+    let image = (settings.image.as_deref(), settings.image_sync);
+    let mut served = open_drive(resolved, options, image, say, &mut watcher)?;
+    record.into_iter().for_each(|recorder| served.record(recorder));
+    mounted.store(true, Ordering::Relaxed);
+    let volume = Mutex::new(Volume::open(served, &settings.scheme)?);
+    let root = nix::unistd::geteuid().is_root();
+    let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let files = Files::new(&volume, owner).map_err(|error| {
+        Error::input("mount", format!("the drive fails: {}", std::io::Error::from_raw_os_error(error)))
+    })?;
+    let mut wanted = vec![MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions];
+    if root {
+        wanted.extend([MountOption::AllowOther, MountOption::Suid]);
+    }
+    let mut session = Session::new(files, &at, &wanted).map_err(|error| {
+        let expected = "expected the right to mount there: root, or the program fusermount3";
+        Error::input(at.display().to_string(), format!("{error}; {expected}"))
+    })?;
+    say(&format!("mounted {} ({}) at {}", resolved.drive.name, resolved.drive.ftl.name, at.display()));
+    let (begin, over) = (Instant::now(), AtomicBool::new(false));
+    let status = std::thread::scope(|scope| {
+        let over = &over;
+        scope.spawn(move || {
+            // It ends when it is unmounted.
+            let _ = session.run();
+            over.store(true, Ordering::SeqCst);
+        });
+        let status = until_its_end(&volume, settings.run.as_deref(), &at, over, &|| ask(None));
+        if !over.load(Ordering::SeqCst) {
+            match device::unmount(&at, true) {
+                Ok(Unmounted::InUse) => {
+                    say(&format!("{}: a program uses it, and gets errors from now on", at.display()))
+                }
+                Err(error) => say(&format!("{} cannot be unmounted: {error}", at.display())),
+                Ok(Unmounted::Now) => {}
+            }
+        }
+        status
+    })?;
+    let served = begin.elapsed();
+    let volume = volume.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Ended { outcome: volume.finish()?, served, status })
+}
+
+/// The folder that is to be mounted at; what a killed server left there is unmounted.
+fn folder(at: &Path, say: &dyn Fn(&str)) -> Result<std::path::PathBuf> {
+    if let Err(error) = fs::metadata(at)
+        && error.raw_os_error() == Some(libc::ENOTCONN)
+    {
+        match device::unmount(at, true) {
+            Ok(_) => say(&format!("{}: its server was killed; unmounted it", at.display())),
+            Err(error) => say(&format!("{} cannot be unmounted: {error}", at.display())),
+        }
+    }
+    let wrong =
+        |what: String| Error::input(at.display().to_string(), format!("{what}; expected an empty folder to mount at"));
+    let found = at.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    // What is in it would be out of everyone's sight.
+    let first = fs::read_dir(&found).map_err(|error| wrong(error.to_string()))?.next();
+    if let Some(entry) = first {
+        let name = entry.map_err(|error| wrong(error.to_string()))?.file_name();
+        return Err(wrong(format!("it is not empty: it has {}", name.display())));
+    }
+    if device::is_mounted(&found) {
+        return Err(wrong("something is mounted there".into()));
+    }
+    Ok(found)
+}
+
+/// Waits for the end, and commits what has waited long.
+fn until_its_end(
+    volume: &Mutex<Volume<'_>>,
+    run: Option<&str>,
+    at: &Path,
+    over: &AtomicBool,
+    ask: &dyn Fn() -> ControlFlow<()>,
+) -> Result<Option<i32>> {
+    let mut beside = run.map(|run| Beside::with(run, &[("mount", at.as_os_str())])).transpose()?;
+    let mut committed = Instant::now();
+    while !over.load(Ordering::SeqCst) && ask().is_continue() {
+        if let Some(ended) = beside.as_mut().and_then(Beside::ended) {
+            return Ok(ended);
+        }
+        if committed.elapsed() >= COMMIT_EVERY {
+            let mut volume = volume.lock().unwrap_or_else(PoisonError::into_inner);
+            if volume.filesystem().is_dirty() {
+                // What goes wrong is told to the next who asks.
+                let _ = volume.with(|filesystem, device| filesystem.sync(device));
+            }
+            committed = Instant::now();
+        }
+        std::thread::sleep(ASK_EVERY);
+    }
+    Ok(None)
+}
