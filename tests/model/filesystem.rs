@@ -124,7 +124,7 @@ fn power_cuts() {
 #[test]
 #[ignore = "minutes"]
 fn long_sequences() {
-    for_each_seed_of(ENTRIES, "--ignored filesystem::long_sequences", 500, |entry, seed| {
+    for_each_seed_of(ENTRIES, "--ignored filesystem::long_sequences", 250, |entry, seed| {
         counted(entry, seed + 1000, Payload::Tag) && timed(entry, seed + 1000)
     });
 }
@@ -132,7 +132,7 @@ fn long_sequences() {
 /// Every operation is cut, of drives whose seeds are `part` modulo 4.
 fn long_power_cuts(part: u64) {
     let test = format!("--ignored filesystem::long_power_cuts_{part}");
-    for_each_seed_of(ENTRIES, &test, 15, |entry, seed| cut(entry, 1000 + 4 * seed + part, 1, 150));
+    for_each_seed_of(ENTRIES, &test, 6, |entry, seed| cut(entry, 1000 + 4 * seed + part, 1, 150));
 }
 
 #[test]

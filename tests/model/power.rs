@@ -597,7 +597,7 @@ fn whole_runs_with_many_cuts() {
 #[ignore = "minutes"]
 fn long_whole_runs_with_many_cuts() {
     for entries in [REGISTRY, ENTRIES] {
-        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_many_cuts", 1000, |entry, seed| {
+        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_many_cuts", 500, |entry, seed| {
             whole_run_with_cuts(entry, seed + 1000)
         });
     }

@@ -252,7 +252,7 @@ fn space_after_a_cut_is_found() {
 #[ignore = "minutes"]
 fn long_cuts_in_timed_runs() {
     for entries in [REGISTRY, ENTRIES] {
-        for_each_seed_of(entries, "--ignored power_timed::long_cuts_in_timed_runs", 300, |entry, seed| {
+        for_each_seed_of(entries, "--ignored power_timed::long_cuts_in_timed_runs", 100, |entry, seed| {
             cut(entry, seed + 1000, 20)
         });
     }

@@ -142,7 +142,7 @@ fn long_counted_sequences_of_larger_drives() {
 #[test]
 #[ignore = "minutes"]
 fn long_timed_sequences() {
-    for_each_seed("--ignored sequences::long_timed_sequences", 3000, |entry, seed| {
+    for_each_seed("--ignored sequences::long_timed_sequences", 1500, |entry, seed| {
         timed(entry, seed + 1_000_000, if seed % 8 == 0 { Payload::Bytes } else { Payload::Tag })
     });
 }
