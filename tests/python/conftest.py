@@ -60,10 +60,10 @@ def fake_command() -> Command:
 
 @pytest.fixture(scope="session")
 def palimpsest() -> Command:
-    """Calls the installed command: `palimpsest(*arguments)`."""
+    """Calls the installed command: `palimpsest(*arguments, timeout=300)`, in seconds."""
 
-    def call(*arguments: str, **options: Any) -> Completed:
-        return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=300, **options)
+    def call(*arguments: str, timeout: float = 300, **options: Any) -> Completed:
+        return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=timeout, **options)
 
     return call
 
