@@ -24,7 +24,7 @@ COMMANDS = (
     "figure", "rerun", "cite",
     "run", "compare", "serve", "attach", "detach", "mount",
     "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
-    "trace info", "trace convert", "trace synth",
+    "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)
 """Pictures that `make docs` draws from a table on their page."""
@@ -35,6 +35,7 @@ LONG = {
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
+    "palimpsest image": "needs an image; test_images.py makes some",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
@@ -179,11 +180,11 @@ def test_examples_of_the_help(name: str, palimpsest: Command, folder: Path) -> N
 
 
 def test_all_commands_are_here(palimpsest: Command) -> None:
-    for group in ("", "trace"):
+    for group in ("", "trace", "image"):
         listed = palimpsest(*group.split(), "--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
         for name in re.findall(r"^  (\w+)", listed, re.M):
             full = f"{group} {name}".strip()
-            assert full in COMMANDS or full == "trace", f"{full}: its examples are not run"
+            assert full in (*COMMANDS, "trace", "image"), f"{full}: its examples are not run"
 
 
 def test_no_block_escapes() -> None:

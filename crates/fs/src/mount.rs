@@ -105,7 +105,16 @@ impl FileSystem {
         if !filesystem.directories.contains_key(&ROOT) {
             return Err(Fault::Corrupt("there is no root directory"));
         }
-        filesystem.allocator.adopt(|block| device.written(block));
+        let per_block = shape.pages_per_block;
+        let valid: Vec<u32> = (0..shape.blocks())
+            .map(|block| match filesystem.allocator.valid_in(block) {
+                0 => 0,
+                _ => (0..per_block)
+                    .rfind(|at| filesystem.allocator.owner(block * per_block + at).is_some())
+                    .map_or(0, |at| at + 1),
+            })
+            .collect();
+        filesystem.allocator.adopt(|block| device.written(block).max(valid[block as usize]));
         // What an interrupted commit left makes room for the next.
         filesystem.trim_empty(device)?;
         filesystem.has_changed = false;

@@ -97,6 +97,27 @@ impl<'a> Disk<'a> {
         self.served.write(extent, &mut bytes, 0).map_err(|failure| self.halt(failure))
     }
 
+    /// Finds the blocks that hold something else than zeroes: any of their pages may have been written. A block of zeroes is as good as
+    /// trimmed, where the file system has nothing in it.
+    fn look_for_pages(&mut self) -> Result<()> {
+        for block in 0..self.shape.blocks() {
+            let first = block * self.shape.pages_per_block;
+            let mut written = 0;
+            for page in first..first + self.shape.pages_per_block {
+                let holds = self.get(page).map(|bytes| bytes.iter().any(|&byte| byte != 0));
+                let failure = self.failure.take();
+                match (holds, failure) {
+                    (Ok(false), _) => continue,
+                    (_, Some(Failure::Drive(error))) => return Err(error),
+                    _ => written = self.shape.pages_per_block,
+                }
+                break;
+            }
+            self.written[block as usize] = written;
+        }
+        Ok(())
+    }
+
     fn get(&mut self, page: u32) -> Flash<Vec<u8>> {
         let mut bytes = Vec::with_capacity(self.shape.page_bytes as usize);
         let extent = self.extent(page, 1);
@@ -225,8 +246,7 @@ impl<'a> Volume<'a> {
         let opened = if is_new {
             FileSystem::format(&mut disk, thresholds, named()?)
         } else {
-            // Any page may have been written.
-            disk.written.fill(shape.pages_per_block);
+            disk.look_for_pages()?;
             FileSystem::mount(&mut disk, thresholds, named()?)
         };
         let mut filesystem = opened.map_err(|fault| match (fault, disk.failure.take()) {
