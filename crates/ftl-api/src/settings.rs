@@ -80,6 +80,7 @@ impl Settings {
     getter!(count, Count, u64, "The whole number of `key`.");
     getter!(flag, Flag, bool, "The flag of `key`.");
     getter!(time, Time, Nanos, "The time of `key`, in nanoseconds.");
+    getter!(age, Age, Nanos, "The age of `key`, in nanoseconds.");
     getter!(times, Times, Vec<Nanos>, "The times of `key`, in nanoseconds.");
     getter!(bytes, Bytes, u64, "The size of `key`, in bytes.");
     getter!(rate, Rate, Rate, "The rate of `key`.");

@@ -1,4 +1,4 @@
-//! Quantities as text, read and written: `"35us"`, `"16KiB"`, `"1.2GB/s"`, `"28%"`, `"50.37uJ"`.
+//! Quantities as text, read and written: `"35us"`, `"16KiB"`, `"1.2GB/s"`, `"28%"`, `"50.37uJ"`, `"90d"`.
 //!
 //! A quantity is a decimal number and a unit, with or without blanks between them. Decimals become integers without floating
 //! point, so `"0.1us"` is exactly 100 ns, and a time that is no whole number of nanoseconds is refused. Units are
@@ -38,6 +38,26 @@ const TIME: Dimension = Dimension {
     units: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
     aliases: &[("\u{b5}s", 1_000), ("\u{3bc}s", 1_000)],
     meant: &[("nsec", "ns"), ("usec", "us"), ("msec", "ms"), ("sec", "s"), ("u", "us"), ("m", "ms"), ("n", "ns")],
+};
+
+const HOUR: u64 = 3_600_000_000_000;
+const DAY: u64 = 24 * HOUR;
+
+const AGE: Dimension = Dimension {
+    what: "an age",
+    example: "90d",
+    units: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("h", HOUR), ("d", DAY)],
+    meant: &[
+        ("m", "ms"),
+        ("min", "s"),
+        ("day", "d"),
+        ("days", "d"),
+        ("hours", "h"),
+        ("w", "d"),
+        ("y", "d"),
+        ("years", "d"),
+    ],
+    ..TIME
 };
 
 const BYTES: Dimension = Dimension {
@@ -87,6 +107,23 @@ pub fn parse_time(text: &str) -> Parsed<Nanos> {
 /// The shortest text of a time.
 pub fn format_time(time: Nanos) -> String {
     TIME.format(time)
+}
+
+/// An age of data such as `"90d"`, in nanoseconds. Units: those of times, h, d.
+///
+/// # Errors
+/// No number, no unit or another, or not a whole number of nanoseconds.
+pub fn parse_age(text: &str) -> Parsed<Nanos> {
+    AGE.parse(text)
+}
+
+/// The text of an age: whole days or hours, or a time.
+pub fn format_age(age: Nanos) -> String {
+    match (age / HOUR, age % HOUR) {
+        (1.., 0) if age.is_multiple_of(DAY) => format!("{}d", age / DAY),
+        (hours @ 1.., 0) => format!("{hours}h"),
+        _ => format_time(age),
+    }
 }
 
 /// A size such as `"16KiB"`, in bytes. Units: B, KiB, MiB, GiB, TiB.

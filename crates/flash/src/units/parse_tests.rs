@@ -21,6 +21,9 @@ fn times_are_exact() {
 
 #[test]
 fn the_other_dimensions() {
+    assert_eq!(parse_age("90d"), Ok(7_776_000_000_000_000));
+    assert_eq!(parse_age("1.5h"), Ok(5_400_000_000_000));
+    assert_eq!([7_776_000_000_000_000, 90_000_000_000_000, 100_000_000].map(format_age), ["90d", "25h", "0.1s"]);
     assert_eq!(parse_bytes("16KiB"), Ok(16_384));
     assert_eq!(parse_bytes("1.5KiB"), Ok(1_536));
     assert_eq!(parse_rate("1.2GB/s"), Ok(Rate(1_200_000_000)));
@@ -53,6 +56,10 @@ fn messages_say_what_was_expected_and_what_was_near() {
         (
             parse_time("99999999999999s").unwrap_err(),
             "\"99999999999999s\" is too large: at most 18446744073709551615 nanoseconds".into(),
+        ),
+        (
+            parse_age("2y").unwrap_err(),
+            "\"2y\": y is not a unit of nanoseconds; did you mean d? expected an age such as \"90d\" (units: ns, us, ms, s, h, d)".into(),
         ),
         (parse_bytes("16MB").unwrap_err(), format!("\"16MB\": MB is not a unit of bytes; did you mean MiB? {bytes}")),
         (parse_bytes("4k").unwrap_err(), format!("\"4k\": k is not a unit of bytes; did you mean KiB? {bytes}")),
@@ -89,6 +96,8 @@ proptest! {
     #[test]
     fn what_is_printed_parses_back(amount: u64, ratio in 0.0..1e9f64) {
         prop_assert_eq!(parse_time(&format_time(amount)), Ok(amount));
+        prop_assert_eq!(parse_age(&format_age(amount)), Ok(amount));
+        prop_assert_eq!(parse_age(&format_age(amount / HOUR * HOUR)), Ok(amount / HOUR * HOUR));
         prop_assert_eq!(parse_bytes(&format_bytes(amount)), Ok(amount));
         prop_assert_eq!(parse_rate(&format_rate(Rate(amount))), Ok(Rate(amount)));
         prop_assert_eq!(parse_energy(&format_energy(amount)), Ok(amount));

@@ -3,13 +3,15 @@
 use super::blocks::{BlockCount, format_blocks, parse_blocks};
 use super::near;
 use palimpsest_flash::units::parse::{
-    Parsed, format_bytes, format_energy, format_rate, format_ratio, format_time, parse_bytes, parse_energy, parse_rate,
-    parse_ratio, parse_time, ratio_from_number, shown,
+    Parsed, format_age, format_bytes, format_energy, format_rate, format_ratio, format_time, parse_age, parse_bytes,
+    parse_energy, parse_rate, parse_ratio, parse_time, ratio_from_number, shown,
 };
 use palimpsest_flash::units::{self, Nanos, Picojoules};
 
 /// No time of a device is longer than this: a day, in nanoseconds.
 const LONGEST: Nanos = 86_400_000_000_000;
+/// No data is older than this: ten years.
+const OLDEST: Nanos = 3650 * LONGEST;
 /// No operation takes more energy than this: a joule, in picojoules.
 const LARGEST: Picojoules = 1_000_000_000_000;
 
@@ -46,6 +48,8 @@ pub enum ValueType {
     Flag,
     /// A time, at most a day.
     Time,
+    /// An age of data, at most ten years.
+    Age,
     /// A list of times.
     Times,
     /// A size in bytes.
@@ -84,6 +88,7 @@ pub enum Value {
     Count(u64),
     Flag(bool),
     Time(Nanos),
+    Age(Nanos),
     Times(Vec<Nanos>),
     Bytes(u64),
     Rate(units::Rate),
@@ -179,6 +184,7 @@ impl ValueType {
             (ValueType::Count { min, max }, Raw::Whole(number)) => within(*number, min, max).map(Value::Count),
             (ValueType::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
             (ValueType::Time, Raw::Text(text)) => time(text).map(Value::Time),
+            (ValueType::Age, Raw::Text(text)) => age(text).map(Value::Age),
             (ValueType::Times, Raw::List(list)) => {
                 list.iter().map(time_in_list).collect::<Parsed<_>>().map(Value::Times)
             }
@@ -224,6 +230,7 @@ impl ValueType {
             ValueType::Count { min, max } => format!("expected a whole number from {min} to {max}"),
             ValueType::Flag => "expected true or false".into(),
             ValueType::Time => "expected a time such as \"35us\"".into(),
+            ValueType::Age => "expected an age such as \"90d\"".into(),
             ValueType::Times => "expected a list of times such as [\"35us\", \"45us\"]".into(),
             ValueType::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
             ValueType::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
@@ -249,6 +256,7 @@ impl Value {
             Value::Flag(flag) => flag.to_string(),
             Value::Factor(number) => number.to_string(),
             Value::Time(time) => format_time(*time),
+            Value::Age(age) => format_age(*age),
             Value::Bytes(bytes) => format_bytes(*bytes),
             Value::Rate(rate) => format_rate(*rate),
             Value::Ratio(ratio) => format_ratio(*ratio),
@@ -297,6 +305,11 @@ fn time(text: &str) -> Parsed<Nanos> {
     } else {
         Err(format!("{} is out of range; expected at most a day", format_time(time)))
     }
+}
+
+fn age(text: &str) -> Parsed<Nanos> {
+    let age = parse_age(text)?;
+    if age <= OLDEST { Ok(age) } else { Err(format!("{} is out of range; expected at most 3650d", format_age(age))) }
 }
 
 fn time_in_list(raw: &Raw) -> Parsed<Nanos> {

@@ -187,8 +187,8 @@ fn errors(values: &Values) -> ErrorSettings {
         strength: values.small("ecc.strength"),
         retries: values.times("ecc.t_retries"),
         retry_rates: values.ratios("ecc.retry_rates"),
-        retention: values.time("ecc.t_retention"),
-        data_age: values.time("ecc.data_age"),
+        retention: values.age("ecc.t_retention"),
+        data_age: values.age("ecc.data_age"),
         disturb: values.small("ecc.disturb_reads"),
         refresh_retries: values.small("ecc.refresh_retries"),
     }

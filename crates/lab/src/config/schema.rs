@@ -5,8 +5,8 @@ use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
 use palimpsest_ftl::log::streams::CLASSIFIERS;
 use palimpsest_ftl_api::keys::ValueType::{
-    self, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate, Ratio, Ratios, Time,
-    Times,
+    self, Age, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate, Ratio, Ratios,
+    Time, Times,
 };
 use palimpsest_ftl_api::keys::{Key, Notation, near};
 use palimpsest_sim::power_cuts::POWER_CUTS;
@@ -290,11 +290,11 @@ static AROUND: &[Key] = &[
     Key::new("ecc.retry_rates", Ratios, "[]", "share of the wrong bits that each of these steps leaves"),
     Key::new(
         "ecc.t_retention",
-        Time,
+        Age,
         "0ns",
         "age of data at which the rate of wrong bits has doubled; 0ns: it does not grow",
     ),
-    Key::new("ecc.data_age", Time, "0ns", "age that what preconditioning wrote has when the measurement begins"),
+    Key::new("ecc.data_age", Age, "0ns", "age that what preconditioning wrote has when the measurement begins"),
     Key::new(
         "ecc.disturb_reads",
         Count { min: 0, max: ANY },

@@ -47,6 +47,7 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         ),
         ("part.nop = 0\n", "my.toml:1: part.nop: 0 is out of range; expected a whole number from 1 to 4294967295"),
         ("part.t_erase = \"2000000s\"\n", "my.toml:1: part.t_erase: 2000000s is out of range; expected at most a day"),
+        ("ecc.data_age = \"4000d\"\n", "my.toml:1: ecc.data_age: 4000d is out of range; expected at most 3650d"),
         (
             "ssd.over_provisioning = 28\n",
             "my.toml:1: ssd.over_provisioning: 28.0 may be a ratio or a percentage; write \"28%\", or a number below 1",
