@@ -23,10 +23,17 @@ def holder(path: Path) -> Path:
     return next((parent for parent in path.parents if parent.is_file()), path)
 
 
+_IMAGE = b"PALIMPSEST-FLASH"
+"""The first bytes of an image of a drive: `crates/flash/src/nand/image/layout.rs` has the places of the rest."""
+
+_PAGE, _CONFIGURATION = 4096, 1 << 20
+
+
 def digest(path: Path) -> str:
     """The digest of a file's content, blake2b of 128 bits; of one that did not change since, from memory.
 
-    Of a trace in an archive (`traces.zip/a.csv`) it is that of the archive and the name.
+    Of a trace in an archive (`traces.zip/a.csv`) it is that of the archive and the name; of an image of a drive that of
+    its header and configuration, which is what it says of a drive.
 
     Raises:
         OSError: it cannot be read.
@@ -40,7 +47,14 @@ def digest(path: Path) -> str:
     with _digests_lock:
         if key not in _digests:
             with path.open("rb") as file:
-                _digests[key] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+                if file.read(len(_IMAGE)) == _IMAGE:
+                    file.seek(0)
+                    header = file.read(_PAGE)
+                    file.seek(2 * _PAGE)
+                    _digests[key] = hashlib.blake2b(header + file.read(_CONFIGURATION)).hexdigest()[:32]
+                else:
+                    file.seek(0)
+                    _digests[key] = hashlib.file_digest(file, "blake2b").hexdigest()[:32]
         return _digests[key]
 
 

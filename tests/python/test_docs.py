@@ -47,13 +47,16 @@ MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,norandommap
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of the names that the documents use: traces of all sorts, a drive, a job."""
+    """Files of the names that the documents use: traces of all sorts, a drive, an image of one, a job."""
     folder = tmp_path_factory.mktemp("inputs")
     for name, form in (
         ("trace.csv.zst", "csv"), ("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim"),
     ):  # fmt: skip
         command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    served = ["serve", "--image", "drive.pal", "--listen", "unix:drive.sock", "--run", "true"]
+    drive = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64"]
+    subprocess.run([str(COMMAND), *served, *drive], cwd=folder, check=True, capture_output=True)
     grid = '[grid]\nftl = ["page", "subpage"]\n"ssd.over_provisioning" = ["7%", "28%"]\n'
     with tarfile.open(folder / "msr-cambridge1.tar", "w") as archive:
         for name, seed in (("web_3", 1), ("wdev_1", 2)):

@@ -67,7 +67,9 @@ def test_files_that_are_no_images_get_one_line(palimpsest: Command, tmp_path: Pa
     client.socket.close()
     process.communicate(timeout=30)
     whole = tmp_path / "drive.pal"
-    for name, contents in {"foreign": b"a file of someone's", "short": whole.open("rb").read(70_000)}.items():
+    with whole.open("rb") as file:
+        begin = file.read(70_000)
+    for name, contents in {"foreign": b"a file of someone's", "short": begin}.items():
         path, expected = tmp_path / name, {"foreign": "is no image", "short": "cut short"}[name]
         path.write_bytes(contents)
         for what in ("info", "check", "compact"):

@@ -189,7 +189,7 @@ def test_examples_of_the_help(palimpsest: Command) -> None:
     assert len(found) > 3
     for example in found:
         options = re.sub(
-            r"(--run '[^']*'|--(listen|out|record|page) \S+)", "", example.removeprefix("palimpsest serve")
+            r"(--run '[^']*'|--(listen|out|record|page|image) \S+)", "", example.removeprefix("palimpsest serve")
         ).split()
         done = palimpsest("serve", *options, "--listen", "127.0.0.1:0", "--run", "true")
         assert done.returncode == 0, f"{example}\n{done.stderr}"
