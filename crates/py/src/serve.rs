@@ -52,9 +52,9 @@ struct MountOptions {
 
 /// Ends attached drives, or all of them; `say` gets lines.
 #[pyfunction]
-pub fn detach(py: Python<'_>, names: Vec<String>, all: bool, say: Py<PyAny>) -> PyResult<()> {
+pub fn detach(py: Python<'_>, names: Vec<String>, everything: bool, say: Py<PyAny>) -> PyResult<()> {
     let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
-    py.detach(|| palimpsest_server::attach::detach(&names, all, &say)).map_err(raise)
+    py.detach(|| palimpsest_server::attach::detach(&names, everything, &say)).map_err(raise)
 }
 
 /// Serves a drive until its end, which a signal brings; `say` gets lines, from any thread. Returns the result and the data of its charts, both as JSON, and the status of
