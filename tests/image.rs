@@ -142,7 +142,7 @@ impl Host {
         let write = if bytes.iter().all(|&byte| byte == 0) { 0 } else { word(8) };
         assert!(
             write == 0 || bytes == content(sector, write),
-            "{}: sector {sector} holds what nobody wrote",
+            "{}: sector {sector} holds what was never written",
             self.name
         );
         let oldest = if known.trimmed { 0 } else { known.durable };

@@ -41,7 +41,7 @@ impl ImageFile {
         Ok(image)
     }
 
-    /// The file at `path`, to be looked at: nobody writes to it meanwhile.
+    /// The file at `path`, to be inspected: no server writes to it meanwhile.
     ///
     /// # Errors
     /// As [`Self::open`].

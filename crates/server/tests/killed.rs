@@ -1,4 +1,4 @@
-//! A server whose drive is in an image is killed (SIGKILL) at any moment: what a client was told to be durable is there when it is started again.
+//! A server whose drive is in an image is killed (SIGKILL) at any moment: what was acknowledged as durable is there when it is started again.
 //!
 //! The server is this program, started again for one test of it. Each block holds its number and that of its write. `KILLS` is how often a server is
 //! killed for each of the drives, `KILL_SEED` draws other moments.
@@ -199,7 +199,7 @@ impl Host {
                 false => u64::from_le_bytes(bytes[8..16].try_into().unwrap()),
             };
             let is_zero = bytes.iter().all(|&byte| byte == 0);
-            assert!(is_zero || bytes == content(number, found), "{of}: block {number} holds what nobody wrote");
+            assert!(is_zero || bytes == content(number, found), "{of}: block {number} holds what was never written");
             assert!(
                 (durable..=last).contains(&found),
                 "{of}: block {number} holds write {found} of {last}, and {durable} was durable"
@@ -232,7 +232,7 @@ fn killed(options: &[&str], kills: u64, seed: u64) {
                 server.kill();
                 continue;
             }
-            false => server.connect().expect("nobody has killed it"),
+            false => server.connect().expect("it runs"),
         };
         let bytes = Host::begin(&mut stream).unwrap();
         host.blocks.resize(((bytes / BLOCK) as usize).min(500), Block::default());

@@ -111,7 +111,7 @@ pub enum Unmounted {
     InUse,
 }
 
-/// Unmounts what is at `place`; what a program uses goes out of its sight. If `ends` nobody serves it any more after that: who uses it
+/// Unmounts what is at `place`; what a program uses goes out of its sight. If `ends` no server is left after that: who uses it
 /// gets errors.
 ///
 /// # Errors

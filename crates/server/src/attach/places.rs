@@ -1,6 +1,6 @@
 //! Where attached drives are: each has a folder, in which its file system is mounted, and a note beside it, which its server keeps locked.
 //!
-//! A note that nobody has locked is of a server that was killed: what it left behind is removed by whoever comes next. The folder of all
+//! A note without a lock is of a server that was killed: what it left behind is removed by whoever comes next. The folder of all
 //! is `/run/palimpsest` for root, and else one in the user's own folder of the session, or in that for temporary files.
 
 use super::device::{self, Unmounted};
@@ -186,7 +186,7 @@ fn clean(base: &Path, say: &dyn Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// Removes the devices and mounts of a place that nobody serves, and says what they were.
+/// Removes the devices and mounts of a place without a server, and says what they were.
 fn remove(claim: &Claim, say: &dyn Fn(&str)) -> String {
     let mut removed = end_devices(&claim.file(), say);
     if device::is_mounted(&claim.folder()) {

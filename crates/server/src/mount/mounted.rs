@@ -126,7 +126,7 @@ fn until_its_end(
         if committed.elapsed() >= COMMIT_EVERY {
             let mut volume = volume.lock().unwrap_or_else(PoisonError::into_inner);
             if volume.filesystem().is_dirty() {
-                // What goes wrong is told to the next who asks.
+                // The next request gets the error.
                 let _ = volume.with(|filesystem, device| filesystem.sync(device));
             }
             committed = Instant::now();

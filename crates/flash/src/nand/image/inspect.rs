@@ -8,7 +8,7 @@ use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_t
 use std::io;
 use std::ops::Range;
 
-/// Findings that are told one by one; of more the number is.
+/// Findings that are listed; of more there is the number.
 pub const SHOWN: usize = 100;
 
 /// What an image holds.
