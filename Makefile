@@ -86,9 +86,10 @@ format: setup ## format all code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## benchmark figures: simulated requests a second, write-once-memory codes
+bench: setup ## benchmark figures: simulated requests a second, write-once-memory codes, readers of traces, an attached drive
 	cargo bench --locked -p palimpsest-lab --bench speed
 	cargo bench --locked -p palimpsest-lab --bench wom
+	cargo test --release --locked -p palimpsest-workload -p palimpsest-server -- --ignored --nocapture measured_
 
 docs-rust: $(BIN)/.crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet

@@ -30,8 +30,6 @@ mod overlap;
 mod placement;
 #[path = "model/power.rs"]
 mod power;
-#[path = "model/power_schedule.rs"]
-mod power_schedule;
 #[path = "model/power_timed.rs"]
 mod power_timed;
 #[path = "model/prove.rs"]
@@ -50,6 +48,8 @@ mod sequences;
 mod steps;
 #[path = "model/timeline.rs"]
 mod timeline;
+#[path = "model/whole_runs.rs"]
+mod whole_runs;
 #[path = "model/womv.rs"]
 mod womv;
 #[path = "model/workload.rs"]

@@ -21,6 +21,8 @@ _CARGO_TEST = re.compile(r"^(\S.*): test$")
 _PYTEST = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _SKIPPED = re.compile(r"\bskipped: there is no .+")
 """What a test in Rust says when its sample is not there; said again at the end."""
+_MEASURED = "measured_"
+"""What the names of measurements have, which want a release and a quiet machine: no suite runs them."""
 _NO_TESTS = 5
 """What pytest ends with when it has nothing to run."""
 _WHOLE = (1, 1)
@@ -103,7 +105,7 @@ def listed(command: Sequence[str]) -> list[str]:
 def cargo_command(selection: Selection) -> list[str]:
     """What runs the tests in Rust; empty where the part has none."""
     cargo = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"]
-    kind = ["--ignored"] if selection.long else []
+    kind = ["--ignored", "--skip", _MEASURED] if selection.long else []
     only = [selection.only] if selection.only else []
     if selection.part == _WHOLE:
         return [*cargo, "--", *kind, *only]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = (
-    ("model", "power::long_whole_runs_with_a_cut"),
-    ("model", "power::long_whole_runs_with_many_cuts"),
+    ("model", "whole_runs::long_whole_runs_with_a_cut"),
+    ("model", "whole_runs::long_whole_runs_with_many_cuts"),
     ("model", "power::long_cuts"),
     ("model", "power::long_cuts_on_drives_of_every_shape"),
     ("model", "power_timed::long_cuts_in_timed_runs"),

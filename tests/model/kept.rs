@@ -2,7 +2,8 @@
 
 use crate::background::idle;
 use crate::drives::entry;
-use crate::power::{single, whole_run};
+use crate::power::single;
+use crate::whole_runs::whole_run;
 
 /// Cleaning held that it needs room twice for what is in a buffer already.
 #[test]

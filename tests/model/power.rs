@@ -4,25 +4,17 @@
 //! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick, plain, with, with_pairs};
-use crate::harness::{Model, count_cuts, drive, for_each_seed, for_each_seed_of, note};
+use crate::harness::{count_cuts, drive, for_each_seed, note};
 use crate::room::{has_room, is_tight, picture};
 use crate::workload::{Mix, fill, sweep};
-use palimpsest_lab::config::resolve;
-use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::{Extent, RequestKind};
-use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_lab::host::settings::Acknowledge;
-use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::{Buffers, Data, Payload};
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::port::pieces;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::run::precondition::Precondition;
-use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
 use palimpsest_lab::sim::drive::{Command, Drive};
-use std::ops::ControlFlow;
 
 /// The host's record of one subpage.
 #[derive(Clone, Default, Hash)]
@@ -303,7 +295,7 @@ impl Powered {
 }
 
 /// Fills a small drive and overwrites it.
-fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
+pub fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
     let mut mix = Mix::new(&shape.drive, seed);
     let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
     let mut commands: Vec<Command> = fill(&shape.drive, page).collect();
@@ -344,7 +336,7 @@ pub fn cut_everywhere(
     }
 }
 
-fn small(entry: &Entry, seed: u64) -> Option<Shape> {
+pub fn small(entry: &Entry, seed: u64) -> Option<Shape> {
     small_with(entry, seed, &[])
 }
 
@@ -452,164 +444,4 @@ fn long_cuts() {
 #[ignore = "minutes"]
 fn long_cuts_on_drives_of_every_shape() {
     for_each_seed("--ignored power::long_cuts_on_drives_of_every_shape", 1000, |entry, seed| drawn(entry, seed + 1000));
-}
-
-/// Requests one after the other.
-struct Listed(std::vec::IntoIter<Command>);
-
-impl Source for Listed {
-    fn next_request(&mut self) -> Result<Option<Request>> {
-        Ok(self.0.next().map(|Command { kind, extent }| Request {
-            arrival: 0,
-            kind,
-            sector: extent.sector,
-            sectors: extent.sectors,
-            stream: 0,
-            file: NO_FILE,
-        }))
-    }
-    fn place(&self) -> String {
-        "model".into()
-    }
-    fn arrivals(&self) -> Arrivals {
-        Arrivals::Closed { depth: 1 }
-    }
-}
-
-/// A whole run, as a user runs it with `faults.power_cut_at`.
-pub fn whole_run(entry: &'static Entry, seed: u64) -> bool {
-    let mut rng = Rng::new(seed, 0x3ea1);
-    let shape = match entry.below {
-        Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
-        None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 }),
-    };
-    let Some(mut shape) = shape else { return false };
-    let cut = 1 + rng.below(2 * shape.drive.geometry.pages());
-    shape.settings.push(format!("faults.power_cut_at={cut}"));
-    match run_whole(entry, &shape, seed, Fidelity::Count, "none") {
-        Err(Error::WornOut(_)) if ends_without_room(entry, &shape, seed, cut) => {}
-        Err(error) => panic!("cut at {cut}: {error}"),
-        Ok(_) => {}
-    }
-    true
-}
-
-/// Whether the run of [`whole_run`] ends the smallest of drives, and flash has no room any more.
-fn ends_without_room(entry: &'static Entry, shape: &Shape, seed: u64, cut: u64) -> bool {
-    let mut model = Model::new(shape, entry, Payload::Tag, seed);
-    model.shadow.expect_power_cut(true);
-    model.drive.io.set_power_cut_at(Some(cut));
-    let ends = |command| matches!(model.count(command), Err(Error::WornOut(_)));
-    let ended = workload(shape, seed, 150).into_iter().any(ends);
-    assert!(!ended || !has_room(&model.drive.io, shape), "the drive ends with room:{}", picture(&model.drive.io));
-    ended && is_tight(shape)
-}
-
-/// Runs the drive of `shape` as a user does.
-pub fn run_whole(
-    entry: &'static Entry,
-    shape: &Shape,
-    seed: u64,
-    fidelity: Fidelity,
-    precondition: &str,
-) -> Result<Summary> {
-    note(&shape.settings);
-    let resolved = resolve("model.toml", Some(entry.name), &shape.settings, &|_| Ok(String::new())).expect("as before");
-    let mut commands = workload(shape, seed, 150);
-    commands.extend(sweep(&shape.drive, RequestKind::Read, 5));
-    let options = Options {
-        workload: "model".into(),
-        precondition: Precondition::parse(precondition)?,
-        requests: None,
-        warmup: Warmup::Requests(0),
-        fidelity,
-        payload: if seed.is_multiple_of(4) { Payload::Bytes } else { Payload::Tag },
-        seed,
-        series: false,
-        operations: None,
-    };
-    let mut watcher = |_| ControlFlow::Continue(());
-    let summary = run(&resolved, &mut Listed(commands.into_iter()), &options, &mut watcher)?.summary;
-    if summary.lifetime.worn_out { Err(Error::WornOut("the drive ends".into())) } else { Ok(summary) }
-}
-
-/// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.
-fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
-    let mut rng = Rng::new(seed, 0x3ea2);
-    let shape = match entry.below {
-        Some(_) => crate::filesystem::draw(entry, &mut rng, 150),
-        None => small(entry, seed),
-    };
-    let Some(mut shape) = shape else { return false };
-    if entry.below.is_none() {
-        // Each cut spoils a page or more.
-        let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);
-        let blocks = format!("ssd.blocks_per_plane={}", shape.drive.ftl.small("ftl.streams") + 10 + reserved);
-        let more = with(&shape.settings, &["ssd.over_provisioning=400%", &blocks]);
-        let Ok(larger) = build(entry.name, &more) else { return false };
-        shape = larger;
-    }
-    let cuts = format!("faults.power_cuts={}:{}", ["every", "poisson"][(seed % 2) as usize], 150 + rng.below(300));
-    shape.settings.push(cuts);
-    let fidelity = if (seed / 2).is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed };
-    let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {
-        Ok(summary) => summary.power.expect("cuts were to come"),
-        // On the smallest drives a write may need more operations than there are between two cuts.
-        Err(Error::DriveFailed(what)) if what.contains("no request completed") => return true,
-        Err(error) => panic!("{error}"),
-    };
-    count_cuts(power.cuts);
-    assert_eq!(power.recovery_ns.is_some(), fidelity == Fidelity::Timed && power.cuts > 0);
-    assert!(power.cuts == 0 || power.pages_scanned > 0, "a recovery scans");
-    true
-}
-
-#[test]
-fn whole_runs_with_a_cut() {
-    for_each_seed("power::whole_runs_with_a_cut", 60, whole_run);
-}
-
-#[test]
-fn whole_runs_of_file_systems_with_a_cut() {
-    for_each_seed_of(ENTRIES, "power::whole_runs_of_file_systems_with_a_cut", 12, whole_run);
-}
-
-#[test]
-fn a_request_that_never_completes_ends_the_run() {
-    let entry = crate::drives::entry("page");
-    let mut shape = build("page", &with(&plain(1, 12, 4, 1), &["ssd.over_provisioning=100%"])).unwrap();
-    shape.settings.push("faults.power_cuts=every:1".into());
-    for fidelity in [Fidelity::Count, Fidelity::Timed] {
-        let error = run_whole(entry, &shape, 1, fidelity, "none").expect_err("no request completes");
-        assert!(error.to_string().contains("no request completed"), "{error}");
-    }
-}
-
-#[test]
-fn whole_runs_with_many_cuts() {
-    for entries in [REGISTRY, ENTRIES] {
-        let seeds = if entries[0].is_file_system() { 4 } else { 8 };
-        for_each_seed_of(entries, "power::whole_runs_with_many_cuts", seeds, whole_run_with_cuts);
-    }
-}
-
-#[test]
-#[ignore = "minutes"]
-fn long_whole_runs_with_many_cuts() {
-    for entries in [REGISTRY, ENTRIES] {
-        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_many_cuts", 500, |entry, seed| {
-            whole_run_with_cuts(entry, seed + 1000)
-        });
-    }
-}
-
-#[test]
-#[ignore = "minutes"]
-fn long_whole_runs_with_a_cut() {
-    for entries in [REGISTRY, ENTRIES] {
-        let seeds = if entries[0].is_file_system() { 500 } else { 5000 };
-        for_each_seed_of(entries, "--ignored power::long_whole_runs_with_a_cut", seeds, |entry, seed| {
-            whole_run(entry, seed + 1000)
-        });
-    }
 }

@@ -81,3 +81,9 @@ def test_parts_cover_every_test_once() -> None:
     assert sorted(name for part in parts for name in part) == sorted(names)
     with pytest.raises(argparse.ArgumentTypeError, match="expected K/N with K from 1 to N"):
         run_tests.part("4/3")
+
+
+def test_long_tests_leave_out_measurements() -> None:
+    skips = "--skip measured_"
+    assert skips in " ".join(run_tests.cargo_command(run_tests.Selection(True, "", (1, 1))))
+    assert skips not in " ".join(run_tests.cargo_command(run_tests.Selection(False, "", (1, 1))))

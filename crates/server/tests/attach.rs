@@ -252,7 +252,7 @@ const TURNS: usize = 9;
 /// The drive and a file in memory, in turn: 0.9 of its requests at least, for the median.
 #[test]
 #[ignore = "a measurement"]
-fn a_drive_is_as_fast_as_a_file_in_memory() {
+fn measured_against_a_file_in_memory() {
     if cannot_mount() {
         return;
     }

@@ -299,7 +299,7 @@ proptest! {
 /// `cargo test --release -p palimpsest-workload --lib trace -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
-fn speed_of_reading() {
+fn measured_speed_of_reading() {
     const LINES: u64 = 2_000_000;
     for (name, write) in WRITERS {
         let mut text = String::new();

@@ -191,7 +191,7 @@ fn regions_must_lie_on_the_drive() {
 /// `cargo test --release -p palimpsest-workload --lib fio -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
-fn speed_of_generation() {
+fn measured_speed_of_generation() {
     for text in [
         "rw=randwrite,bs=4k,n=20M",
         "rw=write,bs=4k,n=20M",
