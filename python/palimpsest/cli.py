@@ -249,6 +249,14 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
     metavar="DIR",
     help="Folder of real traces, for an extra figure.",
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="First of the seeds; what runs with several takes N, N+1, ....",
+)
 @jobs_option()
 @out_option("Also write index.html, and data and a picture of each figure.")
 @json_option("claims and figures")
@@ -258,6 +266,7 @@ def reproduce(
     quick: bool,
     settings: str,
     traces: Path | None,
+    seed: int,
     jobs: int | None,
     out: Path | None,
     as_json: bool,
@@ -270,7 +279,7 @@ def reproduce(
     Examples:
       palimpsest reproduce mga
       palimpsest reproduce mga --full --out results/mga
-      palimpsest reproduce mga --implied
+      palimpsest reproduce mga --implied --seed 11
       palimpsest reproduce mga --json | jq '.claims[] | select(.agrees | not)'
     """
     papers = reproduction.chosen(paper)
@@ -278,7 +287,7 @@ def reproduce(
     if out is not None:
         make_folder(out)
     with ProgressBoard() as board:
-        batch = reproduction.Batch(cores(jobs), board.callback, None if traces is None else str(traces))
+        batch = reproduction.Batch(cores(jobs), board.callback, None if traces is None else str(traces), seed)
         made = [reproduction.reproduce(name, batch, full=not quick, settings=settings) for name in papers]
     from .reproduce import outputs
 

@@ -131,6 +131,23 @@ def test_a_batch_runs_each_thing_once(fake: Any, monkeypatch: pytest.MonkeyPatch
     assert len(calls) == len(batch) == 2
 
 
+def test_seeds_of_a_batch_begin_where_one_says(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    run = fake.run
+
+    def noted(options: str, progress: Any) -> Any:
+        seeds.append(json.loads(options)["seed"])
+        return run(options, progress)
+
+    monkeypatch.setattr("palimpsest._core.run", noted)
+    batch = Batch(first_seed=11)
+    runs = [RunOptions(ftl="page", workload="rw=read,n=100", seed=seed) for seed in (1, 2, 3)]
+    batch.run(runs)
+    assert sorted(seeds) == [11, 12, 13]
+    assert batch[runs[0]]["ftl"] == "page"
+    assert len(seeds) == 3
+
+
 def test_unknowns_change_one_thing_each() -> None:
     default, *others = mga_runs.UNKNOWNS
     base = list(mga_runs.effects_runs(mga_runs.QUICK, default))

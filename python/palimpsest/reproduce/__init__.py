@@ -6,7 +6,7 @@ A paper is one module with a function that gives a `Reproduction`, and one line 
 """
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
@@ -100,4 +100,6 @@ def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = B
     module = importlib.import_module(f".{PAPERS[paper].module}", __package__)
     arguments = {"settings": settings} if PAPERS[paper].has_implied else {}
     made: Reproduction = module.reproduce(batch, full=full, **arguments)
-    return made
+    if batch.first_seed == 1:
+        return made
+    return replace(made, about=(*made.about, f"Seeds from {batch.first_seed} on, instead of those from 1 on."))

@@ -1,6 +1,7 @@
 """The runs of a reproduction: collected, run side by side once each, and found again by their options."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from .. import engine
@@ -18,6 +19,7 @@ class Batch:
         jobs: how many run at a time. Results do not depend on it.
         progress: gives the progress callback of a run by its label.
         traces: folder of real traces; None where there is none.
+        first_seed: what a run with the seed 1 takes instead; others move with it. A run is found by its own options.
     """
 
     def __init__(
@@ -25,9 +27,11 @@ class Batch:
         jobs: int = 1,
         progress: Callable[[str], Progress | None] = lambda _label: None,
         traces: str | None = None,
+        first_seed: int = 1,
     ) -> None:
         self.jobs = jobs
         self.traces = traces
+        self.first_seed = first_seed
         self._progress = progress
         self._results: dict[RunOptions, Result] = {}
 
@@ -46,7 +50,8 @@ class Batch:
         new = [options for options in dict.fromkeys(runs) if options not in self._results]
         if not new:
             return
-        results, failure = engine.run_many(new, min(self.jobs, len(new)), self._progress)
+        seeded = [replace(options, seed=options.seed + self.first_seed - 1) for options in new]
+        results, failure = engine.run_many(seeded, min(self.jobs, len(new)), self._progress)
         if failure is not None:
             raise failure
         self._results.update(zip(new, results, strict=True))
