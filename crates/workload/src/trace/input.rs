@@ -1,4 +1,4 @@
-//! From the bytes of a file to the bytes of a trace: gzip and zstd, recognised by magic numbers.
+//! From the bytes of a file to the bytes of a trace: gzip, zstd, xz and bzip2, recognised by magic numbers.
 //!
 //! Failures of the operating system and of the compressed data reach the reader through the same `io::Error`; those of
 //! the system are wrapped in [`SystemFailure`] below the decompressor, which distinguishes them above it.
@@ -8,11 +8,14 @@ use std::io::{self, Cursor, ErrorKind, Read};
 
 use palimpsest_flash::error::{Error, Result};
 
+/// What the dictionary of xz data may take: `xz -9` needs 65 MiB, and a header could ask for 4 GiB.
+const XZ_MEMORY_KIB: u32 = 256 << 10;
+
 /// The reader of a trace, and its compression for messages about corrupt data.
 pub struct Decompressed {
     /// The trace's own bytes.
     pub reader: Box<dyn Read + Send>,
-    /// `"gzip"`, `"zstd"` or `"plain"`.
+    /// `"gzip"`, `"zstd"`, `"xz"`, `"bzip2"` or `"plain"`.
     pub compression: &'static str,
 }
 
@@ -25,6 +28,8 @@ pub fn decompress(input: Box<dyn Read + Send>, name: &str) -> Result<Decompresse
     let compression = match magic[..] {
         [0x1f, 0x8b, ..] => "gzip",
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => "zstd",
+        [0xfd, b'7', b'z', b'X'] => "xz",
+        [b'B', b'Z', b'h', b'1'..=b'9'] => "bzip2",
         _ => "plain",
     };
     let whole = Cursor::new(magic).chain(input);
@@ -33,6 +38,8 @@ pub fn decompress(input: Box<dyn Read + Send>, name: &str) -> Result<Decompresse
         "zstd" => {
             Box::new(zstd::stream::read::Decoder::new(whole).map_err(|failure| describe(&failure, name, compression))?)
         }
+        "xz" => Box::new(lzma_rust2::XzReader::new_mem_limit(whole, true, XZ_MEMORY_KIB)),
+        "bzip2" => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         _ => Box::new(whole),
     };
     Ok(Decompressed { reader, compression })
@@ -50,6 +57,12 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
         ErrorKind::UnexpectedEof => {
             format!("the {compression} data end early; expected a whole file (was it cut while downloading?)")
         }
+        ErrorKind::OutOfMemory => {
+            let most = XZ_MEMORY_KIB >> 10;
+            format!(
+                "the {compression} data need a dictionary of more than {most} MiB; expected a smaller one (xz -9 has 64 MiB)"
+            )
+        }
         _ => format!("the {compression} data are corrupt ({failure}); expected an intact file"),
     };
     Error::input(place, what)
@@ -57,9 +70,7 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
 
 /// A well-known type of file that is no trace, by its first bytes.
 pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
-    let magics: [(&[u8], &str); 7] = [
-        (b"BZh", "bzip2 data (decompress it first)"),
-        (b"\xfd7zXZ\0", "xz data (decompress it first)"),
+    let magics: [(&[u8], &str); 5] = [
         (b"PK\x03\x04", "a zip archive, which needs random access (give it as a file, not as a pipe)"),
         (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive (unpack it first)"),
         (

@@ -123,8 +123,12 @@ impl Entries {
 impl Read for Entries {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if most == 0 {
+            // A reader of xz data takes a read of no bytes for the end of a block.
+            return Ok(0);
+        }
         let read = self.reader.read(&mut buffer[..most])?;
-        if read == 0 && most > 0 {
+        if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.left -= read as u64;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fuzzing::fuzz_archive;
+use crate::trace::tests::{bzip2, xz};
 use crate::trace::{TraceOptions, open_trace_file};
 
 const TRACE: &str = "1,h,0,Write,0,512,1\n2,h,0,Read,512,512,1\n";
@@ -81,7 +82,7 @@ fn both(files: &[(&str, &[u8])]) -> Vec<Vec<u8>> {
         encoder.finish().unwrap()
     };
     let plain = tar(files);
-    vec![zip(files), gzip(&plain), zstd::stream::encode_all(&plain[..], 1).unwrap(), plain]
+    vec![zip(files), gzip(&plain), zstd::stream::encode_all(&plain[..], 1).unwrap(), xz(&plain), bzip2(&plain), plain]
 }
 
 #[test]
