@@ -3,7 +3,7 @@
 use crate::background::idle;
 use crate::drives::entry;
 use crate::power::single;
-use crate::whole_runs::whole_run;
+use crate::whole_runs::{whole_run, whole_run_with_cuts};
 
 /// Cleaning held that it needs room twice for what is in a buffer already.
 #[test]
@@ -27,4 +27,10 @@ fn a_full_buffer_is_programmed_before_more_is_moved() {
 #[test]
 fn cleaning_of_full_blocks_ends_between_two_cuts() {
     assert!(idle(entry("subpage"), 1_000_225));
+}
+
+/// One power cut after the other took what commits had written, until a collection had fewer pages than the tree of files may need.
+#[test]
+fn a_file_system_that_cuts_left_few_pages_commits_by_the_log() {
+    assert!(whole_run_with_cuts(entry("fs-page"), 1441));
 }

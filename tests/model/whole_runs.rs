@@ -102,7 +102,7 @@ fn run_whole(
 }
 
 /// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.
-fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
+pub fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x3ea2);
     let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 150),

@@ -84,7 +84,8 @@ impl FileSystem {
     fn collect(&mut self, device: &mut dyn Device) -> Done<bool> {
         let Some(victim) = self.allocator.victim() else { return Ok(false) };
         let valid = u64::from(self.allocator.valid_in(victim));
-        if self.allocator.free_pages() < self.pending + 5 * valid + 2 {
+        let free = self.allocator.free_pages();
+        if free < self.pending + 5 * valid + 2 && self.room_to_log(victim, valid).is_none_or(|room| free < room) {
             return Ok(false);
         }
         let home = self.shape.channel_of_block(victim);
@@ -113,6 +114,20 @@ impl FileSystem {
         self.uncommitted += 1;
         self.counters.collected += 1;
         Ok(true)
+    }
+
+    /// Pages that the collection of `victim` and a commit by the log need, where its pages are of files and the tree cannot come due. Power
+    /// cuts one after the other may leave no more: each takes what the commit had written in which it came.
+    fn room_to_log(&self, victim: u32, valid: u64) -> Option<u64> {
+        let first = victim * self.shape.pages_per_block;
+        let mut owners = (first..first + self.shape.pages_per_block).filter_map(|page| self.allocator.owner(page));
+        let is_of_file =
+            |owner: Owner| matches!(Role::unpack(owner.role), Role::DataPage(_)) && self.is_data(owner.ino);
+        if !owners.all(is_of_file) {
+            return None;
+        }
+        // A page that moves makes at most four pages of the tree wait.
+        Some(valid + 1 + self.logged_pages(valid, 4 * valid)?)
     }
 
     fn is_data(&self, ino: u32) -> bool {

@@ -299,18 +299,22 @@ fn decode_records(bytes: &[u8], count: usize) -> Option<Vec<Record>> {
 impl FileSystem {
     /// Whether the next commit writes the tree; otherwise it can write the log.
     pub(super) fn is_tree_due(&self) -> bool {
-        let log = &self.log;
-        if log.needs_tree || self.anchor_next == self.shape.pages_per_block {
-            return true;
-        }
+        self.logged_pages(0, 0).is_none_or(|pages| pages > self.pending)
+    }
+
+    /// Pages of the log and of directories that the next commit writes if it has `records` more, and `waiting` more pages of the tree wait;
+    /// none where it must write the tree.
+    pub(super) fn logged_pages(&self, records: u64, waiting: u64) -> Option<u64> {
+        let (log, block) = (&self.log, u64::from(self.shape.pages_per_block));
         let entries: u64 = self.directories.values().map(|directory| directory.dirty.len() as u64).sum();
         // Pages of directories and of the tree that move add a record each.
-        let added = entries as usize + log.renewed.len();
-        let Some(pages) = log.layout.pages_for(log.records.len() + added) else { return true };
-        let (pages, block) = (pages as u64, u64::from(self.shape.pages_per_block));
-        pages + entries + log.renewed.len() as u64 > self.pending
-            || log.pages.len() as u64 + pages > log.most_pages
-            || self.pending > (self.thresholds.start / 2).max(2 * block)
+        let moved = entries + log.renewed.len() as u64;
+        let pages = log.layout.pages_for(log.records.len() + (moved + records) as usize)? as u64;
+        let fits = !log.needs_tree
+            && self.anchor_next < self.shape.pages_per_block
+            && log.pages.len() as u64 + pages <= log.most_pages
+            && self.pending + waiting <= (self.thresholds.start / 2).max(2 * block);
+        fits.then_some(pages + moved)
     }
 
     /// Makes all changes durable by the log, or by the tree after all.
