@@ -123,6 +123,13 @@ fn what_cannot_be_encoded_leaves_the_last_clean_block_to_cleaning() {
     assert!(timed(entry("llh"), 1_000_327, Payload::Tag));
 }
 
+/// Once red: the block with the fewest valid units was of a class without room, and others were not looked at.
+#[test]
+fn where_one_class_has_no_room_another_is_cleaned() {
+    assert!(counted(entry("subpage"), 1_001_680, SMALL, Payload::Tag, 1));
+    assert!(timed(entry("page-fgm"), 1_000_977, Payload::Tag));
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_counted_sequences() {

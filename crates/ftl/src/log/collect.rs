@@ -187,8 +187,10 @@ impl<M: Map> Log<M> {
         if may_clean(&fewest) {
             return Some(fewest);
         }
-        // Units of the map have a frontier of their own: where there is no room for those of one block, there may be for others.
-        let others = blocks.closed(plane).iter().copied().filter(|block| M::IN_LOG && may_clean(block));
+        // Units of the map and, where moved data keeps its class, of each class have a frontier of their own: where there is no room for those
+        // of one block, there may be for others.
+        let differ = M::IN_LOG || self.frontiers.keep_class();
+        let others = blocks.closed(plane).iter().copied().filter(|block| differ && may_clean(block));
         others.min_by_key(|&block| (blocks.valid_count(block), blocks.closed_at(block)))
     }
 

@@ -154,6 +154,11 @@ impl Frontiers {
         self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
     }
 
+    /// Whether moved data keeps its class, and goes to the blocks of the host's stream that it came from.
+    pub fn keep_class(&self) -> bool {
+        !self.stream_of_block.is_empty()
+    }
+
     /// Whether what is moved stays in its plane.
     #[inline]
     pub fn moves_stay(&self) -> bool {
