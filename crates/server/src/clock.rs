@@ -21,7 +21,7 @@ const LATE: Nanos = 100_000;
 /// How the time of the drive goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clock {
-    /// It stands: requests are counted.
+    /// It does not run: requests are counted.
     None,
     /// As fast as the machine simulates.
     Virtual,

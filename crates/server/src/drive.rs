@@ -22,7 +22,7 @@ use std::time::Instant;
 /// Bytes of zeroes that are written before others have their turn.
 const ZEROES: u64 = 1 << 20;
 
-/// Hears what happens to the drive.
+/// Gets what happens to the drive.
 pub trait Witness {
     /// The drive failed, for good.
     fn failed(&self, error: &Error);

@@ -1,4 +1,4 @@
-//! The power of a served drive fails: what a client was told to be durable is there when it connects again.
+//! The power of a served drive fails: what was acknowledged as durable is there when it connects again.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::Error;

@@ -55,7 +55,7 @@ struct InFlight {
     planned: u64,
     /// Number of its change of data, or of the last before it.
     change: u64,
-    /// Subpages of the write buffer that this stands for, in place of a request.
+    /// Subpages of the write buffer that this is for, in place of a request.
     held: u32,
 }
 
@@ -137,7 +137,7 @@ pub struct Drive {
     schedule: Option<Schedule>,
     /// Read this many logical subpages back after a power cut, without time and uncounted.
     pub read_back_after_cut: Option<u64>,
-    /// A power cut drops the requests in flight, as the host that sent them is told; else they are repeated.
+    /// A power cut drops the requests in flight, as the host that sent them knows; else they are repeated.
     pub drops_requests: bool,
 }
 

@@ -85,7 +85,7 @@ pub struct ControllerTimes {
 pub struct ReadAhead {
     /// Pages that are read beyond a stream of sequential reads; 0: none.
     pub pages: u32,
-    /// Streams that are told apart.
+    /// Streams that are recognised at a time.
     pub streams: u32,
 }
 

@@ -585,6 +585,6 @@ mod tests {
         assert_eq!(*shadow.lost(), Lost { writes: BTreeSet::from([1]), subpages: 1 });
         shadow.verify(extent, &mut [(0, Data::ZERO)], &buffers).expect("nothing is zeros");
         let other = buffers.keep(&[1; 512]);
-        shadow.verify(extent, &mut [(0, other)], &buffers).expect_err("nobody wrote that");
+        shadow.verify(extent, &mut [(0, other)], &buffers).expect_err("that was not written");
     }
 }

@@ -64,7 +64,7 @@ fn balanced(curves: &[Curve], cell_bytes: usize, spare: f64) -> f64 {
 /// Logarithm of the odds of a failure on `curve` with `spare` bytes.
 fn log_odds(curve: &Curve, spare: f64) -> f64 {
     let odds = |&(_, trials, failed): &(usize, u64, u64)| {
-        // Half a failure stands for none, and for none that succeeded.
+        // No failure counts as half a failure, no success as half a success.
         let (failed, worked) = (failed as f64, (trials - failed) as f64);
         libm::log(failed.max(0.5) / worked.max(0.5))
     };

@@ -1,6 +1,6 @@
 """Tables as `palimpsest validate` has them: response times by number in flight, write amplification by pass.
 
-The workload, how a small drive stands for the whole, and the order of columns are those of the table's entry (see
+The workload, how a small drive represents the whole, and the order of columns are those of the table's entry (see
 `validate.truth`). A group is a row: so many in flight, or a pass.
 """
 

@@ -59,7 +59,7 @@ class Setting:
     seed: int = 1
 
     def options(self, scale: Scale, ftl: str, workload: str, page: int, threshold: str) -> RunOptions:
-        """A run of it; the allocation threshold of the setting stands for the second of `THRESHOLDS`."""
+        """A run of it; the allocation threshold of the setting replaces the second of `THRESHOLDS`."""
         changes = f"size={self.footprint},rate_iops={self.rate}"
         if workload == "trade":
             changes += f",blockalign={self.align},bssplit={_READS},{_WRITES}"

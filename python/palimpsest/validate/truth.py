@@ -43,7 +43,7 @@ class Table:
         workload: what is run, as a fio-like specification, without what the rows say.
         beside: a second job that runs beside it, where a row says so.
         precondition: state of the drive before a run.
-        fitted: ids of rows by which the preset was chosen; `*` at the end stands for any text.
+        fitted: ids of rows by which the preset was chosen; `*` at the end matches any text.
         quick: overrides that make the drive small.
         full: overrides of the larger drive of a full run.
         bars: by condition and figure, how far ours may be off.

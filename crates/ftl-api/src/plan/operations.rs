@@ -50,7 +50,7 @@ pub struct Operation {
     pub group: u16,
     /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
     pub again: bool,
-    /// A step of collection that nobody waits for yet.
+    /// A step of collection that no request waits for yet.
     pub step: bool,
     /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
     pub energy: i64,

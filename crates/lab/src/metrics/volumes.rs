@@ -1,7 +1,7 @@
 //! Figures of each volume of a workload: its requests, bytes and latencies.
 //!
-//! Volumes are told by the streams of requests, and are in order of appearance. There may be thousands of them: percentiles are within
-//! 1.6 % ([`Tail`]). What a volume costs in flash is not told apart: the layer mixes their data.
+//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them: percentiles are within
+//! 1.6 % ([`Tail`]). What a volume costs in flash is not known: the layer mixes their data.
 
 use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
 use super::tail::Tail;

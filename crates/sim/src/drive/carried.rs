@@ -1,4 +1,4 @@
-//! Requests of a server in flight: what a write brings travels with it until it is planned, and what has completed is told by number.
+//! Requests of a server in flight: what a write brings travels with it until it is planned, and completions name its number.
 //!
 //! A write that waits for the controller, or for room in the buffer, is planned when others have come after it: its bytes cannot stay at
 //! the port. A power cut drops them with the requests.

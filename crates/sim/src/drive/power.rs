@@ -1,7 +1,7 @@
 //! The drive when the power fails.
 //!
 //! What has not been programmed is lost, unless it is in a protected buffer; the layer recovers, everything is read back for the
-//! verifier, and the host repeats the requests that it has no answer to, unless it is told to drop them. The host and its link
+//! verifier, and the host repeats the requests that it has no answer to, unless it drops them. The host and its link
 //! are not cut. Recovery reads all out-of-band areas ([`Io::scan`]), then the layer rebuilds its tables; in timed runs the engine times
 //! all its operations, and requests wait. Ignored: the time without power, a layer's work on its tables in the controller, and that
 //! a layer may have to wait for the scan of one die before it writes to another.

@@ -3,7 +3,7 @@
 //! A read that begins where one before it ended continues its stream; from the second read on, the drive reads [`ReadAhead::pages`] pages
 //! beyond it, page by page and through the layer, as operations of a cause of their own. What the host then asks for is
 //! a hit: it is there when its page has been read, and crosses the host link like anything else. A page is dropped when its
-//! stream has passed it; writes and trims drop what they change, and of streams beyond those that are told apart the one that was idle longest ends.
+//! stream has passed it; writes and trims drop what they change, and of streams beyond those that are kept the one that was idle longest ends.
 //! The buffer is memory of the controller: [`ReadAheadFigures::pages_peak`] says how much of it.
 //!
 //! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and less read-ahead where dies are busy.

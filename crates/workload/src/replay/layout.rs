@@ -65,7 +65,7 @@ pub struct Volume {
 /// What a whole trace needs of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Survey {
-    /// Volumes, where they are told apart.
+    /// Volumes, where they lie apart.
     pub volumes: usize,
     /// Bytes of the drive that it takes as it is laid out without compaction.
     pub end_bytes: u64,
