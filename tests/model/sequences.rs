@@ -130,6 +130,12 @@ fn where_one_class_has_no_room_another_is_cleaned() {
     assert!(timed(entry("page-fgm"), 1_000_977, Payload::Tag));
 }
 
+/// Once red: the only erased block came of programming what waited of one class, after the other had found nothing to clean.
+#[test]
+fn what_waits_of_one_class_makes_room_for_another() {
+    assert!(counted(entry("page-fgm"), 1_000_225, LARGE, Payload::Tag, 97));
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_counted_sequences() {

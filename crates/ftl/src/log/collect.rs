@@ -90,15 +90,8 @@ impl<M: Map> Log<M> {
         if self.frontiers.has_space(plane, stream) {
             return Ok(true);
         }
-        let closed = self.frontiers.blocks.closed(plane).len();
-        for attempt in 0..2 * closed + 2 {
-            // What the policy prefers may gain little; in the end only space counts.
-            let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(io, plane) };
-            let Some(victim) = victim else { break };
-            self.clean_victim(io, plane, victim)?;
-            if self.frontiers.has_space(plane, stream) {
-                return Ok(true);
-            }
+        if self.clean_for(io, plane, stream)? {
+            return Ok(true);
         }
         for moved in self.open.moved_pages(plane) {
             if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
@@ -109,7 +102,26 @@ impl<M: Map> Log<M> {
                 }
             }
         }
-        Ok(self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream))
+        if self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream) {
+            return Ok(true);
+        }
+        // Victims that were erased now are room for those of another class.
+        self.clean_for(io, plane, stream)
+    }
+
+    /// Cleans blocks of `plane` until `stream` has space. False where that does not help.
+    fn clean_for(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
+        let closed = self.frontiers.blocks.closed(plane).len();
+        for attempt in 0..2 * closed + 2 {
+            // What the policy prefers may gain little; in the end only space counts.
+            let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(io, plane) };
+            let Some(victim) = victim else { break };
+            self.clean_victim(io, plane, victim)?;
+            if self.frontiers.has_space(plane, stream) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Collects until `plane` has more free pages than the stop threshold, or nothing more can be gained.
