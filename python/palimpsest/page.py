@@ -13,7 +13,7 @@ from string import Template
 from typing import Any
 
 from . import charts
-from .charts.blocks import STATES
+from .charts.blocks import STATES, SUBPAGES
 
 __all__ = ["Section", "chart", "fill", "plotly_source", "script_data"]
 
@@ -60,6 +60,11 @@ def chart(name: str, says: str, *, hidden: bool = False) -> str:
     )
 
 
+def _colours(of: dict[str, tuple[str, str]]) -> list[dict[str, str]]:
+    """Names with their colours on a light and a dark page, as the page's script wants them."""
+    return [{"name": name, "light": light, "dark": dark} for name, (light, dark) in of.items()]
+
+
 def fill(
     title: str,
     under: str,
@@ -85,7 +90,7 @@ def fill(
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
         "timelines": timelines,
-        "states": [{"name": name, "light": light, "dark": dark} for name, (light, dark) in STATES.items()],
+        "states": _colours(STATES), "subpages": _colours(SUBPAGES),
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
         title=html.escape(title),

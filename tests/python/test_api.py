@@ -151,6 +151,20 @@ def test_snapshots_are_packed_as_the_page_reads_them(result: ps.Result) -> None:
     assert frames["rows"][1] == "channel 0, die 0, plane 2"
 
 
+def test_subpages_of_flash_are_valid_invalid_or_free(result: ps.Result) -> None:
+    """Shares of the drive, of cells of two blocks: half of what is programmed is valid; together all of the flash."""
+    drawn = charts.specification("states", [result])
+    assert drawn is not None
+    shares = {line["name"]: line["y"] for line in drawn["data"] if line["yaxis"] == "y"}
+    assert list(shares) == ["valid", "invalid", "free"]
+    assert shares["valid"] == pytest.approx(shares["invalid"])
+    assert [sum(each) for each in zip(*shares.values(), strict=True)] == pytest.approx([100.0] * len(shares["free"]))
+    full, free = (line["y"] for line in drawn["data"] if line["yaxis"] == "y2" and line["name"] in ("full", "free"))
+    assert shares["free"] == pytest.approx(
+        [100 * each / (each + other) for each, other in zip(full, free, strict=True)]
+    )
+
+
 def test_tail_is_the_share_at_least_as_slow() -> None:
     assert response.exceedance([1000, 2000, 4000], [5, 0, 5]) == ([1.0, 4.0], [1.0, 0.5])
 

@@ -20,7 +20,7 @@ function setTheme(name) {
 function painted(trace) {
   const meta = trace.meta || {};
   if ("state" in meta) {
-    const state = report.states.find(each => each.name === meta.state);
+    const state = [...report.states, ...report.subpages].find(each => each.name === meta.state);
     return {...trace, fillcolor: isDark() ? state.dark : state.light};
   }
   if (!("slot" in meta)) return trace;

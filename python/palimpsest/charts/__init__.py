@@ -49,8 +49,8 @@ CHARTS: dict[str, Chart] = {
     ),
     "time": Chart(
         "Over simulated time", series.time,
-        "Windows of equal length. What flash does belongs to the window in which it was planned. Dotted write "
-        "amplification: of all since the measurement began.",
+        "Windows of equal length. Operations of flash belong to the window in which they ended, write amplification to "
+        "that of the requests. Dotted write amplification: of all since the measurement began.",
     ),
     "progress": Chart(
         "Over bytes written", series.progress,
@@ -76,8 +76,9 @@ CHARTS: dict[str, Chart] = {
     ),
     "states": Chart(
         "States of blocks", blocks.states,
-        "Free: erased. Open: some pages programmed. Partial: all pages programmed, some of their subpages not. Full. "
-        "Reused: low pages programmed again over data. Bad.",
+        "Subpages: valid, invalid (their data replaced or trimmed since) or free. Blocks: free (erased), open (some "
+        "pages programmed), partial (all pages programmed, some of their subpages not), full, reused (low pages "
+        "programmed again over data) or bad.",
     ),
 }  # fmt: skip
 
@@ -93,7 +94,8 @@ def paint(chart: Specification, colours: Sequence[str], dark: bool = False) -> S
     for each in chart["data"]:
         meta = each["meta"]
         if "state" in meta:
-            traces.append(each | {"fillcolor": blocks.STATES[meta["state"]][dark]})
+            colour = (blocks.STATES | blocks.SUBPAGES)[meta["state"]][dark]
+            traces.append(each | {"fillcolor": colour})
         elif "slot" in meta:
             key = "line" if each["type"] == "scatter" else "marker"
             traces.append(each | {key: each.get(key, {}) | {"color": colours[meta["slot"]]}})

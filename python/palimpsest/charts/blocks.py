@@ -1,4 +1,4 @@
-"""Blocks: how often each was erased, and what state it was in over the run."""
+"""Blocks: how often each was erased, what they held and what state they were in over the run."""
 
 import base64
 from array import array
@@ -8,7 +8,7 @@ from typing import Any
 from ..result import Result
 from .common import Panel, Specification, label, layer, panels, part, trace
 
-__all__ = ["STATES", "frames", "states", "wear", "wear_map"]
+__all__ = ["STATES", "SUBPAGES", "frames", "states", "wear", "wear_map"]
 
 STATES = {
     "free": ("#d9d8d3", "#4a4945"),
@@ -19,6 +19,12 @@ STATES = {
     "bad": ("#000000", "#ffffff"),
 }
 """Colours of the states of a block on a light and a dark page (Okabe and Ito's, distinct for all readers)."""
+
+SUBPAGES = {
+    "valid": ("#56b4e9", "#56b4e9"),
+    "invalid": ("#e69f00", "#e69f00"),
+}
+"""Colours of what subpages hold that are not free."""
 
 _MOST_CELLS = 2048
 _FEW_ERASES = 12
@@ -100,30 +106,55 @@ def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
     return "requests (thousands)", [requests / 1e3 for requests in series["requests"]]
 
 
+def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
+    """The share of a drive at each snapshot, of those of its cells, in percent."""
+    cells, total = len(blocks), sum(blocks)
+    return [
+        100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
+        for at in range(0, len(shares), cells)
+    ]
+
+
+def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
+    """Shares of all subpages by snapshot, in percent: valid, invalid, free; empty where the layer reports none."""
+    if series.get("valid") is None:
+        return {}
+    valid, programmed = (_mean(series[name], series["blocks"]) for name in ("valid", "programmed"))
+    invalid = [max(0.0, all_ - good) for all_, good in zip(programmed, valid, strict=True)]
+    return {"valid": valid, "invalid": invalid, "free": [100 - all_ for all_ in programmed]}
+
+
 def states(results: Sequence[Result]) -> Specification | None:
-    """How many blocks are in which state over the run, stacked; a panel for each layer."""
+    """What the subpages hold and the states of the blocks over the run, stacked; panels for each layer."""
     drawn: list[Panel] = []
     axis = ""
+
+    def panel(result: Result, title: str, stacks: dict[str, list[float]], most: float, each: str) -> Panel:
+        seen = {line["name"] for _, lines, _ in drawn for line in lines}
+        traces = [
+            {
+                "type": "scatter", "mode": "lines", "name": name, "x": places, "y": numbers,
+                "stackgroup": f"{result.label} {title}", "line": {"width": 0}, "legendgroup": name,
+                "showlegend": name not in seen, "meta": {"state": name},
+                "hovertemplate": f"{label(result, results, name)}: {each}<extra></extra>",
+            }
+            for name, numbers in stacks.items() if any(numbers)
+        ]  # fmt: skip
+        return title if len(results) == 1 else f"{result.label}: {title}", traces, {"range": [0, most]}
+
     for result in results:
         series = part(result, "blocks")
         if not series.get("requests"):
             continue
         cells, total = len(series["blocks"]), sum(series["blocks"])
         axis, places = _snapshot_axis(series)
-        traces = []
-        for name, counts in zip(series["states"], series["counts"], strict=True):
-            numbers = [sum(counts[at : at + cells]) for at in range(0, len(counts), cells)]
-            if any(numbers):
-                line = {
-                    "type": "scatter", "mode": "lines", "name": name, "x": places, "y": numbers,
-                    "stackgroup": result.label, "line": {"width": 0}, "legendgroup": name,
-                    "showlegend": all(name != other["name"] for _, lines, _ in drawn for other in lines),
-                    "meta": {"state": name},
-                    "hovertemplate": f"{label(result, results, name)}: %{{y:,}} of {total:,} blocks<extra></extra>",
-                }  # fmt: skip
-                traces.append(line)
-        title = "blocks in each state" if len(results) == 1 else f"{result.label}: blocks in each state"
-        drawn.append((title, traces, {"range": [0, total]}))
+        if subpages := _subpages(series):
+            drawn.append(panel(result, "subpages (% of flash)", subpages, 100, "%{y:.1f} % of the subpages"))
+        blocks = {
+            name: [float(sum(counts[at : at + cells])) for at in range(0, len(counts), cells)]
+            for name, counts in zip(series["states"], series["counts"], strict=True)
+        }
+        drawn.append(panel(result, "blocks in each state", blocks, total, f"%{{y:,}} of {total:,} blocks"))
     return panels(drawn, axis)
 
 
