@@ -165,6 +165,7 @@ def _latencies(result: Result) -> Figures | None:
     return Figures("latency", [heading for _, heading in LATENCIES], rows)
 
 
+_RECOVERY = {"mean": "mean", "p99": "p99", "max": "longest"}
 _VOLUMES = 10
 
 
@@ -270,6 +271,29 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
 
 
+def _fault_rows(result: Result) -> Iterator[tuple[str, str]]:
+    power, reliability = result.get("power") or {}, result.get("reliability")
+    if power.get("cuts"):
+        times, written = power["recovery_ns"], power["bytes_programmed"]
+        took = ", ".join(f"{units.nanoseconds(times[key])} {name}" for key, name in _RECOVERY.items()) if times else ""
+        lost, cuts = power["unflushed_writes_lost"], f"{units.count(power['cuts'])} power cut"
+        yield (
+            "recovery",
+            f"of {cuts}{'s' if power['cuts'] > 1 else ''}{f': {took}' if took else ''}; "
+            f"{units.count(power['pages_scanned'])} pages scanned, {units.size(written)} programmed "
+            f"(write amplification {units.ratio(power['write_amplification'])} of it)"
+            + (f"; {units.count(lost)} unflushed writes lost" if lost else ""),
+        )
+    if reliability:
+        lost = sum(reliability["lost_subpages"].values())
+        failed = reliability["failed_reads"]
+        yield (
+            "lost data",
+            f"{units.count(lost)} subpages"
+            + (f"; {units.count(failed)} reads of the host failed" if failed is not None else ""),
+        )
+
+
 def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     mapping, energy, life = result["mapping"], result["energy_uj"], result["lifetime"]
     tables = ", ".join(f"{name} {units.size(size)}" for name, size in mapping["tables"].items())
@@ -344,7 +368,7 @@ def render(result: Result) -> RenderableType:
     if volumes is not None:
         parts += [volumes, Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
-    last = [*_cleaning_rows(result), *_cost_rows(result), *_endurance_rows(result)]
+    last = [*_cleaning_rows(result), *_fault_rows(result), *_cost_rows(result), *_endurance_rows(result)]
     parts.append(facts([*last, ("simulator", speed_line(result))]))
     parts += [Text(f"note: {note}", style="yellow") for note in result.get("notes", [])]
     return Group(*parts)

@@ -1,5 +1,6 @@
 """Drives that wear out, and reads that fail for good: a run goes on, and has its whole result."""
 
+import re
 from pathlib import Path
 
 from conftest import Command, figures
@@ -41,3 +42,30 @@ def test_reads_that_fail_for_good_are_counted_and_the_run_goes_on(palimpsest: Co
     assert sum(reliability["lost_subpages"].values()) > 0
     assert 0 < reliability["failed_reads"] < result["requests"]["read"]
     assert figures(palimpsest("run", *load, *SMALL))["reliability"] is None
+
+
+def test_power_cuts_and_their_recoveries_are_in_the_summary(palimpsest: Command) -> None:
+    """The row has the figures of the JSON; a run without a cut has no row."""
+    small = ["--set", "ssd.blocks_per_plane=16", "--set", "ssd.channels=1", "--precondition", "fill:50%"]
+    run = [
+        "run",
+        "--ssd",
+        "mga-8k",
+        "--ftl",
+        "page",
+        *small,
+        "--workload",
+        "rw=randwrite,bs=8k,n=3000",
+        "--payload",
+        "tag",
+    ]
+    cut = [*run, "--set", "faults.power_cuts=every:1k"]
+    power = figures(palimpsest(*cut, "--json"))["power"]
+    assert power["cuts"] >= 2
+    assert power["recovery_ns"]["max"] >= power["recovery_ns"]["p99"] >= power["recovery_ns"]["p50"] > 0
+    row = re.search(r"^recovery .*?(?=^\S)", palimpsest(*cut).stdout, re.MULTILINE | re.DOTALL)
+    assert row is not None
+    said = " ".join(row[0].split())
+    assert f"of {power['cuts']} power cuts: " in said
+    assert f"{power['pages_scanned']:,} pages scanned" in said
+    assert "recovery " not in palimpsest(*run).stdout

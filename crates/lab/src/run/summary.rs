@@ -314,7 +314,8 @@ fn power_note(session: &Session<'_>) -> String {
         }
         (_, 0) => format!("the power failed {times}, and everything acknowledged was read back"),
         _ => format!(
-            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; everything              else acknowledged was read back"
+            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; \
+             everything else acknowledged was read back"
         ),
     }
 }
