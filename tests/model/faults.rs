@@ -134,7 +134,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
-fn timed(entry: &'static Entry, seed: u64) -> bool {
+pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }) else { return false };
     note(&shape.settings);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);

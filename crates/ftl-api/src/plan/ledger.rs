@@ -211,9 +211,9 @@ pub struct Ledger {
     /// Whether anything is timed yet; before that only what is forgotten counts.
     active: bool,
     mutation: Option<Mutation>,
-    /// What mutations could be planted, and how often.
     /// The controller reads a page to copy it: no layer has what it reads.
     pub(super) copying: bool,
+    /// What mutations could be planted, and how often.
     plantable: BTreeMap<Mutation, u64>,
 }
 
@@ -437,9 +437,7 @@ impl Ledger {
             self.content_at[first + index] = content;
             let psn = (first + index) as u32;
             self.cells.program(psn, data.origin, self.next);
-            // What was read there before is there no more.
-            self.reads.remove(&psn);
-            self.hits.remove(&psn);
+            self.overwritten(psn);
             records |= lsn < TORN && data.origin == 0 && data != Data::ZERO;
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });

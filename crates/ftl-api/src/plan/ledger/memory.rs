@@ -63,6 +63,13 @@ impl Ledger {
         }
     }
 
+    /// Physical subpage `psn` is programmed: what was read there before, or loaded and never read, is there no more.
+    pub(super) fn overwritten(&mut self, psn: u32) {
+        self.reads.remove(&psn);
+        self.hits.remove(&psn);
+        self.unread.remove(&psn);
+    }
+
     /// What must have started before the next operation, which changes `block`, and with `all` what it held.
     pub(super) fn behind(&mut self, block: u32, all: bool) -> Vec<u64> {
         let from = self.ended_before;
