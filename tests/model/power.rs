@@ -427,6 +427,16 @@ fn cuts_and_faults() {
     for_each_seed("power::cuts_and_faults", 24, |entry, seed| faulty(entry, seed, 5));
 }
 
+/// Once red: four cuts, two of them in recovery, spoil what is programmed in the last free block, and its pages that are left do not do for
+/// cleaning. It holds nothing, so that it is erased.
+#[test]
+fn a_begun_block_of_spoiled_pages_is_space() {
+    let (mga, seed) = (crate::drives::entry("mga"), 1032);
+    let shape = small(mga, seed).expect("a drive");
+    let cuts = Cuts { first: 349, in_recovery: vec![3, 3], second: Some(2) };
+    assert!(Powered::new(&shape, mga, seed).run(&shape, &workload(&shape, seed, 60), &cuts), "the drive ends");
+}
+
 #[test]
 fn cuts_on_drives_of_every_shape() {
     for_each_seed("power::cuts_on_drives_of_every_shape", 40, drawn);

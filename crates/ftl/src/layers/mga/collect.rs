@@ -141,7 +141,28 @@ impl Mga {
         if self.space.free(plane) <= reserve {
             self.finish_waiting(io, plane)?;
         }
+        if self.space.free(plane) <= reserve && self.erase_begun(io, plane)? {
+            // What is free now may be room for victims.
+            return self.make_space(io, plane);
+        }
         Ok(self.space.free(plane) > reserve)
+    }
+
+    /// Erases blocks of `plane` that were begun and hold nothing: power cuts spoiled what was programmed there. False where none is.
+    fn erase_begun(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        let of_plane = plane * self.collector.blocks_per_plane..(plane + 1) * self.collector.blocks_per_plane;
+        let is_empty = |block: &u32| {
+            let begun = self.pages.blocks.state(*block) == BlockState::Open;
+            begun && self.space.programmed(io.nand(), *block) > 0 && self.pages.valid_in_block(*block) == 0
+        };
+        let empty: Vec<u32> = of_plane.filter(is_empty).collect();
+        for &block in &empty {
+            self.pages.close_block(block);
+            self.pages.blocks.abandon(block);
+            self.space.drop_frontier(block);
+            self.erase(io, block, Gate::NONE)?;
+        }
+        Ok(!empty.is_empty())
     }
 
     /// Collects until `plane` has more fully free pages than the stop threshold, or nothing more can be gained.
