@@ -103,14 +103,18 @@ impl<M: Map> Log<M> {
             self.refresh(io)?;
         }
         let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
-        for step in 0..self.frontiers.planes() {
-            let plane = self.frontiers.rotation.then(first, step);
-            if self.ensure_space(io, plane, stream)? {
-                self.frontiers.rotation.used(plane);
-                return Ok(plane);
+        loop {
+            for step in 0..self.frontiers.planes() {
+                let plane = self.frontiers.rotation.then(first, step);
+                if self.ensure_space(io, plane, stream)? {
+                    self.frontiers.rotation.used(plane);
+                    return Ok(plane);
+                }
+            }
+            if !self.clean_across(io)? {
+                return Err(Halt::NoSpace);
             }
         }
-        Err(Halt::NoSpace)
     }
 
     /// A unit that is in an open page already is replaced there.

@@ -124,6 +124,31 @@ impl<M: Map> Log<M> {
         Ok(false)
     }
 
+    /// No plane has space, and none room to clean a block in. Power cuts may have spoiled all pages that one had for that, while another has
+    /// pages left: cleans the block that gains the most and fits there. False where none does.
+    #[cold]
+    pub(super) fn clean_across(&mut self, io: &mut Io) -> Flash<bool> {
+        let (per_page, per_block) = (self.shape.units_per_page, self.shape.pages_per_block);
+        let gains = |log: &Self, plane: u32, block: u32| {
+            let stream = log.frontiers.moved_stream(block);
+            let free_of = |at| log.frontiers.pages_left(at, stream) + log.frontiers.blocks.free_count(at) * per_block;
+            let free = (0..log.frontiers.planes()).map(|at| free_of(at) - log.frontiers.lost_in_free(at)).sum::<u32>();
+            let waiting = log.open.filled(log.open.moved_page(plane, stream));
+            let pages = (waiting + log.frontiers.blocks.valid_count(block)).div_ceil(per_page);
+            pages < log.frontiers.single.pages_of(block) && pages <= free && log.own_units(io, block) == 0
+        };
+        let closed = (0..self.frontiers.planes()).flat_map(|plane| {
+            let blocks = self.frontiers.blocks.closed(plane).iter();
+            blocks.map(move |&block| (plane, block))
+        });
+        let victim = closed
+            .filter(|&(plane, block)| gains(self, plane, block))
+            .min_by_key(|&(_, block)| (self.frontiers.blocks.valid_count(block), block));
+        let Some((plane, victim)) = victim else { return Ok(false) };
+        self.clean_victim(io, plane, victim)?;
+        Ok(true)
+    }
+
     /// Collects until `plane` has more free pages than the stop threshold, or nothing more can be gained.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let mut budget = 2 * self.frontiers.blocks.closed(plane).len() + 2;
