@@ -2,7 +2,8 @@
 //! counted and timed, with faults and power cuts; and the rules of flash and the engine's times against hand computation.
 //!
 //! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_FTL` one layer, and
-//! `MODEL_CASES` sets how many seeds are run, from `MODEL_FROM` on. Tests called `long_*` run the same with many more seeds.
+//! `MODEL_CASES` sets how many seeds are run, from `MODEL_FROM` on; with `MODEL_ALL=1` a test goes on after a red seed and lists all of them.
+//! Tests called `long_*` run the same with many more seeds.
 
 #[path = "model/background.rs"]
 mod background;

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TESTS = (
     ("model", "whole_runs::long_whole_runs_with_a_cut"),
+    ("model", "whole_runs::long_whole_runs_of_file_systems_with_a_cut"),
     ("model", "whole_runs::long_whole_runs_with_many_cuts"),
     ("model", "power::long_cuts"),
     ("model", "power::long_cuts_on_drives_of_every_shape"),

@@ -177,20 +177,22 @@ fn every_cut_of_a_list_comes() {
 #[test]
 #[ignore = "minutes"]
 fn long_whole_runs_with_many_cuts() {
-    for entries in [REGISTRY, ENTRIES] {
-        for_each_seed_of(entries, "--ignored whole_runs::long_whole_runs_with_many_cuts", 500, |entry, seed| {
-            whole_run_with_cuts(entry, seed + 1000)
-        });
-    }
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "--ignored whole_runs::long_whole_runs_with_many_cuts", 500, |entry, seed| {
+        whole_run_with_cuts(entry, seed + 1000)
+    });
 }
 
 #[test]
 #[ignore = "minutes"]
 fn long_whole_runs_with_a_cut() {
-    for entries in [REGISTRY, ENTRIES] {
-        let seeds = if entries[0].is_file_system() { 500 } else { 5000 };
-        for_each_seed_of(entries, "--ignored whole_runs::long_whole_runs_with_a_cut", seeds, |entry, seed| {
-            whole_run(entry, seed + 1000)
-        });
-    }
+    let test = "--ignored whole_runs::long_whole_runs_with_a_cut";
+    for_each_seed_of(REGISTRY, test, 5000, |entry, seed| whole_run(entry, seed + 1000));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_whole_runs_of_file_systems_with_a_cut() {
+    let test = "--ignored whole_runs::long_whole_runs_of_file_systems_with_a_cut";
+    for_each_seed_of(ENTRIES, test, 500, |entry, seed| whole_run(entry, seed + 1000));
 }
