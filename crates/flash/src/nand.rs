@@ -18,6 +18,7 @@ pub mod own;
 mod pairs;
 pub mod part;
 pub mod rules;
+mod runs;
 mod single;
 #[cfg(test)]
 mod tests;

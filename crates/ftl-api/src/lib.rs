@@ -119,6 +119,15 @@ pub trait Ftl: Send {
     /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
+    /// Writes `units` units from `first` on, none of which was ever written, as a [`Self::write`] of each would: in counted runs, for
+    /// preconditioning. Returns how many it wrote: fewer, or none, where a write does more than to fill pages in turn.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn fill(&mut self, _io: &mut Io, _first: u32, _units: u32) -> Flash<u32> {
+        Ok(0)
+    }
+
     /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as zeros
     /// (which [`Io::count_unwritten`] counts).
     ///

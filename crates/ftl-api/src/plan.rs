@@ -17,6 +17,7 @@ mod pairs;
 pub mod port;
 pub mod replacing;
 mod reuse;
+mod runs;
 pub mod scan;
 pub mod select;
 pub mod under_way;

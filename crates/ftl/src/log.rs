@@ -9,6 +9,7 @@ mod append;
 pub mod blocks;
 mod check;
 mod collect;
+mod fill;
 mod frontiers;
 pub mod map;
 mod moves;

@@ -6,13 +6,16 @@
 
 mod admission;
 mod carried;
+mod fill;
 mod idle;
 mod power;
 pub mod read_ahead;
 mod recorded;
+mod verifier;
 mod write_back;
 
 pub use power::{Recovery, explain};
+pub use verifier::Verifier;
 
 use super::causality::Causality;
 use super::controller::Controller;
@@ -57,27 +60,6 @@ struct InFlight {
     change: u64,
     /// Subpages of the write buffer that this is for, in place of a request.
     held: u32,
-}
-
-/// Checks reads against the host's data.
-pub trait Verifier {
-    /// The layer has served `command`; the extent of a trim is what it forgot.
-    ///
-    /// # Errors
-    /// [`Error::Rule`] where data is not what the host put there.
-    fn served(&mut self, io: &mut Io, command: Command) -> Result<()>;
-
-    /// The power failed during `command`, and the layer has recovered; the command is repeated next.
-    fn power_failed(&mut self, _io: &mut Io, _command: Command) {}
-
-    /// In a timed run, the changes of `extent` (everywhere, if `None`) up to number `change` are durable.
-    fn durable(&mut self, _extent: Option<Extent>, _change: u64) {}
-
-    /// Request `id` of a server was planned.
-    fn planned(&mut self, _id: u32) {}
-
-    /// The power failed in a timed run; what is not durable may be lost. Writes with the numbers `unanswered` were not acknowledged.
-    fn power_lost(&mut self, _unanswered: &[u64]) {}
 }
 
 /// A drive.

@@ -111,6 +111,13 @@ impl Verifier for Shadow {
         Ok(())
     }
 
+    fn filled(&mut self, port: &HostPort, first: u32, writes: u32, width: u32) {
+        let before = port.writes() - u64::from(writes);
+        for (index, tag) in (0..writes * width).zip(self.tags.iter_mut().skip(first as usize)) {
+            *tag = port.tag_of(first + index, before + 1 + u64::from(index / width));
+        }
+    }
+
     fn power_failed(&mut self, io: &mut Io, command: Command) {
         let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
         self.interrupted(io.host(), during(RequestKind::Write), during(RequestKind::Trim));

@@ -248,6 +248,26 @@ impl PayloadStore {
         }
     }
 
+    /// As [`Self::store`], of the `count` subpages from `first` on with the logical numbers from `logical` on, whose fingerprints `tag` gives.
+    /// Of no bytes.
+    #[inline]
+    pub(super) fn store_run(
+        &mut self,
+        first: usize,
+        count: usize,
+        logical: u32,
+        sequence: u64,
+        tag: impl Fn(u32) -> u64,
+    ) {
+        if self.kind == Payload::None {
+            return;
+        }
+        self.sequence[first..first + count].fill(sequence);
+        for (cell, logical) in self.tags[first..first + count].iter_mut().zip(logical..) {
+            *cell = tag(logical);
+        }
+    }
+
     /// Whether storing `data` over what the subpages `written` hold would take cells from 1 to 0 only. Needs bytes:
     /// fingerprints have no cells.
     pub fn only_clears(&self, first: usize, written: SubpageMask, data: &[Data]) -> bool {

@@ -146,6 +146,27 @@ impl HostPort {
         }
     }
 
+    /// Writes so far: the number of the present one.
+    #[inline]
+    pub fn writes(&self) -> u64 {
+        self.write_number
+    }
+
+    /// The fingerprint of logical subpage `lsn` after write number `write` of all of it.
+    #[inline]
+    pub fn tag_of(&self, lsn: u32, write: u64) -> u64 {
+        whole_tag(lsn, write)
+    }
+
+    /// The host has written `writes` more times.
+    #[inline]
+    pub fn skip_writes(&mut self, writes: u32) {
+        if self.has_contents() {
+            self.write_number += u64::from(writes);
+            self.changes += u64::from(writes);
+        }
+    }
+
     /// As [`Self::written`], of a fingerprint, for who keeps account of the host's data.
     #[inline]
     pub fn written_tag(&self, piece: Piece, old: u64) -> u64 {
@@ -154,13 +175,11 @@ impl HostPort {
 
     fn tag(&self, piece: Piece, old: Data) -> u64 {
         let whole = piece.sectors == self.sectors_per_subpage();
-        let fresh = mix(u64::from(piece.lsn) ^ self.write_number.rotate_left(24));
-        let tag = if whole {
-            fresh
-        } else {
-            mix(old.value.rotate_left(1) ^ fresh ^ (u64::from(piece.first) << 32 | u64::from(piece.sectors)))
-        };
-        tag.max(1)
+        if whole {
+            return whole_tag(piece.lsn, self.write_number);
+        }
+        let fresh = fresh(piece.lsn, self.write_number);
+        mix(old.value.rotate_left(1) ^ fresh ^ (u64::from(piece.first) << 32 | u64::from(piece.sectors))).max(1)
     }
 
     fn bytes(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
@@ -238,6 +257,18 @@ impl HostPort {
             self.delivered = delivered;
         }
     }
+}
+
+/// What write number `write` puts into subpage `lsn`, whatever part of it that is.
+#[inline]
+fn fresh(lsn: u32, write: u64) -> u64 {
+    mix(u64::from(lsn) ^ write.rotate_left(24))
+}
+
+/// The fingerprint of subpage `lsn` as write number `write` wrote all of it.
+#[inline]
+fn whole_tag(lsn: u32, write: u64) -> u64 {
+    fresh(lsn, write).max(1)
 }
 
 /// Fills a sector with bytes that depend on its number and the number of the write.

@@ -148,6 +148,10 @@ impl<M: Map> Ftl for Page<M> {
         self.log.settle(io)
     }
 
+    fn fill(&mut self, io: &mut Io, first: u32, units: u32) -> Flash<u32> {
+        if self.streams.is_plain() { self.log.fill(io, 0, first, units) } else { Ok(0) }
+    }
+
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let per_subpage = (self.sectors_per_page as u32) / self.subpages;

@@ -125,6 +125,10 @@ impl Ftl for Subpage {
         Ok(())
     }
 
+    fn fill(&mut self, io: &mut Io, first: u32, units: u32) -> Flash<u32> {
+        if self.streams.is_plain() { self.log.fill(io, 0, first, units) } else { Ok(0) }
+    }
+
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.wanted.clear();

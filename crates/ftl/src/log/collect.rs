@@ -27,7 +27,7 @@ pub(super) struct Collector {
     policy: Box<dyn Victim>,
     rng: Rng,
     /// Free pages of a plane at which collection starts, and above which it stops.
-    start: u32,
+    pub start: u32,
     stop: u32,
     leveling: WearLeveling,
     wear_threshold: u32,

@@ -136,6 +136,12 @@ impl StreamChooser {
         StreamChooser { classifier }
     }
 
+    /// Whether every write goes to stream 0, and nothing is learned from it.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.classifier.is_none()
+    }
+
     /// The stream of a write of `extent` that will live for `life`: 0, or 1 where it is cold and cold data has a stream.
     #[inline]
     pub fn stream_of(&mut self, extent: Extent, hint: Hint) -> u32 {

@@ -6,8 +6,12 @@ use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::state::{Loaded, Reader, State};
 use palimpsest_ftl_api::{LayerFigures, Mapping};
 
-/// One entry a unit.
+/// One entry a unit, each inverted: that of a unit that was never written is 0, and the memory of a large map that is hardly used is not
+/// touched.
 pub struct FullMap(Vec<u32>);
+
+/// What is stored for no entry.
+const NOTHING: u32 = !UNMAPPED;
 
 impl State for FullMap {
     fn save(&self, out: &mut Vec<u8>) {
@@ -22,7 +26,7 @@ impl State for FullMap {
 impl FullMap {
     /// Of `units` units, none of them written.
     pub fn new(units: u32) -> Self {
-        FullMap(vec![UNMAPPED; units as usize])
+        FullMap(vec![NOTHING; units as usize])
     }
 
     /// Bytes in DRAM.
@@ -39,16 +43,28 @@ impl Map for FullMap {
 
     #[inline]
     fn locate(&self, unit: u32) -> u32 {
-        self.0[unit as usize]
+        !self.0[unit as usize]
     }
 
     #[inline]
     fn place(&mut self, unit: u32, entry: u32) -> u32 {
-        std::mem::replace(&mut self.0[unit as usize], entry)
+        !std::mem::replace(&mut self.0[unit as usize], !entry)
+    }
+
+    #[inline]
+    fn takes_run(&self, first: u32, count: u32) -> bool {
+        self.0[first as usize..(first + count) as usize].iter().all(|&entry| entry == NOTHING)
+    }
+
+    #[inline]
+    fn place_run(&mut self, first: u32, count: u32, entry: u32) {
+        for (place, entry) in self.0[first as usize..(first + count) as usize].iter_mut().zip(entry..) {
+            *place = !entry;
+        }
     }
 
     fn clear(&mut self) {
-        self.0.fill(UNMAPPED);
+        self.0.fill(NOTHING);
     }
 
     #[inline]

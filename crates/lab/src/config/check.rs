@@ -200,6 +200,13 @@ fn fast_cache(drive: &DriveConfig, values: &Values) -> Result<()> {
         let what = "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"";
         return refuse(values, &["ftl.slc_cache", "part.cell"], what);
     }
+    if drive.part.pages_per_block < drive.part.cell.bits() {
+        let what = format!(
+            "a block with one bit a cell would have no page; expected at least {} pages",
+            drive.part.cell.bits()
+        );
+        return refuse(values, &["part.pages_per_block", "ftl.slc_cache", "part.cell"], &what);
+    }
     Ok(())
 }
 

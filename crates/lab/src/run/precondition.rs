@@ -44,6 +44,8 @@ const EXPECTED: &str =
 const FILE_WRITE_BYTES: u64 = 1 << 20;
 /// Largest write of a fill.
 const MOST_WRITE_BYTES: u64 = 1 << 30;
+/// Writes of a fill after which the layer is asked again to take many at once.
+const WRITES_BETWEEN_RUNS: u32 = 64;
 /// Overwrites are measured in windows of 1 / this of the drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;
@@ -183,13 +185,25 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
     Ok(())
 }
 
-/// Writes `units` units in order, `write_bytes` at a time; 0: the default of the layer.
+/// Writes `units` units of the new drive in order, `write_bytes` at a time; 0: the default of the layer.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { 0 };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
     let at_a_time = (write_bytes / session.unit_bytes()).max(1);
-    for first in (0..units).step_by(at_a_time as usize) {
-        write_units(session, first, at_a_time.min(units - first))?;
+    let mut first = 0;
+    while first < units {
+        if at_a_time == 1 {
+            first += session.fill(first, units - first)?;
+        }
+        // What the layer does not take at once, as where it cleans: some writes, then it is asked again.
+        for _ in 0..WRITES_BETWEEN_RUNS {
+            let count = at_a_time.min(units - first);
+            if count == 0 {
+                break;
+            }
+            write_units(session, first, count)?;
+            first += count;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A drive under a workload: the loop between host and drive.
 
 mod address;
+mod fill;
 mod jobs;
 mod laws;
 mod life;
@@ -30,7 +31,7 @@ use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
-use palimpsest_workload::request::{Arrivals, Request, Source};
+use palimpsest_workload::request::{Arrivals, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
 use std::collections::VecDeque;
@@ -97,6 +98,8 @@ pub struct Session<'a> {
     /// Requests submitted to the drive.
     submitted: u64,
     pub(super) precondition_bytes: u64,
+    /// Whether preconditioning writes many units at once, where the layer can.
+    pub(super) fills_runs: bool,
     /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
     /// Bytes that the host wrote between preconditioning and the measurement.
@@ -179,6 +182,7 @@ impl<'a> Session<'a> {
             taken: 0,
             submitted: 0,
             precondition_bytes: 0,
+            fills_runs: true,
             clock_zero: 0,
             warmup_bytes: 0,
             arrivals: (None, 0),
@@ -239,26 +243,6 @@ impl<'a> Session<'a> {
     pub(super) fn amplification_since(&self, before: (u64, u64)) -> Option<f64> {
         let (host, flash) = self.written();
         (host > before.0).then(|| (flash - before.1) as f64 / (host - before.0) as f64)
-    }
-
-    /// Serves a command of preconditioning.
-    #[inline]
-    pub(super) fn count(&mut self, command: Command) -> Result<()> {
-        self.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
-        self.drive.count(command, &mut self.verifier)?;
-        self.watch()
-    }
-
-    /// Serves a request of preconditioning that has a file.
-    pub(super) fn count_request(&mut self, source: &mut dyn Source, request: Request) -> Result<()> {
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if extent.end() > self.logical_sectors {
-            extent = self.fold(source, extent)?;
-        }
-        self.drive.set_stream(request.owner());
-        let counted = self.count(Command { kind: request.kind, extent });
-        self.drive.set_stream(0);
-        counted
     }
 
     /// Operations are timed from now on, in timed runs.

@@ -137,4 +137,6 @@ fn load(session: &mut Session<'_>, done: &mut summary::Precondition, state: &[u8
 }
 
 #[cfg(test)]
+mod fills;
+#[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use super::Session;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::port::HostPort;
 use palimpsest_sim::drive::{Command, Verifier};
 use palimpsest_sim::shadow::Shadow;
 
@@ -65,6 +66,10 @@ impl Verifier for ShadowVerifier {
         }
         io.host.reuse(delivered);
         Ok(())
+    }
+
+    fn filled(&mut self, port: &HostPort, first: u32, writes: u32, width: u32) {
+        self.shadow.filled(port, first, writes, width);
     }
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {

@@ -36,6 +36,16 @@ impl Session<'_> {
         if self.done < self.watch_at { Ok(()) } else { self.run_due() }
     }
 
+    /// Counts `requests` requests of preconditioning.
+    pub(in crate::run) fn watch_many(&mut self, requests: u64) -> Result<()> {
+        self.done += requests;
+        if self.done < self.watch_at {
+            return Ok(());
+        }
+        self.schedule();
+        self.report_progress()
+    }
+
     #[cold]
     fn run_due(&mut self) -> Result<()> {
         if self.phase == Phase::Run && self.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= self.done) {

@@ -36,7 +36,11 @@ const DRIVE: [&str; 8] = [
     "part.t_read_words=[\"10us\", \"20us\", \"30us\", \"40us\"]",
 ];
 
-fn drive(layer: &palimpsest_ftl_api::Entry, extra: &[&str]) -> Resolved {
+pub(super) fn drive(layer: &palimpsest_ftl_api::Entry, extra: &[&str]) -> Resolved {
+    try_drive(layer, extra).unwrap()
+}
+
+pub(super) fn try_drive(layer: &palimpsest_ftl_api::Entry, extra: &[&str]) -> Result<Resolved> {
     let blocks = format!("ssd.blocks_per_plane={}", 16 + layer.model.blocks);
     let mut set: Vec<&str> = layer.needs().into_iter().chain([blocks.as_str()]).chain(extra.iter().copied()).collect();
     let key = |text: &str| text.split('=').next().map(String::from);
@@ -45,10 +49,10 @@ fn drive(layer: &palimpsest_ftl_api::Entry, extra: &[&str]) -> Resolved {
     // The last of two values of a key is the one.
     let unique = (0..set.len()).filter(|&index| !set[index + 1..].iter().any(|other| key(other) == key(set[index])));
     let set: Vec<String> = unique.map(|index| set[index].to_owned()).collect();
-    config::resolve("mga-8k", Some(layer.name), &set, &|_| unreachable!()).unwrap()
+    config::resolve("mga-8k", Some(layer.name), &set, &|_| unreachable!())
 }
 
-fn options(fidelity: Fidelity, payload: Payload, precondition: &str) -> Options {
+pub(super) fn options(fidelity: Fidelity, payload: Payload, precondition: &str) -> Options {
     Options {
         workload: "random".into(),
         precondition: Precondition::parse(precondition).unwrap(),

@@ -1,0 +1,54 @@
+//! Filling a new drive in order, in counted runs: whole pages of units that were never written, page by page instead of unit by unit.
+//!
+//! Planes and blocks are chosen as always; what a write of each unit would look at and never find is left out. Where a write would do
+//! more, as to clean a plane that is short of space, the rest is left to writes.
+
+use super::Log;
+use crate::log::map::Map;
+use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_ftl_api::plan::Io;
+
+impl<M: Map> Log<M> {
+    /// Writes whole pages of the `units` units from `first` on to `stream`, as [`Self::append`] of each would. Returns how many it
+    /// wrote; none where that takes more than to fill pages in turn.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
+        let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
+        let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;
+        if waits || !io.takes_runs() {
+            return Ok(0);
+        }
+        let mut done = 0;
+        while units - done >= per_page {
+            let unit = first + done;
+            let last = unit + per_page - 1;
+            let (page, ends) = (self.shape.per_page.divide(unit), self.shape.per_page.divide(last));
+            let group = self.frontiers.rotation.group(page);
+            let together = page == ends || self.frontiers.rotation.groups() == 1;
+            if !together || !self.map.takes_run(unit, per_page) || self.is_filling(stream, group) {
+                break;
+            }
+            let plane = self.frontiers.rotation.first(io, ends);
+            let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
+            if short || !self.may_take(io, plane, stream) {
+                break;
+            }
+            self.frontiers.rotation.used(plane);
+            let ppn = self.frontiers.take_page(io, plane, stream)?;
+            let (block, in_block) = io.nand().split(ppn);
+            io.program_run(ppn, unit * width, width, self.frontiers.single.holds(block))?;
+            self.map.place_run(unit, per_page, ppn * per_page);
+            self.frontiers.blocks.validate_bits(block, in_block * per_page, first_subpages(per_page));
+            done += per_page;
+        }
+        Ok(done)
+    }
+
+    /// Whether the open page of `stream` and `group` has units.
+    #[inline]
+    fn is_filling(&self, stream: u32, group: u32) -> bool {
+        self.shape.units_per_page > 1 && self.open.filled(self.open.host_page(stream, group)) > 0
+    }
+}

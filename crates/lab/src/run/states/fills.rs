@@ -1,0 +1,124 @@
+//! Filling many units at once leaves, to the byte, what a request for each leaves.
+
+use super::tests::{drive, options};
+use super::*;
+use crate::run::precondition::precondition as write;
+use palimpsest_flash::rng::Rng;
+use palimpsest_workload::fio::{FioSpec, generated};
+use std::ops::ControlFlow;
+
+/// The state of the drive after its preconditioning, with runs or without, and the units that it takes at once when it is new.
+fn state(resolved: &Resolved, options: &Options, runs: bool) -> (Vec<u8>, u64) {
+    let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
+    let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
+    session.fills_runs = runs;
+    let spec = FioSpec::parse("rw=randread,n=1").unwrap();
+    let mut source = generated(&spec, resolved.drive.logical_bytes(), 1).unwrap();
+    let done = write(&mut session, source.as_mut(), &options.precondition).unwrap_or_else(|error| {
+        panic!("{}: {error}", resolved.drive.ftl.name);
+    });
+    if let Err(what) = session.drive.ftl.check(&session.drive.io) {
+        panic!("{}, at once: {runs}: {what}; {:?}", resolved.drive.ftl.name, resolved.values().collect::<Vec<_>>());
+    }
+    let state = save(&session, &done).expect("a layer with a state");
+    let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
+    let mut new = Session::new(&resolved.drive, options, watcher).unwrap();
+    (state, new.fill(0, new.units() / 2).unwrap())
+}
+
+fn same(resolved: &Resolved, options: &Options, what: &str) -> u64 {
+    let ((with, taken), (without, _)) = (state(resolved, options, true), state(resolved, options, false));
+    let name = &resolved.drive.ftl.name;
+    let differs = with.iter().zip(&without).position(|(one, other)| one != other);
+    assert!(
+        with == without,
+        "{name}, {what}, {:?}: the states differ from byte {differs:?} of {} and {} on",
+        options.precondition,
+        with.len(),
+        without.len()
+    );
+    taken
+}
+
+#[test]
+fn a_fill_at_once_is_a_fill_by_requests_on_every_layer() {
+    for layer in crate::layers::layers() {
+        let mut taken = 0;
+        for payload in [Payload::None, Payload::Tag] {
+            for fill in ["fill:100%", "fill:41.3%,random:1x"] {
+                let options = options(Fidelity::Count, payload, fill);
+                taken += same(&drive(layer, &[]), &options, "as it is");
+            }
+        }
+        let takes = ["page", "subpage", "page-fgm", "dma-fgm", "spftl"].contains(&layer.name);
+        assert_eq!(taken > 0, takes, "{} takes {taken} units at once", layer.name);
+    }
+}
+
+/// Some value of each key that changes where units go, or what a write does.
+fn draw(rng: &mut Rng) -> Vec<String> {
+    let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
+    let mut set = vec![
+        pick(&["ssd.channels=1", "ssd.channels=2", "ssd.channels=4"]),
+        pick(&["ssd.planes_per_die=1", "ssd.planes_per_die=2"]),
+        pick(&["part.pages_per_block=8", "part.pages_per_block=2", "part.pages_per_block=12"]),
+        pick(&["part.subpage_size=4KiB", "part.subpage_size=8KiB", "part.subpage_size=1KiB"]),
+        pick(&["ssd.over_provisioning=60%", "ssd.over_provisioning=100%"]),
+        pick(&["part.cell=slc", "part.cell=tlc", "part.cell=mlc"]),
+        pick(&["ftl.gc_start=2 blocks", "ftl.gc_start=4 blocks"]),
+        pick(&["ftl.gc_stop=4 blocks", "ftl.gc_stop=5 blocks"]),
+        pick(&["ftl.gc_pace=block", "ftl.gc_pace=paced"]),
+        pick(&["ftl.streams=1", "ftl.streams=2", "ftl.streams=3"]),
+        pick(&["buffer.ack=buffer", "buffer.ack=program"]),
+        pick(&["ftl.wear_leveling=none", "ftl.wear_leveling=static"]),
+        pick(&["ssd.blocks_per_plane=30", "ssd.blocks_per_plane=41"]),
+    ];
+    set.push(pick(&[
+        "ftl.allocation=round-robin",
+        "ftl.allocation=static",
+        "ftl.allocation=channel",
+        "ftl.allocation=least-loaded",
+        "ftl.superblock_dies=1",
+    ]));
+    set.push(pick(&["ftl.slc_cache=0 blocks", "ftl.slc_cache=3 blocks"]));
+    set.push(pick(&["ftl.classifier=none", "ftl.classifier=none", "ftl.classifier=size"]));
+    set
+}
+
+#[test]
+fn a_fill_at_once_is_a_fill_by_requests_whatever_the_settings() {
+    let (mut rng, mut drives, mut taken) = (Rng::new(5, 19), 0, 0);
+    while drives < 60 {
+        let layer = crate::layers::find_layer(["page", "subpage"][rng.below(2) as usize]).unwrap();
+        let set = draw(&mut rng);
+        let extra: Vec<&str> = set.iter().map(String::as_str).collect();
+        let Ok(resolved) = super::tests::try_drive(layer, &extra) else { continue };
+        let payload = [Payload::None, Payload::Tag][rng.below(2) as usize];
+        let fill = ["fill:100%", "fill:97%,random:0.1x", "fill:63.1%"][rng.below(3) as usize];
+        taken += u64::from(same(&resolved, &options(Fidelity::Count, payload, fill), &set.join(" ")) > 0);
+        drives += 1;
+    }
+    assert!(taken > 40, "{taken} of {drives} drives took units at once");
+}
+
+/// What a run may not leave out is not left out: these drives fill by requests.
+#[test]
+fn drives_on_which_writes_do_more_take_nothing_at_once() {
+    let page = crate::layers::find_layer("page").unwrap();
+    for extra in [
+        &["faults.program_fail=1%"][..],
+        &["ecc.strength=8"],
+        &["faults.power_cut_at=90000"],
+        &["ftl.streams=3", "ftl.classifier=recency"],
+    ] {
+        let resolved = drive(page, extra);
+        let options = options(Fidelity::Count, Payload::Tag, "fill:100%");
+        let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
+        let mut new = Session::new(&resolved.drive, &options, watcher).unwrap();
+        assert_eq!(new.fill(0, new.units()).unwrap(), 0, "{extra:?}");
+    }
+    let options = options(Fidelity::Count, Payload::Bytes, "fill:100%");
+    let (resolved, watcher) = (drive(page, &[]), &mut |_| ControlFlow::Continue(()));
+    let mut new = Session::new(&resolved.drive, &options, watcher).unwrap();
+    assert_eq!(new.fill(0, new.units()).unwrap(), 0);
+}
