@@ -33,4 +33,19 @@ impl Io {
         self.counters.bus_bytes += bytes;
         Ok(())
     }
+
+    /// Programs `rounds` pages of each of `frontiers` (block and page) in turn, as [`Self::program_run`] would.
+    pub fn program_rounds(&mut self, frontiers: &[(u32, u32)], rounds: u32, first: u32, width: u32) {
+        let cause = self.counted_as(Cause::Host);
+        let (host, next) = (&self.host, self.host.writes() + 1);
+        self.nand
+            .program_rounds(frontiers, rounds, first, |lsn| host.tag_of(lsn, next + u64::from((lsn - first) / width)));
+        let geometry = self.nand.geometry();
+        let pages = rounds * frontiers.len() as u32;
+        let (subpages, bytes) = (geometry.subpages_per_page, u64::from(pages) * u64::from(geometry.page_bytes()));
+        self.host.skip_writes(pages * subpages / width);
+        self.counters.programs[cause as usize] += u64::from(pages);
+        self.counters.data_bytes += bytes;
+        self.counters.bus_bytes += bytes;
+    }
 }

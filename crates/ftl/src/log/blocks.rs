@@ -314,6 +314,16 @@ impl Blocks {
         self.change_count(block, bits.count_ones() as i32);
     }
 
+    /// Marks the `count` units of `block` from `first` on valid.
+    pub fn validate_range(&mut self, block: u32, first: u32, count: u32) {
+        let mut at = first;
+        while at < first + count {
+            let bits = (64 - at % 64).min(first + count - at);
+            self.validate_bits(block, at, u64::MAX >> (64 - bits));
+            at += bits;
+        }
+    }
+
     /// Marks units of `block` invalid: `bits`, counted from `first` on.
     #[inline]
     pub fn invalidate_bits(&mut self, block: u32, first: u32, bits: u64) {

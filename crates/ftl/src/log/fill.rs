@@ -1,7 +1,8 @@
 //! Filling a new drive in order, in counted runs: whole pages of units that were never written, page by page instead of unit by unit.
 //!
-//! Planes and blocks are chosen as always; what a write of each unit would look at and never find is left out. Where a write would do
-//! more, as to clean a plane that is short of space, the rest is left to writes.
+//! Planes and blocks are chosen as always; what a write of each unit would look at and never find is left out. Where all planes take
+//! turns, so many rounds at once as the open blocks have pages, but for the first page of each, which opens it, and the last, which
+//! closes it. Where a write would do more, as to clean a plane that is short of space, the rest is left to writes.
 
 use super::Log;
 use crate::log::map::Map;
@@ -17,17 +18,22 @@ impl<M: Map> Log<M> {
     pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;
-        if waits || !io.takes_runs() {
+        if !M::TAKES_RUNS || waits || !io.takes_runs() {
             return Ok(0);
         }
         let mut done = 0;
         while units - done >= per_page {
             let unit = first + done;
+            let rounds = self.fill_rounds(io, stream, unit, units - done);
+            if rounds > 0 {
+                done += rounds;
+                continue;
+            }
             let last = unit + per_page - 1;
             let (page, ends) = (self.shape.per_page.divide(unit), self.shape.per_page.divide(last));
             let group = self.frontiers.rotation.group(page);
             let together = page == ends || self.frontiers.rotation.groups() == 1;
-            if !together || !self.map.takes_run(unit, per_page) || self.is_filling(stream, group) {
+            if !together || self.is_filling(stream, group) {
                 break;
             }
             let plane = self.frontiers.rotation.first(io, ends);
@@ -44,6 +50,40 @@ impl<M: Map> Log<M> {
             done += per_page;
         }
         Ok(done)
+    }
+
+    /// As many rounds over all planes as the open blocks of `stream` have pages but one, of the `units` units from `first` on. Returns how
+    /// many units that were.
+    fn fill_rounds(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> u32 {
+        let (per_page, planes) = (self.shape.units_per_page, self.frontiers.planes());
+        let turn = self.frontiers.rotation.first(io, 0);
+        let (mut rounds, mut frontiers) = (units / per_page / planes, Vec::new());
+        if rounds == 0 || !self.frontiers.rotation.takes_turns() || self.is_filling(stream, 0) {
+            return 0;
+        }
+        for plane in (turn..planes).chain(0..turn) {
+            let Some((block, page)) = self.frontiers.frontier(plane, stream) else { return 0 };
+            let above = self.frontiers.free_pages[plane as usize].saturating_sub(self.collector.start);
+            rounds = rounds.min(self.frontiers.pages_left(plane, stream) - 1).min(above);
+            if rounds == 0 || !self.may_take(io, plane, stream) || !io.nand().takes_rounds(block, page) {
+                return 0;
+            }
+            frontiers.push((block, page));
+        }
+        let width = self.shape.unit_subpages;
+        io.program_rounds(&frontiers, rounds, first * width, width);
+        let (ppb, mut unit) = (self.shape.pages_per_block, first);
+        for round in 0..rounds {
+            for &(block, page) in &frontiers {
+                self.map.place_run(unit, per_page, (block * ppb + page + round) * per_page);
+                unit += per_page;
+            }
+        }
+        for (plane, (block, page)) in (turn..planes).chain(0..turn).zip(frontiers) {
+            self.frontiers.blocks.validate_range(block, page * per_page, rounds * per_page);
+            self.frontiers.take_pages(plane, stream, rounds);
+        }
+        unit - first
     }
 
     /// Whether the open page of `stream` and `group` has units.

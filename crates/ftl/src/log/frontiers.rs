@@ -239,6 +239,20 @@ impl Frontiers {
         }
     }
 
+    /// The open block of `stream` in `plane`, and its next page, where the pages that are left there are the next of the stream.
+    pub fn frontier(&self, plane: u32, stream: u32) -> Option<(u32, u32)> {
+        let Frontier { block, next_page } = self.open[self.index(plane, stream)];
+        let elsewhere = self.turns > 1 && stream + 1 == self.data_streams;
+        (block != NO_BLOCK && !elsewhere).then_some((block, next_page))
+    }
+
+    /// Takes `pages` pages at the frontier of `stream` in `plane`, which has more.
+    pub fn take_pages(&mut self, plane: u32, stream: u32, pages: u32) {
+        let index = self.index(plane, stream);
+        self.open[index].next_page += pages;
+        self.free_pages[plane as usize] -= pages;
+    }
+
     /// Opens a free block of `plane` for `stream`.
     fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);

@@ -18,6 +18,9 @@ pub trait Map: Send + Sized + State {
     /// Whether the map has units of its own in the log: they are pages, in blocks of their own.
     const IN_LOG: bool = false;
 
+    /// Whether [`Self::place_run`] is all that happens when units are written that never were.
+    const TAKES_RUNS: bool = false;
+
     /// Units, its own included.
     fn units(&self) -> u32;
 
@@ -27,15 +30,11 @@ pub trait Map: Send + Sized + State {
     /// `unit` now is at `entry`. Returns where it was.
     fn place(&mut self, unit: u32, entry: u32) -> u32;
 
-    /// Whether [`Self::place_run`] is all that happens when the `count` units from `first` on are written, none of which is anywhere.
-    #[inline]
-    fn takes_run(&self, _first: u32, _count: u32) -> bool {
-        false
-    }
-
-    /// The `count` units from `first` on are at the entries from `entry` on.
+    /// The `count` units from `first` on, which were nowhere, are at the entries from `entry` on.
     fn place_run(&mut self, first: u32, count: u32, entry: u32) {
-        (0..count).for_each(|index| drop(self.place(first + index, entry + index)));
+        for index in 0..count {
+            self.place(first + index, entry + index);
+        }
     }
 
     /// After a power cut: the newest copy of `unit` that was found so far is at `entry`.

@@ -92,6 +92,12 @@ impl Rotation {
         }
     }
 
+    /// Whether all planes take turns, one after the other.
+    #[inline]
+    pub fn takes_turns(&self) -> bool {
+        self.allocation == Allocation::RoundRobin && self.superblock.is_none()
+    }
+
     /// The plane to try when `step` planes from `first` on would not do.
     #[inline]
     pub fn then(&self, first: u32, step: u32) -> u32 {

@@ -36,6 +36,8 @@ impl FullMap {
 }
 
 impl Map for FullMap {
+    const TAKES_RUNS: bool = true;
+
     #[inline]
     fn units(&self) -> u32 {
         self.0.len() as u32
@@ -52,13 +54,9 @@ impl Map for FullMap {
     }
 
     #[inline]
-    fn takes_run(&self, first: u32, count: u32) -> bool {
-        self.0[first as usize..(first + count) as usize].iter().all(|&entry| entry == NOTHING)
-    }
-
-    #[inline]
     fn place_run(&mut self, first: u32, count: u32, entry: u32) {
         for (place, entry) in self.0[first as usize..(first + count) as usize].iter_mut().zip(entry..) {
+            debug_assert_eq!(*place, NOTHING);
             *place = !entry;
         }
     }

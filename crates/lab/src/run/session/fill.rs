@@ -8,7 +8,7 @@ use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::{Request, Source};
 
 /// Most units that are written at once: progress is reported after each.
-const MOST_UNITS: u64 = 1 << 18;
+const MOST_UNITS: u64 = 1 << 22;
 
 impl Session<'_> {
     /// Serves a command of preconditioning.
