@@ -15,9 +15,9 @@ fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
             .map(|each| vscsi::tests::record(version, each))
             .concat()
     };
-    let blktrace = |is_big_endian: bool| {
+    let blktrace = |version: u32, is_big_endian: bool| {
         let (read, write, issued) = (1 << 16, 1 << 17, 7 | 1 << 22);
-        let of = |each: (u64, u64, u32, u32)| blktrace::tests::record(is_big_endian, each, b"");
+        let of = |each: (u64, u64, u32, u64)| blktrace::tests::record_of(version, is_big_endian, each, b"");
         [
             of((5, 64, 4096, 1 | write)),
             of((7, 64, 4096, issued | write)),
@@ -30,9 +30,11 @@ fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
     vec![
         ("vscsi", vscsi(1), 32),
         ("vscsi", vscsi(2), 40),
-        ("blktrace", blktrace(false), 48),
-        ("blktrace", blktrace(true), 48),
+        ("blktrace", blktrace(7, false), 48),
+        ("blktrace", blktrace(7, true), 48),
         ("oraclegeneral", oracle, 24),
+        ("blktrace", blktrace(8, false), 64),
+        ("blktrace", blktrace(8, true), 64),
     ]
 }
 
