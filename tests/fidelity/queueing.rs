@@ -48,3 +48,32 @@ fn throughput_times_latency_is_the_queue_depth() {
         }
     }
 }
+
+/// A die whose cache register serves programs only reads like one without: eight reads in flight take eight times what
+/// one takes, command + sensing + transfer, where cached reads take the longer of sensing and transfer each. Its programs
+/// are those of the register: writes take the same.
+#[test]
+fn a_die_without_cached_reads_is_busy_until_the_data_has_left() {
+    let mean = |sets: &str, workload: &str| {
+        let ssd = drive("tlc-32g", &format!("{ONE_DIE} buffer.ack=program ftl.gc_pace=block {sets}"));
+        let mut run = Run::new(&ssd, workload);
+        run.precondition = if workload.contains("read") { "fill:100%" } else { "none" };
+        run.result().latency_ns.unwrap().all.unwrap().mean
+    };
+    let (both, programs, none) = (
+        "sim.cache_register=true",
+        "sim.cache_register=true sim.cache_read=false",
+        "sim.cache_register=false sim.cache_read=true",
+    );
+    let part = drive("tlc-32g", ONE_DIE).drive.part;
+    let (sensing, transfer) = (part.t_read, part.bus_rate.time_for(4096));
+    let reads = "rw=randread,bs=4k,n=20k,norandommap,iodepth=8";
+    for (sets, each) in [(programs, part.t_command + sensing + transfer), (none, part.t_command + sensing + transfer)] {
+        assert!((mean(sets, reads) as f64 / (8 * each) as f64 - 1.0).abs() < 0.002, "{sets}");
+    }
+    assert!(mean(both, reads) < 8 * (sensing.max(transfer) + 2 * part.t_command));
+    let writes = "rw=write,bs=4k,size=50%,iodepth=8";
+    let written = [both, programs, none].map(|sets| mean(sets, writes));
+    assert_eq!(written[0], written[1]);
+    assert!(written[2] > written[1]);
+}

@@ -55,6 +55,8 @@ pub struct SimSettings {
     pub suspend: Suspend,
     /// Whether operations of one kind pipeline through the cache register of a die.
     pub cache_register: bool,
+    /// Whether reads do, where operations do: a die without cached random reads is busy until the data of one has left it.
+    pub cache_read: bool,
     /// The order of operations on one block.
     pub block_order: BlockOrder,
     /// Operations of one kind on different planes of a die that run together where their addresses allow it.

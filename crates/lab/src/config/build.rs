@@ -149,6 +149,7 @@ fn sim(values: &Values) -> SimSettings {
         starvation_bound: values.time("sim.starvation_bound"),
         suspend: values.choice("sim.suspend", &[Suspend::None, Suspend::Erase, Suspend::ProgramErase]),
         cache_register: values.flag("sim.cache_register"),
+        cache_read: values.flag("sim.cache_read"),
         block_order: values.choice("sim.block_order", &[BlockOrder::Needed, BlockOrder::Planned]),
         multi_plane: values.choice("sim.multi_plane", &[MultiPlane::Off, MultiPlane::Waiting, MultiPlane::Group]),
     }

@@ -208,6 +208,12 @@ static AROUND: &[Key] = &[
         "whether operations of one kind are pipelined through a die's cache register",
     ),
     Key::new(
+        "sim.cache_read",
+        Flag,
+        "true",
+        "whether these include reads; else only programs are, and a die is busy until the data of a read has left it",
+    ),
+    Key::new(
         "sim.multi_plane",
         Choice(&["off", "waiting", "group"]),
         "waiting",

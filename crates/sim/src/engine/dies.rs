@@ -129,7 +129,7 @@ impl Engine {
     #[inline]
     fn may_pipeline(&self, front: &Batch) -> bool {
         match front.kind {
-            OperationKind::Read => front.sensed,
+            OperationKind::Read => front.sensed && self.settings.cache_read,
             OperationKind::Program => front.array_from <= self.now,
             OperationKind::Erase => false,
         }
