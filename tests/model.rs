@@ -11,6 +11,8 @@ mod background;
 mod block_order;
 #[path = "model/checkpoint.rs"]
 mod checkpoint;
+#[path = "model/dies.rs"]
+mod dies;
 #[path = "model/drives.rs"]
 mod drives;
 #[path = "model/engine.rs"]

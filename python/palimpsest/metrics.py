@@ -116,7 +116,7 @@ _FIGURES = {
     "flash": r"page_reads|page_programs|partial_programs|reprograms|erases|bytes_sensed|bytes_transferred|read_retries"
     r"|pair_copies|pair_rescues|failed_programs|failed_erases|by_cause\.[a-z_]+\.(reads|programs)",
     "lifetime": "(mean|min|max|reused)_erases|projected_host_bytes|host_bytes|retired_blocks",
-    "reliability": r"lost_subpages\.[a-z_]+|failed_reads",
+    "reliability": r"lost_subpages\.[a-z_]+|failed_reads|failed_dies",
     "endurance": "waf|tbw|dwpd|dwpd_5_years|years|host_bytes_per_day|drive_writes",
     "mapping": r"bytes|bytes_peak|tables\..+",
     "merge": "count|moved_subpages",

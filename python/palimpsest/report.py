@@ -279,6 +279,7 @@ def _reliability_table(results: Sequence[Result]) -> str:
         return {
             "reads of the host that failed": (result.get("reliability") or {}).get("failed_reads"),
             "steps of retries": result["flash"]["read_retries"],
+            "dies that failed": (result.get("reliability") or {}).get("failed_dies"),
             "blocks refreshed": result["ftl_stats"].get("refreshed_blocks"),
             "blocks retired": result["lifetime"]["retired_blocks"],
         }

@@ -286,11 +286,12 @@ def _fault_rows(result: Result) -> Iterator[tuple[str, str]]:
         )
     if reliability:
         lost = sum(reliability["lost_subpages"].values())
-        failed = reliability["failed_reads"]
+        failed, dies = reliability["failed_reads"], reliability["failed_dies"]
         yield (
             "lost data",
             f"{units.count(lost)} subpages"
-            + (f"; {units.count(failed)} reads of the host failed" if failed is not None else ""),
+            + (f"; {units.count(failed)} reads of the host failed" if failed is not None else "")
+            + (f"; {units.count(dies)} {'die' if dies == 1 else 'dies'} failed" if dies else ""),
         )
 
 

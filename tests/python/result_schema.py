@@ -44,7 +44,7 @@ RESULT: dict[str, Any] = {
     "read_amplification": {"host": NUMBER_OR_NULL, "gc": NUMBER_OR_NULL},
     "read_ahead": dict.fromkeys(("subpages_read", "subpages_hit", "subpages_wasted", "buffer_bytes_peak"), INT)
     | {"": NULL},
-    "reliability": {"lost_subpages": TABLE, "failed_reads": INT_OR_NULL, "": NULL},
+    "reliability": {"lost_subpages": TABLE, "failed_reads": INT_OR_NULL, "failed_dies": INT, "": NULL},
     "checkpoint": {
         "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
     },

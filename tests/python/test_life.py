@@ -69,3 +69,27 @@ def test_power_cuts_and_their_recoveries_are_in_the_summary(palimpsest: Command)
     assert f"of {power['cuts']} power cuts: " in said
     assert f"{power['pages_scanned']:,} pages scanned" in said
     assert "recovery " not in palimpsest(*run).stdout
+
+
+def test_a_die_fails_and_the_run_goes_on_with_the_others(palimpsest: Command) -> None:
+    load = ("--workload", "rw=randrw,rwmixread=50,bs=16k,norandommap,n=6000", "--payload", "tag")
+    fails = ("--set", "faults.die_failure=at:2k@1")
+    for fidelity in ("count", "timed"):
+        result = figures(palimpsest("run", *load, *fails, *SMALL, "--fidelity", fidelity))
+        reliability = result["reliability"]
+        assert reliability["failed_dies"] == 1
+        assert sum(reliability["lost_subpages"].values()) > 0
+        assert 0 < reliability["failed_reads"] < result["requests"]["read"]
+        assert any(note.startswith("die 1 failed") for note in result["notes"])
+        assert result["lifetime"]["retired_blocks"] > 0
+    for settings, said in (
+        (("faults.die_failure=at:2k@99",), "expected each to fail once, and dies from 0 to"),
+        (("faults.die_failure=sometimes",), "expected never, at:50k@3"),
+        (("faults.die_failure=at:2k", "ftl.checkpoint=16MiB"), "expected never, ftl.checkpoint = 0B"),
+    ):
+        given = [part for setting in settings for part in ("--set", setting)]
+        refused = palimpsest("run", *load, *given, *SMALL)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    refused = palimpsest("run", "--ssd", "mga-8k", *load, *fails)
+    assert refused.returncode == 2
+    assert "does not go on when a die has failed; expected never, or one of page" in refused.stderr

@@ -8,6 +8,7 @@
 pub mod cells;
 mod counters;
 pub mod data;
+mod dies;
 pub mod errors;
 pub mod faults;
 mod generations;
@@ -118,6 +119,10 @@ pub struct Nand {
     counters: NandCounters,
     operations: u64,
     power_cut_at: u64,
+    /// The operation in which the power or a die fails next.
+    event_at: u64,
+    /// Whether reads may fail for good.
+    reads_fail: bool,
     /// What operations changed that have not ended; `None` where no power cut is to come in a timed run.
     undo: Option<Box<undo::UndoLog>>,
     pairs: pairs::Pairs,
@@ -125,7 +130,7 @@ pub struct Nand {
 
 // The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
 crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, all_subpages, endurances, history, power_cut_at, undo
+    geometry, part, pages_per_block, subpages_per_page, all_subpages, endurances, history, power_cut_at, event_at, reads_fail, undo
 });
 
 impl Nand {
@@ -155,6 +160,8 @@ impl Nand {
             counters: NandCounters::default(),
             operations: 0,
             power_cut_at,
+            event_at: power_cut_at,
+            reads_fail: false,
             undo: None,
             pairs: pairs::Pairs::default(),
             pages_per_block: Divisor::new(geometry.pages_per_block),
@@ -289,7 +296,7 @@ impl Nand {
     #[inline]
     fn begin(&mut self) -> bool {
         self.operations += 1;
-        self.operations == self.power_cut_at
+        self.operations >= self.event_at && self.event()
     }
 
     #[cold]
@@ -488,7 +495,7 @@ impl Nand {
         if self.part.paired() {
             self.note_pair(block, page, reuse && again);
         }
-        let failed = self.faults.as_mut().is_some_and(Faults::program_fails);
+        let failed = self.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
         let outcome = if cut || failed {
             self.spoil(ppn, written, cut)?
         } else {
@@ -566,7 +573,7 @@ impl Nand {
             errors.erased(block, pages);
         }
         let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
-        let failed = self.faults.as_mut().is_some_and(Faults::erase_fails) || worn;
+        let failed = self.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;
         if failed {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;

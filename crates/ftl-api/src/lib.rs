@@ -309,6 +309,8 @@ pub struct Entry {
     pub write_back: bool,
     /// Whether it reads what it stores now and then (`ftl.patrol`).
     pub patrols: bool,
+    /// Whether it goes on with the other dies when one has failed.
+    pub outlives_dies: bool,
     /// Bytes of the tables in a checkpoint, of a drive with so many logical subpages; `None` where it recovers without.
     pub tables: Option<fn(&Settings, &Geometry, u64) -> u64>,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
@@ -338,6 +340,7 @@ impl Entry {
         buffered: false,
         write_back: false,
         patrols: false,
+        outlives_dies: false,
         tables: None,
         reserved: |_, _| 0,
         reserved_key: "",

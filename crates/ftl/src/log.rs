@@ -9,6 +9,7 @@ mod append;
 pub mod blocks;
 mod check;
 mod collect;
+mod dead;
 mod fill;
 mod frontiers;
 pub mod map;

@@ -33,6 +33,7 @@ use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
@@ -69,6 +70,8 @@ pub struct DriveConfig {
     pub errors: ErrorSettings,
     /// Power cuts after preconditioning.
     pub power_cuts: PowerCuts,
+    /// Dies that fail after preconditioning.
+    pub die_failures: DieFailures,
 }
 
 impl DriveConfig {

@@ -7,6 +7,7 @@
 
 pub mod causality;
 mod controller;
+pub mod die_failures;
 pub mod drive;
 pub mod engine;
 pub mod events;

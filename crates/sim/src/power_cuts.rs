@@ -68,7 +68,8 @@ impl PowerCuts {
     }
 }
 
-fn number(text: &str) -> Option<u64> {
+/// A number of operations from 1 on, which may end with k or M.
+pub(crate) fn number(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'k' => (&text[..text.len() - 1], 1000),
         b'M' => (&text[..text.len() - 1], 1_000_000),
@@ -80,7 +81,8 @@ fn number(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor).filter(|number| (1..=LARGEST).contains(number))
 }
 
-fn shown(text: &str) -> String {
+/// The beginning of `text`, for a message.
+pub(crate) fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 

@@ -92,6 +92,15 @@ impl ReadErrors {
         LEAST * libm::pow(STEP, above as f64)
     }
 
+    /// Pages that a read has found lost.
+    pub fn lost(&self) -> &BTreeSet<u32> {
+        &self.lost
+    }
+
+    pub fn set_lost(&mut self, lost: BTreeSet<u32>) {
+        self.lost = lost;
+    }
+
     pub fn erased(&mut self, block: u32, pages: std::ops::Range<u32>) {
         self.reads[block as usize] = 0;
         self.due.remove(&block);
@@ -139,6 +148,13 @@ impl Nand {
     pub fn set_read_errors(&mut self, settings: ErrorSettings, seed: u64) {
         let (pages, blocks) = (self.geometry.pages() as usize, self.geometry.blocks() as usize);
         self.errors = Some(Box::new(ReadErrors::new(settings, &self.part, pages, blocks, seed)));
+        self.reads_fail = true;
+    }
+
+    /// Whether reads may fail for good: they have errors, or a die has failed.
+    #[inline]
+    pub fn reads_fail(&self) -> bool {
+        self.reads_fail
     }
 
     /// Whether reads have errors.
@@ -161,6 +177,12 @@ impl Nand {
         let (block, page) = self.split(ppn);
         let (erases, programs) = (self.erases(block), self.programs(ppn));
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
+        if self.is_dead(block) {
+            let steps = self.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
+            self.counters.retries += u64::from(steps);
+            self.counters.read_energy += u64::from(steps) * energy;
+            return Attempt { steps, lost: if keeps { 0 } else { self.read_dead(home, wanted) } };
+        }
         let Some(errors) = &mut self.errors else { return Attempt { steps: 0, lost: 0 } };
         errors.reads[block as usize] = errors.reads[block as usize].saturating_add(1);
         let mut draw = Rng::new(errors.seed ^ u64::from(ppn) << 32 ^ u64::from(erases), 0xb17 + u64::from(programs));

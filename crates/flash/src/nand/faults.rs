@@ -3,6 +3,7 @@
 //! Faults are drawn from a seeded source of their own, so that they do not disturb the workload. Probabilities hold for
 //! each operation alone, whatever the wear; apart from them, a block whose erases have come to its own endurance fails its next erase.
 
+use super::dies::Dies;
 use crate::rng::Rng;
 
 /// What to inject. The default injects nothing.
@@ -35,14 +36,16 @@ pub struct Faults {
     settings: FaultSettings,
     seed: u64,
     rng: Rng,
+    pub(super) dies: Dies,
 }
 
-crate::state!(Faults { rng } built { settings, seed });
+// States are kept before any die fails.
+crate::state!(Faults { rng } built { settings, seed, dies });
 
 impl Faults {
     /// Faults of `settings`, drawn from `seed`.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {
-        Faults { settings, seed, rng: Rng::new(seed, 0xfa17) }
+        Faults { settings, seed, rng: Rng::new(seed, 0xfa17), dies: Dies::default() }
     }
 
     /// Faults from now on are those of a drive that has done so many operations: none comes again.
@@ -50,14 +53,14 @@ impl Faults {
         self.rng = Rng::new(self.seed ^ operations.rotate_left(20), 0xfa17);
     }
 
-    /// Whether the next program fails.
-    pub fn program_fails(&mut self) -> bool {
-        self.rng.chance(self.settings.program_fail)
+    /// Whether the next program, which is one of `block`, fails.
+    pub fn program_fails(&mut self, block: u32) -> bool {
+        self.rng.chance(self.settings.program_fail) || self.dies.is_dead(block)
     }
 
-    /// Whether the next erase fails.
-    pub fn erase_fails(&mut self) -> bool {
-        self.rng.chance(self.settings.erase_fail)
+    /// Whether the next erase, which is that of `block`, fails.
+    pub fn erase_fails(&mut self, block: u32) -> bool {
+        self.rng.chance(self.settings.erase_fail) || self.dies.is_dead(block)
     }
 
     /// Whether the first attempt of the next read fails.

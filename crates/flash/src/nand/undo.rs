@@ -44,6 +44,7 @@ impl Nand {
     /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
     pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
         self.power_cut_at = operation.unwrap_or(u64::MAX);
+        self.plan_event();
     }
 
     /// From now on what operations change is kept until [`Self::ended`], for [`Self::lose_power`].

@@ -94,7 +94,7 @@ impl Io {
         }
         let retry = self.nand.read(from, subpages, command)?;
         let cause = self.counted_as(read.cause);
-        let steps = if self.nand.has_read_errors() { self.attempt_read(&read, from, cause) } else { 0 };
+        let steps = if self.nand.reads_fail() { self.attempt_read(&read, from, cause) } else { 0 };
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes.moved);
@@ -201,7 +201,7 @@ impl Io {
     #[inline]
     pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
-        if self.nand.has_read_errors() {
+        if self.nand.reads_fail() {
             self.nand.note_program(program.ppn, self.present.now + self.data_age);
         }
         let part = self.nand.part();

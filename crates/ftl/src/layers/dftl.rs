@@ -23,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     keys: || vec![&CMT],
     write_back: true,
     patrols: true,
+    outlives_dies: true,
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {

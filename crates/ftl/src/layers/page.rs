@@ -23,6 +23,7 @@ pub const ENTRY: Entry = Entry {
     about: "page map: small writes read, merge and program a whole page",
     write_back: true,
     patrols: true,
+    outlives_dies: true,
     tables: Some(|_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page)),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN

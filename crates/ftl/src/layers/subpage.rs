@@ -27,6 +27,7 @@ pub const ENTRY: Entry = Entry {
     write_back: true,
     takes_hints: true,
     patrols: true,
+    outlives_dies: true,
     tables: Some(|_, _, subpages| 4 * subpages),
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN

@@ -79,6 +79,9 @@ impl<M: Map> Log<M> {
     #[inline]
     pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         if self.frontiers.free_pages[plane as usize] <= self.collector.start {
+            if self.frontiers.rotation.passes_by(plane) {
+                return Ok(false);
+            }
             if self.collector.pace.is_used() { self.pace(io, plane)? } else { self.collect_until(io, plane)? }
         }
         if self.may_take(io, plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
@@ -137,7 +140,8 @@ impl<M: Map> Log<M> {
             let pages = (waiting + log.frontiers.blocks.valid_count(block)).div_ceil(per_page);
             pages < log.frontiers.single.pages_of(block) && pages <= free && log.own_units(io, block) == 0
         };
-        let closed = (0..self.frontiers.planes()).flat_map(|plane| {
+        let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
+        let closed = planes.flat_map(|plane| {
             let blocks = self.frontiers.blocks.closed(plane).iter();
             blocks.map(move |&block| (plane, block))
         });
@@ -173,7 +177,8 @@ impl<M: Map> Log<M> {
             return Ok(done);
         }
         let free_pages = &self.frontiers.free_pages;
-        let shortest = (0..self.frontiers.planes()).min_by_key(|&plane| free_pages[plane as usize]);
+        let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
+        let shortest = planes.min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
         let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
         let done = done || self.fold_oldest(io)? || (io.nand().has_due() && self.refresh(io)?);
@@ -240,6 +245,9 @@ impl<M: Map> Log<M> {
     /// room for what their victims have left, too.
     pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<(u32, u32)>) -> bool {
         let (frontiers, per_page, per_block) = (&self.frontiers, self.shape.units_per_page, self.shape.pages_per_block);
+        if frontiers.rotation.passes_by(plane) {
+            return false;
+        }
         let opens = |plane: u32| taker.is_some_and(|(home, stream)| home == plane && !frontiers.is_open(plane, stream));
         // The pages that a stream has left without a block that the taker opens, and with that if it is its own.
         let left_of = |plane: u32, stream: u32| {
@@ -356,6 +364,9 @@ impl<M: Map> Log<M> {
     #[cold]
     pub(super) fn drop_frontier(&mut self, io: &Io, ppn: u32) {
         let block = ppn / self.shape.pages_per_block;
+        if self.lose_die_of(io, block) {
+            return;
+        }
         self.frontiers.drop_block(io.geometry().plane_of_block(block), block);
         self.counters.retired += 1;
         self.collector.failed.push(block);

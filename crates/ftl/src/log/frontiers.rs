@@ -295,6 +295,17 @@ impl Frontiers {
         }
     }
 
+    /// Closes every frontier of `plane`, however full its block is.
+    pub fn close_all(&mut self, plane: u32) {
+        for stream in 0..self.streams {
+            let index = self.index(plane, stream);
+            let open = std::mem::replace(&mut self.open[index], CLOSED);
+            if open.block != NO_BLOCK {
+                self.blocks.close(open.block);
+            }
+        }
+    }
+
     /// Makes a free block of `plane` a victim.
     pub fn take_free(&mut self, plane: u32, block: u32) {
         self.blocks.open_this(block);

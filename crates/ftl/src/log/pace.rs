@@ -135,6 +135,9 @@ impl<M: Map> Log<M> {
     pub(super) fn step_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let mut done = false;
         for plane in 0..self.frontiers.planes() {
+            if self.frontiers.rotation.passes_by(plane) {
+                continue;
+            }
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.pace.stop;
             if self.collector.pace.victim(plane).is_none() {
                 let victim = match if short { self.choose(io, plane) } else { None } {

@@ -154,6 +154,10 @@ impl<M: Map> Log<M> {
 
     /// Decides what becomes of `block`: free, to be retired, or one of `found`.
     fn adopt(&mut self, io: &mut Io, block: u32, found: &mut Found) -> Flash<()> {
+        if io.nand().is_dead(block) {
+            self.adopt_dead(io, block, &mut found.written);
+            return Ok(());
+        }
         let plane = io.geometry().plane_of_block(block);
         let bad = io.nand().is_bad(block);
         if !bad && io.nand().is_torn(block) && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
@@ -194,7 +198,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    fn mark_valid(&mut self, io: &Io, block: u32) {
+    pub(super) fn mark_valid(&mut self, io: &Io, block: u32) {
         for unit in 0..self.shape.units_per_block {
             let physical = block * self.shape.units_per_block + unit;
             let Some(logical) = self.shape.unit_at(io.nand(), physical) else { continue };

@@ -15,9 +15,11 @@ pub struct Rotation {
     /// The plane of each channel that is next in turn.
     next_in: Vec<u32>,
     superblock: Option<Superblock>,
+    /// Whether each plane takes nothing any more, as its die has failed; empty while none has.
+    passed_by: Vec<bool>,
 }
 
-palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built { allocation, planes, channels, dies });
+palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built { allocation, planes, channels, dies, passed_by });
 
 /// The superblock that is written.
 struct Superblock {
@@ -56,7 +58,19 @@ impl Rotation {
         let part = allocation == Allocation::RoundRobin && (1..dies).contains(&superblock_dies);
         let pages = superblock_dies * (planes / dies) * geometry.pages_per_block;
         let superblock = part.then_some(Superblock { first: 0, dies: superblock_dies, written: 0, pages });
-        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, superblock }
+        Rotation { allocation, planes, channels, dies, cursor: 0, next_in, superblock, passed_by: Vec::new() }
+    }
+
+    /// `plane` takes nothing any more.
+    pub fn pass_by(&mut self, plane: u32) {
+        self.passed_by.resize(self.planes as usize, false);
+        self.passed_by[plane as usize] = true;
+    }
+
+    /// Whether `plane` takes nothing any more.
+    #[inline]
+    pub fn passes_by(&self, plane: u32) -> bool {
+        self.passed_by.get(plane as usize).is_some_and(|&passed| passed)
     }
 
     /// Planes or channels that addresses name; 1 where they name none.
@@ -124,6 +138,7 @@ impl Rotation {
 
     fn least_loaded(&self, io: &Io) -> u32 {
         let in_turn = (0..self.planes).map(|step| (self.cursor + step) % self.planes);
+        let in_turn = in_turn.filter(|&plane| !self.passes_by(plane));
         in_turn.min_by_key(|&plane| io.load(plane % self.dies)).unwrap_or(0)
     }
 }

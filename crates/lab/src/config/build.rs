@@ -9,6 +9,7 @@ use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{BlockOrder, ControllerTimes, MultiPlane, ReadAhead, Scheduler, SimSettings, Suspend};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
@@ -80,6 +81,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         faults: faults(values),
         errors: errors(values),
         power_cuts: PowerCuts::parse(&values.settings.text("faults.power_cuts")).expect("the key read it"),
+        die_failures: DieFailures::parse(&values.settings.text("faults.die_failure")).expect("the key read it"),
     }
 }
 

@@ -15,6 +15,7 @@ use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
 use palimpsest_ftl_api::keys::ValueType;
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_workload::request::SECTOR_BYTES;
 use palimpsest_workload::settings::Acknowledge;
@@ -52,6 +53,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     thresholds(drive, values)?;
     layer(drive, values)?;
     read_errors(drive, values)?;
+    die_failures(drive, values)?;
     read_ahead(drive, values)?;
     checkpoints(drive, values)?;
     buffer(drive, values)
@@ -80,6 +82,30 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
     if errors.strength > 0 && entry_of(drive).is_file_system() {
         let what = "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none";
         return refuse(values, &["ecc.strength", "ftl.name"], what);
+    }
+    Ok(())
+}
+
+/// Dies that fail are dies of the drive, and what goes on without them is a layer that can.
+fn die_failures(drive: &DriveConfig, values: &Values) -> Result<()> {
+    const KEY: &str = "faults.die_failure";
+    let (failures, dies) = (&drive.die_failures, drive.geometry.dies());
+    if *failures == DieFailures::Never {
+        return Ok(());
+    }
+    if failures.count() > dies || failures.last_die().is_some_and(|last| last >= dies) {
+        let what = format!("the drive has {dies} dies; expected each to fail once, and dies from 0 to {}", dies - 1);
+        return refuse(values, &[KEY], &what);
+    }
+    if !entry_of(drive).outlives_dies {
+        let can: Vec<&str> = layers().filter(|entry| entry.outlives_dies).map(|entry| entry.name).collect();
+        let what =
+            format!("this layer does not go on when a die has failed; expected never, or one of {}", can.join(", "));
+        return refuse(values, &[KEY, "ftl.name"], &what);
+    }
+    if drive.kept_blocks() > 0 {
+        let what = "what the controller keeps on flash is on one die; expected never, ftl.checkpoint = 0B and part.pair_corruption = false";
+        return refuse(values, &[KEY, "ftl.checkpoint", "part.pair_corruption"], what);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use palimpsest_ftl_api::keys::ValueType::{
     Time, Times,
 };
 use palimpsest_ftl_api::keys::{Key, Notation, near};
+use palimpsest_sim::die_failures::DIE_FAILURE;
 use palimpsest_sim::power_cuts::POWER_CUTS;
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -366,7 +367,7 @@ fn gather() -> Vec<Known> {
     let of_classifiers = CLASSIFIERS.iter().flat_map(|classifier| classifier.keys);
     let common = DRIVE.iter().chain([&LAYER]).chain(log::KEYS).chain(of_classifiers);
     let mut known: Vec<Known> = Vec::new();
-    for key in common.chain(of_layers).chain(AROUND).chain([&POWER_CUTS]) {
+    for key in common.chain(of_layers).chain(AROUND).chain([&POWER_CUTS, &DIE_FAILURE]) {
         match known.iter().find(|known| known.name == key.name) {
             Some(known) => assert!(known.key.doc == key.doc, "{} is defined twice", key.name),
             None => {

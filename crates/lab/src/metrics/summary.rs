@@ -293,12 +293,13 @@ pub struct VolumeLatency {
 }
 
 /// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that were lost, by the
-/// cause of the read that found it, and reads of the host that got an error (null where contents are not stored).
+/// cause of the read that found it, reads of the host that got an error (null where contents are not stored), and dies that have failed.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Reliability {
     pub lost_subpages: BTreeMap<&'static str, u64>,
     pub failed_reads: Option<u64>,
+    pub failed_dies: u64,
 }
 
 /// The preconditioning.

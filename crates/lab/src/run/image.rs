@@ -17,6 +17,7 @@ use palimpsest_flash::nand::image::Medium;
 use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST};
 use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
 use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::drive::{Command, explain};
 use palimpsest_workload::settings::Acknowledge;
 use std::fmt::Write;
@@ -51,6 +52,10 @@ pub fn resolve_to_keep(
             "--image",
             format!("its power fails when the server is killed, and then alone; {expected}"),
         ));
+    }
+    if resolved.drive.die_failures != DieFailures::Never {
+        let what = "an image does not keep which dies have failed; expected a drive without faults.die_failure";
+        return Err(Error::input("--image", what));
     }
     if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {
         let what = "is a file system, and which of its files has which address is not in flash; expected another --ftl";

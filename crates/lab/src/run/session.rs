@@ -29,7 +29,7 @@ use palimpsest_ftl_api::{Blueprint, LayerFigures};
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::engine::Engine;
-use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
+use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -253,11 +253,7 @@ impl<'a> Session<'a> {
         }
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
-        if self.config.power_cuts != PowerCuts::Never {
-            let operations = self.drive.operations_run();
-            let schedule = Schedule::new(self.config.power_cuts.clone(), self.options.seed, operations);
-            self.drive.schedule_power_cuts(schedule);
-        }
+        self.schedule_faults();
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_flash::units::{Nanos, Picojoules};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::Source;
@@ -119,7 +120,7 @@ pub(super) fn outcome(
         lifetime: life,
         checkpoint: checkpoint(session),
         power: session.loses_power().then(|| power(session)),
-        reliability: session.drive.io.nand.has_read_errors().then(|| reliability(session)),
+        reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
@@ -292,12 +293,31 @@ fn checkpoint(session: &Session<'_>) -> Option<Checkpoint> {
     })
 }
 
+/// What became of the dies that were to fail.
+fn die_note(session: &Session<'_>) -> Option<String> {
+    if session.config.die_failures == DieFailures::Never {
+        return None;
+    }
+    let failed: Vec<String> = session.drive.io.nand.failed_dies().iter().map(u32::to_string).collect();
+    Some(match failed.len() {
+        0 => "no die failed: the run had fewer flash operations than that (faults.die_failure)".into(),
+        1 => format!("die {} failed", failed[0]),
+        _ => format!("dies {} failed, in this order", failed.join(", ")),
+    })
+}
+
+/// Whether reads have errors, or dies were to fail.
+fn reads_may_fail(session: &Session<'_>) -> bool {
+    session.drive.io.nand.has_read_errors() || session.config.die_failures != DieFailures::Never
+}
+
 fn reliability(session: &Session<'_>) -> Reliability {
     let (lost, before) = (&session.drive.io.counters.lost, &session.baseline.io.lost);
     let lost_subpages = CAUSE_NAMES.iter().enumerate().map(|(cause, &name)| (name, lost[cause] - before[cause]));
     Reliability {
         lost_subpages: lost_subpages.filter(|(_, lost)| *lost > 0).collect(),
         failed_reads: session.verified().then_some(session.verifier.failed),
+        failed_dies: session.drive.io.nand.failed_dies().len() as u64,
     }
 }
 
@@ -377,6 +397,7 @@ fn notes(
             session.host.subpages_read
         ));
     }
+    notes.extend(die_note(session));
     notes.extend(aging_note(session, precondition));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());

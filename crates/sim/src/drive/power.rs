@@ -247,6 +247,7 @@ impl Drive {
         let (io, nand, operations) =
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
         let (futile, sectors, streams) = (self.futile, self.subpage_bytes / SECTOR_BYTES, self.streams.take());
+        let found = self.io.nand.found_lost();
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
@@ -257,6 +258,7 @@ impl Drive {
         if (now.programs, now.erases) == (nand.programs, nand.erases) {
             self.io.counters = io;
             self.io.nand.set_counters(nand);
+            self.io.nand.set_found_lost(found);
             self.not_run += self.io.nand.operations() - operations;
         }
         Ok(())

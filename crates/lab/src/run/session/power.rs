@@ -1,11 +1,13 @@
-//! A run and power cuts: what is verified, and what the counters of the measurement are after a cut.
+//! A run, its power cuts and its failing dies: what is verified, and what the counters of the measurement are after a cut.
 
 use super::Session;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::HostPort;
+use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::drive::{Command, Verifier};
+use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
 
 /// Verifies reads, and keeps the bytes of one.
@@ -92,6 +94,20 @@ impl Verifier for ShadowVerifier {
 }
 
 impl Session<'_> {
+    /// From now on the power, and dies, fail as the configuration says.
+    pub(super) fn schedule_faults(&mut self) {
+        let (failures, seed) = (&self.config.die_failures, self.options.seed);
+        if *failures != DieFailures::Never {
+            let (dies, begun) = (self.config.geometry.dies(), self.drive.io.nand.operations());
+            self.drive.io.nand.fail_dies(&failures.draw(dies, seed, begun));
+        }
+        if self.config.power_cuts != PowerCuts::Never {
+            let operations = self.drive.operations_run();
+            let schedule = Schedule::new(self.config.power_cuts.clone(), seed, operations);
+            self.drive.schedule_power_cuts(schedule);
+        }
+    }
+
     /// Whether the power was to fail.
     pub(in crate::run) fn loses_power(&self) -> bool {
         self.config.loses_power()

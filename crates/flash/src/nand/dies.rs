@@ -1,0 +1,95 @@
+//! Dies that fail: from a flash operation on, no read of the die can be corrected, and its programs and erases fail.
+//!
+//! What the controller keeps in its memory is there still, and so are out-of-band areas and the layer's own records, which are taken as
+//! stored twice (as in [`super::errors`]), on two dies. A command to a dead die takes the time that it would have taken. Ignored: dies that
+//! fail for a while, planes that fail alone, and channels.
+
+use super::faults::{FaultSettings, Faults};
+use super::{Nand, SubpageMask};
+use std::collections::BTreeSet;
+
+/// What a nand knows of failing dies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Dies {
+    /// Failures to come, the last first: the operation before which a die fails.
+    to_come: Vec<(u64, u32)>,
+    failed: Vec<u32>,
+    /// Whether the die of each block has failed; empty while none has.
+    dead: Vec<bool>,
+    /// Pages of theirs that a read has found lost.
+    lost: BTreeSet<u32>,
+}
+
+impl Dies {
+    /// Whether the die of `block` has failed.
+    #[inline]
+    pub fn is_dead(&self, block: u32) -> bool {
+        self.dead.get(block as usize).is_some_and(|&dead| dead)
+    }
+}
+
+impl Nand {
+    /// Dies will fail: each of `failures` in the operation with this number (1 = the first of the run), in ascending order.
+    pub fn fail_dies(&mut self, failures: &[(u64, u32)]) {
+        let faults = self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0));
+        faults.dies.to_come = failures.iter().rev().copied().collect();
+        self.plan_event();
+    }
+
+    /// Dies that have failed, in the order in which they did.
+    pub fn failed_dies(&self) -> &[u32] {
+        self.faults.as_ref().map_or(&[], |faults| &faults.dies.failed)
+    }
+
+    /// Whether the die of `block` has failed.
+    #[inline]
+    pub fn is_dead(&self, block: u32) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.dies.is_dead(block))
+    }
+
+    /// The operation in which something happens next: the power fails, or a die does.
+    pub(super) fn plan_event(&mut self) {
+        let cut = Some(self.power_cut_at).filter(|&cut| cut > self.operations);
+        let failure = self.faults.as_ref().and_then(|faults| faults.dies.to_come.last()).map(|&(at, _)| at);
+        self.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
+    }
+
+    /// The moment that [`Self::plan_event`] found has come. Returns whether the power fails in the present operation.
+    #[cold]
+    pub(super) fn event(&mut self) -> bool {
+        let geometry = self.geometry;
+        while let Some(faults) = &mut self.faults
+            && let Some((_, die)) = faults.dies.to_come.pop_if(|&mut (at, _)| at <= self.operations)
+        {
+            let dies = &mut faults.dies;
+            dies.failed.push(die);
+            dies.dead.resize(geometry.blocks() as usize, false);
+            let of_die = |block: u32| geometry.die_of_plane(geometry.plane_of_block(block)) == die;
+            (0..geometry.blocks()).filter(|&block| of_die(block)).for_each(|block| dies.dead[block as usize] = true);
+            self.reads_fail = true;
+        }
+        self.plan_event();
+        self.operations == self.power_cut_at
+    }
+
+    /// Pages that a read has found lost: they are counted once.
+    pub fn found_lost(&self) -> [BTreeSet<u32>; 2] {
+        let of_dies = self.faults.as_ref().map(|faults| faults.dies.lost.clone());
+        [self.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(), of_dies.unwrap_or_default()]
+    }
+
+    /// What reads have found since [`Self::found_lost`] was for the verifier alone.
+    pub fn set_found_lost(&mut self, [of_errors, of_dies]: [BTreeSet<u32>; 2]) {
+        self.errors.iter_mut().zip([of_errors]).for_each(|(errors, lost)| errors.set_lost(lost));
+        self.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
+    }
+
+    /// A read of page `ppn`, whose die has failed, wants `wanted` of what is stored as page `home`: that is lost. Returns how many subpages could be
+    /// read before.
+    pub(super) fn read_dead(&mut self, home: u32, wanted: SubpageMask) -> u32 {
+        let first = (home * self.geometry.subpages_per_page) as usize;
+        self.payload.lose(first, wanted);
+        let Some(faults) = &mut self.faults else { return 0 };
+        if faults.dies.lost.insert(home) { wanted.count_ones() } else { 0 }
+    }
+}
