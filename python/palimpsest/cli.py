@@ -34,6 +34,7 @@ from . import (
     trace_commands,
 )
 from . import reproduce as reproduction
+from .crash import command as crash_command
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
@@ -517,6 +518,7 @@ images.add_to(cli)
 serving.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
 attaching.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
 mounting.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
+crash_command.add_to(cli)
 
 
 def _fail(error: BaseException) -> NoReturn:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "figure", "rerun", "cite",
-    "run", "compare", "serve", "attach", "detach", "mount",
+    "run", "compare", "serve", "attach", "detach", "mount", "crash",
     "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
@@ -35,6 +35,7 @@ LONG = {
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
+    "palimpsest crash": "needs programs to explore; test_crash.py explores some",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",

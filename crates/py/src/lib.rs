@@ -3,6 +3,7 @@
 //! It opens files and reads the wall clock, which the core may not, and maps each error of the core to one exception class. No
 //! logic of the simulator is here.
 
+mod crash;
 mod files;
 mod images;
 mod serve;
@@ -431,6 +432,9 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add("WorkloadIoError", py.get_type::<WorkloadIoError>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add_class::<wom::WomCode>()?;
+    module.add_class::<crash::CrashScript>()?;
+    module.add_class::<crash::CrashRecording>()?;
+    module.add_function(wrap_pyfunction!(crash::drive_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(serve::serve, module)?)?;

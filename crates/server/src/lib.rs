@@ -6,11 +6,13 @@
 //!
 //! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
 //! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
-//! limits; [`attach`] the block device of the kernel, [`mount`](mod@mount) the file system. Sockets, threads, wall clocks and files that are
+//! limits; [`attach`] the block device of the kernel, [`mount`](mod@mount) the file system, `crash` a file whose writes are recorded. Sockets, threads, wall clocks and files that are
 //! written in place are here only. For Unix.
 
 pub mod attach;
 pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod crash;
 pub mod drive;
 pub mod engine;
 pub mod fuzzing;

@@ -23,7 +23,6 @@ use super::engine::Engine;
 use super::events::END_OF_TIME;
 use super::settings::ControllerTimes;
 use crate::observe::Observer;
-use crate::power_cuts::Schedule;
 use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -116,7 +115,7 @@ pub struct Drive {
     futile: u32,
     not_run: u64,
     /// Cuts to come after the next.
-    schedule: Option<Schedule>,
+    to_come: power::ToCome,
     /// Read this many logical subpages back after a power cut, without time and uncounted.
     pub read_back_after_cut: Option<u64>,
     /// A power cut drops the requests in flight, as the host that sent them knows; else they are repeated.
@@ -165,7 +164,7 @@ impl Drive {
             recoveries: Vec::new(),
             futile: 0,
             not_run: 0,
-            schedule: None,
+            to_come: power::ToCome::default(),
             read_back_after_cut: None,
             drops_requests: false,
         }

@@ -8,6 +8,7 @@
 //! A power cut drops the request in flight: it is done, or not, each subpage for itself. What was acknowledged and not flushed is as
 //! the layer's guarantee says; the program learns of the cut, and can write that again.
 
+pub mod cuts;
 pub mod flight;
 mod live;
 pub mod volume;

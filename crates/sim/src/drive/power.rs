@@ -35,12 +35,27 @@ pub struct Recovery {
     pub scanned: u64,
     /// Bytes of data programmed.
     pub programmed: u64,
+    /// Flash operations of the layer after the scan.
+    pub operations: u64,
+}
+
+/// Cuts to come after the next.
+#[derive(Default)]
+pub(super) struct ToCome {
+    schedule: Option<Schedule>,
+    /// Operations of the layer in recoveries from the next cut, one recovery after the other.
+    in_recovery: Vec<u64>,
 }
 
 impl Drive {
+    /// After the next cut of a counted run the power fails again in these operations of the layer's recoveries, one after the other.
+    pub fn cut_recoveries(&mut self, operations: Vec<u64>) {
+        self.to_come.in_recovery = operations;
+    }
+
     /// From now on the power fails as `schedule` says, after the cut that is to come in any case.
     pub fn schedule_power_cuts(&mut self, schedule: Schedule) {
-        self.schedule = Some(schedule);
+        self.to_come.schedule = Some(schedule);
         if self.io.nand.power_cut_at().is_none() && !self.cut_ahead {
             self.schedule_next();
         }
@@ -66,7 +81,7 @@ impl Drive {
 
     fn schedule_next(&mut self) {
         let run = self.operations_run();
-        let Some(cut) = self.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
+        let Some(cut) = self.to_come.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
         if self.io.plan.timed {
             self.time_power_cut(cut + self.not_run);
         } else {
@@ -83,6 +98,33 @@ impl Drive {
         }
         let (begin, programmed) = (self.engine.now(), self.io.counters.data_bytes);
         self.io.present.now = begin;
+        let mut scanned = 0;
+        for after in std::mem::take(&mut self.to_come.in_recovery) {
+            scanned += self.scan_all()?;
+            let cut = self.io.nand.operations() + after;
+            self.io.nand.set_power_cut_at(Some(cut));
+            match self.ftl.recover(&mut self.io) {
+                // It recovers again below; a recovery that ends before its cut is repeated, too, which changes nothing.
+                Ok(()) | Err(Halt::PowerCut) => {}
+                Err(halt) => return Err(explain(halt)),
+            }
+            self.io.nand.set_power_cut_at(None);
+        }
+        scanned += self.scan_all()?;
+        let before = self.io.nand.operations();
+        self.ftl.recover(&mut self.io).map_err(explain)?;
+        let operations = self.io.nand.operations() - before;
+        self.io.drop_tables();
+        self.engine.accept(&mut self.io);
+        self.run_engine(0);
+        let time = self.io.plan.timed.then(|| self.engine.now() - begin);
+        let programmed = self.io.counters.data_bytes - programmed;
+        self.recoveries.push(Recovery { time, scanned, programmed, operations });
+        Ok(())
+    }
+
+    /// Reads the out-of-band areas of all blocks; returns how many pages that were.
+    fn scan_all(&mut self) -> Result<u64> {
         let (planes, blocks) = (self.io.geometry().planes(), self.io.geometry().blocks_per_plane);
         let mut scanned = 0;
         self.io.restore_pages();
@@ -98,14 +140,7 @@ impl Drive {
                 self.run_engine(SCAN_AHEAD as u32);
             }
         }
-        self.ftl.recover(&mut self.io).map_err(explain)?;
-        self.io.drop_tables();
-        self.engine.accept(&mut self.io);
-        self.run_engine(0);
-        let time = self.io.plan.timed.then(|| self.engine.now() - begin);
-        let programmed = self.io.counters.data_bytes - programmed;
-        self.recoveries.push(Recovery { time, scanned, programmed });
-        Ok(())
+        Ok(scanned)
     }
 
     /// Writes a checkpoint of the layer's tables.

@@ -1,0 +1,177 @@
+//! A script of requests on a drive, and what the drive holds when the power failed in any one flash operation of it.
+//!
+//! Each cut is a life of its own: a new drive gets the script up to the request in which the operation is, the layer recovers from flash, and
+//! everything that the script wrote is read back. The power may fail again in the recovery. The verifier holds the layer to what it guarantees:
+//! what was durable is there. Counted: requests come one after the other, and an operation is the whole of its effect or torn.
+
+use super::{Failure, Served};
+use crate::config::Resolved;
+use crate::run::{Fidelity, Options};
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::units::SECTOR_BYTES;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// A request of a script.
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    /// Writes whole units from this byte on.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// What is written.
+        bytes: &'a [u8],
+    },
+    /// Makes all durable.
+    Flush,
+}
+
+/// When the power fails.
+#[derive(Debug, Clone, Default)]
+pub struct Cut {
+    /// In this flash operation since the drive was new, from 1.
+    pub operation: u64,
+    /// In these operations of the layer's recoveries, one after the other.
+    pub in_recovery: Vec<u64>,
+}
+
+/// What a cut left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The step in which the power failed.
+    pub step: usize,
+    /// Flash operations of the layer's last recovery: as many cuts may come in it.
+    pub recovery_operations: u64,
+    /// Units that do not hold what the steps before that put there, by number, with what they hold.
+    pub changed: Vec<(u64, Vec<u8>)>,
+}
+
+/// The drive of `resolved` that scripts are played on. Its power must be able to fail (`faults.power_cut_at`), so that reads are verified as
+/// after a cut.
+pub struct Scripts<'a> {
+    /// The drive.
+    pub resolved: &'a Resolved,
+    /// As of a served drive, counted.
+    pub options: &'a Options,
+    /// Bytes of a unit.
+    pub unit: u64,
+}
+
+fn failed(failure: Failure) -> Error {
+    match failure {
+        Failure::PowerLost => Error::DriveFailed("the power failed".into()),
+        Failure::Unreadable => Error::DriveFailed("what was written cannot be read (ecc.*)".into()),
+        Failure::WornOut(why) => Error::WornOut(why),
+        Failure::Drive(error) => error,
+    }
+}
+
+impl Scripts<'_> {
+    fn extent(offset: u64, length: u64) -> Extent {
+        Extent { sector: offset / SECTOR_BYTES, sectors: (length / SECTOR_BYTES) as u32 }
+    }
+
+    fn play(&self, served: &mut Served<'_>, step: Step<'_>, bytes: &mut Vec<u8>) -> std::result::Result<(), Failure> {
+        match step {
+            Step::Flush => served.flush(),
+            Step::Write { offset, bytes: written } => {
+                bytes.clear();
+                bytes.extend_from_slice(written);
+                served.write(Self::extent(offset, written.len() as u64), bytes, 0)
+            }
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Input`] for a drive that these scripts cannot be played on.
+    fn check(&self, steps: &[Step<'_>]) -> Result<()> {
+        let (unit, bytes) = (self.unit, self.resolved.drive.logical_bytes());
+        if self.options.fidelity == Fidelity::Timed || !self.resolved.drive.loses_power() {
+            return Err(Error::input("crash", "expected a counted drive whose power may fail (faults.power_cut_at)"));
+        }
+        let fits = |step: &Step<'_>| match *step {
+            Step::Flush => true,
+            Step::Write { offset, bytes: written } => {
+                let length = written.len() as u64;
+                let whole = length > 0 && offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+                whole && offset.checked_add(length).is_some_and(|end| end <= bytes)
+            }
+        };
+        match unit > 0 && unit.is_multiple_of(SECTOR_BYTES) && steps.iter().all(fits) {
+            true => Ok(()),
+            false => {
+                Err(Error::input("crash", format!("expected writes of whole units within the drive, {bytes} bytes")))
+            }
+        }
+    }
+
+    /// Flash operations of the drive after each of `steps`, where the power does not fail.
+    ///
+    /// # Errors
+    /// Those of the drive.
+    pub fn operations(&self, steps: &[Step<'_>]) -> Result<Vec<u64>> {
+        self.check(steps)?;
+        let (mut watcher, mut bytes) = (|_| ControlFlow::Continue(()), Vec::new());
+        let mut served = Served::new(self.resolved, self.options, &mut watcher)?;
+        served.session.drive.io.nand.set_power_cut_at(None);
+        let after = steps.iter().map(|&step| {
+            self.play(&mut served, step, &mut bytes).map_err(failed)?;
+            Ok(served.session.drive.io.nand.operations())
+        });
+        after.collect()
+    }
+
+    /// What `cut` leaves of `steps`; `None` where it comes after their end.
+    ///
+    /// # Errors
+    /// Those of the drive; [`Error::Rule`] where the layer lost what it had said to be durable.
+    pub fn left(&self, steps: &[Step<'_>], cut: &Cut) -> Result<Option<Left>> {
+        self.check(steps)?;
+        let (mut watcher, mut bytes) = (|_| ControlFlow::Continue(()), Vec::new());
+        let mut served = Served::new(self.resolved, self.options, &mut watcher)?;
+        served.session.drive.io.nand.set_power_cut_at(Some(cut.operation));
+        served.session.drive.cut_recoveries(cut.in_recovery.clone());
+        let mut cut_in = None;
+        for (number, &step) in steps.iter().enumerate() {
+            match self.play(&mut served, step, &mut bytes) {
+                Ok(()) => {}
+                Err(Failure::PowerLost) => {
+                    cut_in = Some(number);
+                    break;
+                }
+                Err(failure) => return Err(failed(failure)),
+            }
+        }
+        let Some(step) = cut_in else { return Ok(None) };
+        let recovery_operations = served.session.drive.recoveries.last().map_or(0, |recovery| recovery.operations);
+        let changed = self.changed(&mut served, &steps[..step], &steps[step])?;
+        Ok(Some(Left { step, recovery_operations, changed }))
+    }
+
+    /// Units that `done`, or `broken` off, wrote to, and that do not hold what the last of `done` put there.
+    fn changed(&self, served: &mut Served<'_>, done: &[Step<'_>], broken: &Step<'_>) -> Result<Vec<(u64, Vec<u8>)>> {
+        let zeros = vec![0; self.unit as usize];
+        let mut holds: BTreeMap<u64, &[u8]> = BTreeMap::new();
+        let units = |offset: u64, bytes: &'_ [u8]| (offset / self.unit..).take(bytes.len() / self.unit as usize);
+        for step in done {
+            if let Step::Write { offset, bytes } = *step {
+                holds.extend(units(offset, bytes).zip(bytes.chunks_exact(self.unit as usize)));
+            }
+        }
+        if let Step::Write { offset, bytes } = *broken {
+            for unit in units(offset, bytes) {
+                holds.entry(unit).or_insert(&zeros);
+            }
+        }
+        let (mut changed, mut read) = (Vec::new(), Vec::new());
+        for (unit, held) in holds {
+            read.clear();
+            served.read(Self::extent(unit * self.unit, self.unit), &mut read).map_err(failed)?;
+            if read != held {
+                changed.push((unit, read.clone()));
+            }
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,143 @@
+"""Crashes of real programs: every state that a power cut may leave of what a program writes, and a check of each.
+
+>>> from palimpsest.crash import check_crashes
+>>> def test_store(tmp_path):
+...     check_crashes(run=write_some, check=all_that_was_said_is_there, out=tmp_path, size="1MiB")
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..parameters import cores
+from ..states import size_of
+from .commands import Plan, Step
+from .exploring import Limits, explore_in
+from .findings import Finding, findings
+from .store import Store
+
+__all__ = ["CrashError", "Exploration", "Finding", "check_crashes", "explore"]
+
+
+class CrashError(AssertionError):
+    """A power cut loses data."""
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What was explored.
+
+    Attributes:
+        findings: what goes wrong, the earliest first.
+        states: how many states were checked.
+        duplicates: how many more had the same bytes, with the same said.
+        is_complete: whether these are all states that there are.
+        out: the folder of it.
+    """
+
+    findings: tuple[Finding, ...]
+    states: int
+    duplicates: int
+    is_complete: bool
+    out: Path
+
+
+def _steps(given: Step | Sequence[Step] | None) -> tuple[Step, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) or callable(given) else tuple(given)
+
+
+def explore(
+    run: Step,
+    check: Step | Sequence[Step],
+    setup: Step | Sequence[Step] | None = None,
+    *,
+    mount: bool = False,
+    out: str | Path | None = None,
+    size: str | int = "64MiB",
+    cache: str = "volatile",
+    budget: int = 1000,
+    minutes: float | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    ssd: str | None = None,
+    ftl: str | None = None,
+    force: bool = True,
+    **options: Any,  # noqa: ANN401
+) -> Exploration:
+    """Runs a program once on a recorded disk, and checks the states that a power cut may leave of it.
+
+    Args:
+        run: a command, or a function of the path. What it prints (flushed) is what it promises.
+        check: commands, or functions of the path, or of the path and what `run` had printed by the cut; one that fails,
+            or raises, has found something.
+        setup: commands or functions that make the disk: `mkfs.ext4 -q {dev}`.
+        mount: whether functions get the folder where the file system is mounted, in place of the file that is the disk.
+        out: the folder to keep it in; none, if None.
+        size: of the disk.
+        cache: `volatile`, `protected` or `none`.
+        budget: how many states are checked at most.
+        minutes: how long it may take.
+        jobs: processes; as many as there are cores, if None.
+        seed: of the states that are drawn.
+        ssd: a simulated drive, of which the states after each flash operation are explored, too.
+        ftl: its layer, if not its own.
+        force: whether what the folder has of another exploration is replaced.
+        options: more of `Plan`: `unit`, `mount_options`, `timeout_s`, `run_timeout_s`, `overrides`.
+
+    Raises:
+        InputError: something fails that must not, or cannot be done here.
+    """
+    plan = Plan(
+        setup=_steps(setup),
+        run=run,
+        check=_steps(check),
+        mounts=mount,
+        size=size_of(size),
+        cache=cache,
+        ssd=ssd,
+        ftl=ftl,
+        seed=seed,
+        **options,
+    )
+    if out is not None:
+        return _explored(plan, Path(out), Limits(budget, None if minutes is None else minutes * 60), cores(jobs), force)
+    with tempfile.TemporaryDirectory(prefix="palimpsest-crash-") as folder:
+        return _explored(
+            plan, Path(folder), Limits(budget, None if minutes is None else minutes * 60), cores(jobs), force
+        )
+
+
+def _explored(plan: Plan, out: Path, limits: Limits, jobs: int, force: bool) -> Exploration:
+    store = Store(out.resolve(), plan, force=force)
+    try:
+        explored, checkers = explore_in(plan, store, limits, jobs, lambda _line: None)
+        try:
+            found = findings(explored, store, checkers)
+        finally:
+            checkers.end()
+    finally:
+        store.close()
+    return Exploration(tuple(found), len(explored.states), explored.duplicates, explored.is_complete, out)
+
+
+def check_crashes(
+    run: Step,
+    check: Step | Sequence[Step],
+    setup: Step | Sequence[Step] | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Exploration:
+    """As `explore`, for tests.
+
+    Raises:
+        CrashError: something goes wrong; it says what, and by which history.
+        InputError: as `explore`.
+    """
+    found = explore(run, check, setup, **options)
+    if found.findings:
+        text = "\n".join(line for finding in found.findings for line in finding.lines())
+        raise CrashError(f"{len(found.findings)} ways to lose data in {found.states} states\n{text}")
+    return found

@@ -1,0 +1,179 @@
+"""Builds states, and checks them: an enclosed process for each core.
+
+A state is a sparse file in memory, written anew for each check, as a check changes it (a mount of ext4 applies its
+journal). Its loop device stays, and forgets what the kernel kept of it. The image of a state is made from that of its
+cut, and its picks. What a check leaves running is killed.
+"""
+
+import contextlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from .commands import Outcome, Plan, Step, Work, perform
+from .cuts import Cuts
+from .history import History
+from .namespaces import LoopDevice, kill_others, mount, unmount
+from .windows import State
+
+__all__ = ["Checker", "Verdict", "check_tasks", "image_of", "write_image"]
+
+_KEPT_IMAGES = 64
+_RUN_UNITS = 256
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check said of a state.
+
+    Attributes:
+        ok: whether it is right.
+        what: which step failed, if one did: a check, or the mount.
+        line: the last line of what it wrote.
+        output: the end of what it wrote.
+        seconds: how long building and checking took.
+    """
+
+    ok: bool
+    what: str = ""
+    line: str = ""
+    output: str = ""
+    seconds: float = 0.0
+
+
+def image_of(history: History, state: State) -> dict[int, bytes]:
+    """The digest of each unit that does not hold zeros in a state."""
+    return _picked(history, history.image_at(state.stop), state)
+
+
+def _picked(history: History, image: Mapping[int, bytes], state: State) -> dict[int, bytes]:
+    found = dict(image)
+    for unit, number in state.picks:
+        digest = dict(history.versions(unit))[number]
+        if digest:
+            found[unit] = digest
+        else:
+            found.pop(unit, None)
+    return found
+
+
+def _runs(image: Mapping[int, bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Adjacent units: the first, and the digests of all."""
+    first, digests = -1, list[bytes]()
+    for unit in sorted(image):
+        if digests and (unit != first + len(digests) or len(digests) == _RUN_UNITS):
+            yield first, digests
+            digests = []
+        if not digests:
+            first = unit
+        digests.append(image[unit])
+    if digests:
+        yield first, digests
+
+
+def write_image(history: History, image: Mapping[int, bytes], file: Path) -> None:
+    """Makes `file` hold these units, and else zeros."""
+    number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(number, 0)
+        os.ftruncate(number, history.size)
+        for first, digests in _runs(image):
+            os.pwritev(number, [history.contents[digest] for digest in digests], first * history.unit)
+    finally:
+        os.close(number)
+
+
+class Checker:
+    """Checks states of a program, in an enclosed process."""
+
+    def __init__(self, plan: Plan, history: History, kind: str | None, work: Work) -> None:
+        self._plan, self._history, self._kind, self._work = plan, history, kind, work
+        self._file = work.folder / "disk"
+        self._device: LoopDevice | None = None
+        self._images: OrderedDict[int, dict[int, bytes]] = OrderedDict()
+        work.mount.mkdir()
+
+    def check(self, state: State) -> Verdict:
+        """Builds a state, and says whether it is right."""
+        begin = time.monotonic()
+        self.build(state)
+        self._work.output.write_bytes(self._history.said_by(state.said))
+        verdict = self._checked()
+        return Verdict(verdict.ok, verdict.what, verdict.line, verdict.output, time.monotonic() - begin)
+
+    def build(self, state: State) -> None:
+        """Makes the file, and with it the device, hold a state."""
+        if self._device is not None:
+            self._device.forget()
+        image = self._images.get(state.stop)
+        if image is None:
+            image = self._images[state.stop] = self._history.image_at(state.stop)
+            if len(self._images) > _KEPT_IMAGES:
+                self._images.popitem(last=False)
+        write_image(self._history, _picked(self._history, image, state), self._file)
+        if self._device is None and self._plan.needs_device:
+            self._device = LoopDevice(self._file, direct=False)
+
+    def _checked(self) -> Verdict:
+        mounted = False
+        try:
+            for step in self._plan.check:
+                if self._plan.wants_mount(step) != mounted:
+                    if mounted:
+                        self._unmount()
+                        mounted = False
+                    else:
+                        try:
+                            self._mount()
+                        except OSError as error:
+                            return Verdict(False, "mount", f"the file system cannot be mounted: {error.strerror}")
+                        mounted = True
+                outcome = self._do(step)
+                if outcome.status:
+                    text = step if isinstance(step, str) else step.__qualname__
+                    return Verdict(False, text, outcome.line, outcome.output)
+        finally:
+            kill_others()
+            if mounted:
+                self._unmount()
+        return Verdict(True)
+
+    def _do(self, step: Step) -> Outcome:
+        device = None if self._device is None else self._device.path
+        places, log = self._work.places(self._file, device), self._work.folder / "log"
+        return perform(step, places, self._plan.timeout_s, log, mounted=self._plan.mounts)
+
+    def _mount(self) -> None:
+        assert self._device is not None
+        assert self._kind is not None
+        mount(self._device.path, self._work.mount, self._kind, self._plan.mount_options)
+
+    def _unmount(self) -> None:
+        try:
+            unmount(self._work.mount)
+        except OSError:
+            # Something of the check holds it, which nobody sees any more: it keeps that file and device.
+            if self._device is not None:
+                self._device.close()
+            self._device = None
+            with contextlib.suppress(OSError):
+                self._file.unlink()
+
+
+def check_tasks(
+    plan: Plan, history: History, kind: str | None, work: Path, cuts: Cuts | None, link: Connection
+) -> None:
+    """Does what it is asked for until nobody asks: checks states, and finds what cuts of the drive leave."""
+    checker = Checker(plan, history, kind, Work(work))
+    link.send(("ready", None))
+    while True:
+        task = link.recv()
+        if isinstance(task, State):
+            link.send(("checked", checker.check(task)))
+        else:
+            assert cuts is not None
+            link.send(("cut", cuts.left(task)))

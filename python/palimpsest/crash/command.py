@@ -1,0 +1,247 @@
+"""The command `palimpsest crash`: every state that a power cut may leave of a program's writes, and a check of each."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from .. import units
+from ..errors import EXIT_FAILURE, InputError
+from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
+from ..progress import at_terminal
+from ..run_options import ftl_option, seed_option, set_option
+from .checking import image_of, write_image
+from .commands import Plan
+from .exploring import Checkers, Explored, Interrupted, Limits, explore_in, line_of, prepare
+from .findings import Finding, describe, findings
+from .store import Store, plan_in, state_of
+from .summary import summary
+from .windows import CACHES
+
+__all__ = ["add_to"]
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_SSD, _FTL = "mga-8k", "page"
+"""The drive where none is named: one whose layer can have any cache."""
+
+
+class Bytes(click.ParamType[int]):
+    """An amount of data."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Bytes."""
+        if isinstance(value, int):
+            return value
+        found = units.parse_bytes(value)
+        if found is None or found <= 0:
+            self.fail(f"{value!r} is no size; expected one such as 64MiB", param, ctx)
+        return found
+
+
+_OPTIONS = (
+    click.option("--setup", multiple=True, metavar="COMMAND", help="Make the file system, and what is there before."),
+    click.option("--run", metavar="COMMAND", help="The program; what it prints is what it promises."),
+    click.option(
+        "--check", multiple=True, metavar="COMMAND", help="Say by its status whether a state is right; may be repeated."
+    ),
+    click.option("--out", type=Folder(), metavar="DIR", required=True, help="Keep recording, states and page in DIR."),
+    click.option(
+        "--cache", type=Choice(CACHES), default="volatile", help="What of the drive's cache a power cut spares."
+    ),
+    click.option("--budget", type=Count(), default="1000", metavar="N", help="Check so many states of DIR at most."),
+    click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after so long."),
+    click.option("--size", type=Bytes(), default="64MiB", help="Bytes of the disk."),
+    click.option(
+        "--atomic", type=Choice(("512", "4096")), default="4096", help="Bytes that are kept or lost as a whole."
+    ),
+    click.option("--mount-options", default="", metavar="A,B", help="Options of the mount, such as noauto_da_alloc."),
+    click.option(
+        "--timeout", type=Duration(), default="60s", help="Most time of a check; setup and run have ten times it."
+    ),
+    click.option("--ssd", metavar="NAME|FILE", help=f"The drive that recovers from cuts.  [default: {_SSD}, {_FTL}]"),
+    ftl_option,
+    set_option,
+    click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
+    jobs_option("Checks"),
+    seed_option,
+    click.option("--force", is_flag=True, help="Begin anew, in the place of another exploration in DIR."),
+    click.option("--state", metavar="ID", help="Build and check this one state of DIR, and say what it is."),
+    click.option(
+        "--keep",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="With --state: write its disk to FILE.",
+    ),
+    json_option("what was found"),
+)
+
+
+def _options(command: _Command) -> _Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _plan(out: Path, options: dict[str, Any]) -> Plan:
+    """What is to be explored: as said, or as in the folder."""
+    given = click.get_current_context()
+    known = plan_in(out) if not options["force"] else None
+
+    def is_given(name: str) -> bool:
+        return given.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+
+    if known is not None and not any(map(is_given, ("setup", "run", "check"))):
+        return replace(known, timeout_s=options["timeout"]) if is_given("timeout") else known
+    if options["run"] is None:
+        raise InputError("--run: it is missing; expected the command whose writes are explored")
+    drive: dict[str, Any] = {}
+    if not options["no_drive"]:
+        ssd = options["ssd"] or _SSD
+        drive = {"ssd": ssd, "ftl": options["ftl"] or (_FTL if options["ssd"] is None else None)}
+        drive["overrides"] = tuple(options["overrides"])
+    elif options["ssd"] or options["ftl"] or options["overrides"]:
+        raise InputError("--no-drive: there is no drive; expected no --ssd, --ftl and --set")
+    return Plan(
+        setup=tuple(options["setup"]),
+        run=options["run"],
+        check=tuple(options["check"]),
+        size=options["size"],
+        unit=int(options["atomic"]),
+        cache=options["cache"],
+        mount_options=options["mount_options"],
+        timeout_s=options["timeout"],
+        run_timeout_s=10 * options["timeout"],
+        seed=options["seed"],
+        **drive,
+    )
+
+
+def add_to(group: click.Group) -> None:
+    """Adds the command to the command line.
+
+    Args:
+        group: gets it.
+    """
+
+    @group.command(short_help="Explore what a power cut leaves of a program (Linux).")
+    @_options
+    def crash(
+        *,
+        out: Path,
+        budget: int,
+        minutes: float | None,
+        jobs: int | None,
+        state: str | None,
+        keep: Path | None,
+        as_json: bool,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
+
+        Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
+        file system is mounted, {output} a file with what the program had printed before the cut. The status is 0 if no
+        check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
+
+        \b
+        Examples:
+          palimpsest crash --setup 'mkfs.ext4 -q {dev}' --run './run.sh {mount}' --check './check.sh {mount}' --out a
+          palimpsest crash --run './store {file}' --check './store --verify {file} {output}' --size 1MiB --out b
+          palimpsest crash --out a --budget 10000
+          palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
+        """
+        if keep is not None and state is None:
+            raise click.UsageError("--keep: there is no state; expected --state ID beside it")
+        plan = _plan(out, options)
+        store = Store(out.resolve(), plan, force=options["force"])
+        try:
+            if state is not None:
+                sys.exit(_replay(plan, store, state, keep, as_json=as_json))
+            limits = Limits(budget, None if minutes is None else minutes * 60)
+            found = _explore(plan, store, limits, cores(jobs), as_json=as_json)
+        finally:
+            store.close()
+        if found:
+            sys.exit(EXIT_FAILURE)
+
+
+def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bool) -> bool:
+    shows = at_terminal()
+
+    def progress(done: int, all_: int, failed: int) -> None:
+        click.echo(f"\r{done} of {all_} states, {failed} fail ", nl=False, err=True)
+
+    interrupted: Interrupted | None = None
+    try:
+        explored, checkers = explore_in(plan, store, limits, jobs, _say, progress if shows else None)
+    except Interrupted as error:
+        interrupted, explored = error, error.explored
+        made = findings(explored, store, None)
+    else:
+        try:
+            made = findings(explored, store, checkers)
+        finally:
+            checkers.end()
+    if shows:
+        click.echo("\r", nl=False, err=True)
+    _write(explored, made, store, as_json=as_json)
+    if interrupted is not None:
+        raise KeyboardInterrupt
+    return bool(made)
+
+
+def _write(explored: Explored, made: list[Finding], store: Store, *, as_json: bool) -> None:
+    found = summary(explored, made)
+    store.write(found)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for number, finding in enumerate(made, 1):
+        click.echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
+    click.echo(_told(explored, made, store.out))
+
+
+def _told(explored: Explored, made: list[Finding], out: Path) -> str:
+    fail = sum(not line["ok"] for line in explored.states)
+    all_ = "all there are" if explored.is_complete else f"of {len(explored.found)} windows"
+    rate = f", {len(explored.states) / explored.seconds * 3600:,.0f} an hour" if explored.seconds > 0 else ""
+    told = f"{len(explored.states)} states ({all_}{rate}), {explored.duplicates} more had the same bytes"
+    told += f", {explored.cuts} cuts of the drive: " if explored.operations else ": "
+    return told + (f"{fail} fail, in {len(made)} ways; see {out}" if made else "nothing is lost")
+
+
+def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:
+    """Builds and checks one state; the status of the command."""
+    line = next((line for line in store.states() if line["id"] == state), None)
+    if line is None:
+        raise InputError(f"--state {state}: there is no such state in {store.out}; expected one that was explored")
+    _, history = prepare(plan, store, _say)
+    one = state_of(line)
+    if keep is not None:
+        write_image(history, image_of(history, one), keep)
+    checkers = Checkers(1, plan, history, store, None)
+    try:
+        verdict = checkers.do([one])[0]
+    finally:
+        checkers.end()
+    finding = describe(history, line_of(history, one, verdict), 1)
+    if as_json:
+        click.echo(json.dumps({"ok": verdict.ok, **finding.to_dict()}, indent=2))
+    else:
+        click.echo(
+            "\n".join(
+                [*finding.lines()[:-1], verdict.output.rstrip()]
+                if not verdict.ok
+                else ["right", *finding.lines()[1:-1]]
+            )
+        )
+    return 0 if verdict.ok else EXIT_FAILURE

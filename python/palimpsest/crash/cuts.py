@@ -1,0 +1,176 @@
+"""What a simulated drive holds after a power cut in any flash operation, and in the recoveries from it.
+
+The recorded requests are played on a drive that got the base before, one after the other. The power fails in an
+operation, the layer recovers from flash, and what it holds is a state as any other: each unit holds what some write put
+there. The verifier of the core holds the layer to its own guarantee meanwhile.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .. import _core
+from ..errors import InputError
+from ..options import RunOptions
+from .commands import Plan
+from .history import FLUSH, History
+from .windows import State
+
+__all__ = ["Cut", "Cuts", "Left", "smallest"]
+
+Cut = tuple[int, ...]
+"""A flash operation, and those of the recoveries from the cut in it."""
+
+_ACKNOWLEDGED = {"volatile": "buffer.ack=volatile", "protected": "buffer.ack=buffer", "none": "buffer.ack=program"}
+_NEVER = "faults.power_cut_at=4611686018427387904"
+_RUN_UNITS = 256
+_IN_RECOVERY = 6
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a cut left.
+
+    Attributes:
+        state: what the drive held; None where the cut came after all requests.
+        recovery: flash operations of the last recovery.
+    """
+
+    state: State | None
+    recovery: int
+
+
+def smallest(plan: Plan) -> Plan:
+    """The plan with the smallest drive of its kind that has its bytes, unless it says how large.
+
+    Raises:
+        InputError: the drive is wrong, or has less.
+    """
+    assert plan.ssd is not None
+    given = [*plan.overrides, *(key for key in [_ACKNOWLEDGED[plan.cache]] if not _sets(plan, "buffer.ack"))]
+    sizes = [] if _sets(plan, "ssd.blocks_per_plane") else [f"ssd.blocks_per_plane={8 << power}" for power in range(12)]
+    for size in sizes:
+        settings = (*given, size)
+        try:
+            if _core.drive_bytes(plan.ssd, plan.ftl, list(settings)) >= plan.size:
+                return _with(plan, settings)
+        except InputError:
+            continue
+    settings = tuple(given)
+    has = _core.drive_bytes(plan.ssd, plan.ftl, list(settings))
+    if has < plan.size:
+        raise InputError(f"--size {plan.size}: the drive has {has} bytes; expected no more, or a larger drive")
+    return _with(plan, settings)
+
+
+def _sets(plan: Plan, key: str) -> bool:
+    return any(each.partition("=")[0].strip() == key for each in plan.overrides)
+
+
+def _with(plan: Plan, settings: tuple[str, ...]) -> Plan:
+    return replace(plan, overrides=settings)
+
+
+class Cuts:
+    """The cuts of a drive that gets the requests of a history.
+
+    Raises:
+        InputError: the drive is wrong.
+        DeviceError: it cannot hold what is written.
+    """
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self._history = history
+        steps = list(_base(history))
+        self._first = len(steps)
+        self._of_step: list[tuple[int, int]] = []
+        """Of each step: its event, and how many units of that event were written by steps before it."""
+        for number, event in enumerate(history.events):
+            done = 0
+            for offset, data in _pieces(history, event.units):
+                steps.append((offset, data))
+                self._of_step.append((number, done))
+                done += len(data) // history.unit
+            if event.kind == FLUSH or event.durable:
+                steps.append((0, b""))
+                self._of_step.append((number, done))
+        assert plan.ssd is not None
+        options = RunOptions(
+            ssd=plan.ssd,
+            ftl=plan.ftl,
+            overrides=(*plan.overrides, _NEVER),
+            workload="crash",
+            payload="bytes",
+            fidelity="count",
+            precondition="none",
+            seed=plan.seed,
+        )
+        self._script = _core.CrashScript(options.to_json(), history.unit, steps)
+        operations = self._script.operations()
+        self.before = operations[self._first - 1] if self._first else 0
+        self.operations = operations[-1] - self.before if len(operations) > self._first else 0
+
+    def left(self, cut: Cut) -> Left:
+        """What a cut leaves: its operation counts from the first of the program, from 1.
+
+        Raises:
+            RuleError: the layer lost what it had said to be durable.
+        """
+        found = self._script.cut(self.before + cut[0], list(cut[1:]))
+        if found is None:
+            return Left(None, 0)
+        step, recovery, changed = found
+        event, done = self._of_step[step - self._first]
+        # What was not written yet is old, but for what was found to be new.
+        history, stop = self._history, event + 1
+        holds = {unit: history.version_at(unit, event)[0] for unit, _ in history.events[event].units[done:]}
+        holds.update(self._pick(unit, data, event) for unit, data in changed)
+        picks = (each for each in holds.items() if history.version_at(each[0], stop)[0] != each[1])
+        return Left(State(stop, history.last_said(event), tuple(sorted(picks)), cut), recovery)
+
+    def _pick(self, unit: int, data: bytes, event: int) -> tuple[int, int]:
+        """The event whose contents the unit holds: the last before the cut."""
+        is_zero = not data.strip(b"\0")
+        for number, digest in reversed(self._history.versions(unit)):
+            if number <= event and (is_zero if not digest else self._history.contents[digest] == data):
+                return unit, number
+        raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
+
+
+def _base(history: History) -> Iterator[tuple[int, bytes]]:
+    yield from _pieces(history, tuple(sorted(history.base.items())))
+    if history.base:
+        yield 0, b""
+
+
+def _pieces(history: History, units: tuple[tuple[int, bytes], ...]) -> Iterator[tuple[int, bytes]]:
+    """Writes of adjacent units: offset, and bytes."""
+    first, parts = -1, list[bytes]()
+    for unit, digest in units:
+        if parts and (unit != first + len(parts) or len(parts) == _RUN_UNITS):
+            yield first * history.unit, b"".join(parts)
+            parts = []
+        if not parts:
+            first = unit
+        parts.append(history.contents[digest] if digest else bytes(history.unit))
+    if parts:
+        yield first * history.unit, b"".join(parts)
+
+
+def spread(count: int) -> Iterator[int]:
+    """The numbers from 1 to `count`, each once, far ones first: so that any part of them is spread over all."""
+    bits = max(1, count.bit_length())
+    for number in range(1 << bits):
+        mirrored = int(f"{number:0{bits}b}"[::-1], 2) + 1
+        if mirrored <= count:
+            yield mirrored
+
+
+def again(cut: Cut, recovery: int) -> list[Cut]:
+    """Cuts in the recovery from `cut`, which had so many operations."""
+    if len(cut) > 2:
+        return []
+    return [
+        (*cut, after)
+        for after in sorted({1 + recovery * part // _IN_RECOVERY for part in range(_IN_RECOVERY)})
+        if after <= recovery
+    ]

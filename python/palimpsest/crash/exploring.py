@@ -1,0 +1,346 @@
+"""Explores the states of a program, on all cores: which are built and checked, in which order, and until when.
+
+Work goes in batches: some states of the cache, and some cuts of the drive, whose states follow. Those of a batch are
+known before it begins, and are kept in that order, so that the same states are explored on any number of cores; only a
+limit of time, or an interrupt, ends it elsewhere. A state whose bytes were seen with the same said is not checked.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from ..errors import InputError
+from .checking import Verdict, check_tasks
+from .commands import Plan, Step
+from .cuts import Cut, Cuts, again, smallest, spread
+from .history import History
+from .namespaces import Enclosed
+from .recording import record
+from .store import Store, id_of, state_of
+from .windows import EXHAUSTIVE, State, Window, key_of, states, windows
+
+__all__ = ["Checkers", "Explored", "Limits", "Say", "explore_in", "prepare"]
+
+_STATES, _CUTS = 64, 32
+_MOST_SEEN = 4096
+"""Drawn states in a row that were all seen before: then no more are drawn."""
+
+Say = Callable[[str], None]
+Progress = Callable[[int, int, int], None]
+
+
+@dataclass
+class Limits:
+    """When it ends.
+
+    Attributes:
+        states: so many states of the folder were checked.
+        seconds: it has taken so long; None: as long as it takes.
+    """
+
+    states: int = 1000
+    seconds: float | None = None
+
+
+@dataclass
+class Explored:
+    """What was explored.
+
+    Attributes:
+        plan: with the drive as it is.
+        history: what was recorded.
+        found: the windows of the program.
+        kind: the kind of its file system, if it has one.
+        states: a line for each state, in order.
+        duplicates: states that had been seen.
+        cuts: cuts that were tried.
+        cuts_in_recovery: those of them that went on in a recovery.
+        operations: flash operations of the program.
+        is_complete: whether no states are left.
+        seconds: how long this took.
+    """
+
+    plan: Plan
+    history: History
+    found: list[Window]
+    kind: str | None
+    states: list[dict[str, Any]] = field(default_factory=list)
+    duplicates: int = 0
+    cuts: int = 0
+    cuts_in_recovery: int = 0
+    operations: int = 0
+    is_complete: bool = False
+    seconds: float = 0.0
+
+
+class Checkers:
+    """Enclosed processes that check states, one for each job."""
+
+    def __init__(self, jobs: int, plan: Plan, history: History, store: Store, cuts: Cuts | None) -> None:
+        def body(link: Connection) -> None:
+            check_tasks(plan, history, store.kind, store.work, cuts, link)
+
+        self._all: list[Enclosed] = []
+        try:
+            for _ in range(jobs):
+                self._all.append(Enclosed(store.work, body))
+            for each in self._all:
+                _answer(each.connection)
+        except BaseException:
+            self.end()
+            raise
+
+    def do(
+        self, tasks: Sequence[State | Cut], until: float | None = None, done: Callable[[int], None] | None = None
+    ) -> list[Any]:
+        """What each task came to, in order; fewer where the time was over."""
+        results: list[Any] = [None] * len(tasks)
+        idle, doing, following = [each.connection for each in self._all], dict[Connection, int](), 0
+        left = len(tasks)
+        while left:
+            over = until is not None and time.monotonic() > until
+            while idle and following < len(tasks) and not over:
+                link = idle.pop()
+                link.send(tasks[following])
+                doing[link] = following
+                following += 1
+            if not doing:
+                break
+            for ready in wait(list(doing), timeout=0.2):
+                assert isinstance(ready, Connection)
+                number = doing.pop(ready)
+                results[number] = _answer(ready)
+                idle.append(ready)
+                left -= 1
+                if done is not None:
+                    done(len(tasks) - left)
+        return results[:following]
+
+    def end(self) -> None:
+        """Ends them all."""
+        for each in self._all:
+            each.end()
+
+
+def _answer(link: Connection) -> Any:  # noqa: ANN401
+    try:
+        kind, what = link.recv()
+    except EOFError:
+        raise InputError("a process that checks states was killed; expected to go on with the same --out") from None
+    if kind == "broken":
+        raise RuntimeError(what)
+    if kind == "failed":
+        raise InputError(what)
+    return what
+
+
+def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
+    """Records the program, unless that was done, and reads the record.
+
+    Raises:
+        InputError: the program fails, or cannot be recorded here; the drive is wrong.
+    """
+    sized = plan if plan.ssd is None else smallest(plan)
+    if not store.is_recorded:
+        begin = time.monotonic()
+        kind = record(plan, store.work, store.log)
+        store.recorded(plan, kind)
+        say(f"recorded the program in {time.monotonic() - begin:.3g} s")
+    history = History.read(store.log, plan.size, plan.unit)
+    if not any(event.units for event in history.events):
+        raise InputError("--run: the program wrote nothing to the disk; expected one that writes to what it is given")
+    return sized, history
+
+
+def explore_in(
+    plan: Plan, store: Store, limits: Limits, jobs: int, say: Say, progress: Progress | None = None
+) -> tuple[Explored, Checkers]:
+    """Explores the states of a program; the checkers are still there, and to be ended.
+
+    Raises:
+        InputError: a command fails, or is of no use as a check.
+        DeviceError: the drive failed.
+        RuleError: the layer lost what it had said to be durable.
+    """
+    begin = time.monotonic()
+    sized, history = prepare(plan, store, say)
+    cuts = None if sized.ssd is None else Cuts(sized, history)
+    explored = Explored(sized, history, windows(history, plan.cache), store.kind)
+    explored.operations = 0 if cuts is None else cuts.operations
+    checkers = Checkers(jobs, sized, history, store, cuts)
+    try:
+        _Exploration(explored, store, limits, checkers, cuts, progress).explore(begin)
+    except KeyboardInterrupt:
+        checkers.end()
+        explored.seconds = time.monotonic() - begin
+        raise _Interrupted(explored) from None
+    except BaseException:
+        checkers.end()
+        raise
+    explored.seconds = time.monotonic() - begin
+    return explored, checkers
+
+
+class _Interrupted(KeyboardInterrupt):
+    """The user ended it; what was explored is kept."""
+
+    def __init__(self, explored: Explored) -> None:
+        super().__init__()
+        self.explored = explored
+
+
+Interrupted = _Interrupted
+
+
+class _Exploration:
+    def __init__(
+        self,
+        explored: Explored,
+        store: Store,
+        limits: Limits,
+        checkers: Checkers,
+        cuts: Cuts | None,
+        progress: Progress | None,
+    ) -> None:
+        self._explored, self._store, self._limits = explored, store, limits
+        self._checkers, self._cuts, self._progress = checkers, cuts, progress
+        self._seen: set[tuple[int, int]] = set()
+        self._failed = 0
+        self._tried = store.cuts()
+
+    def explore(self, begin: float) -> None:
+        explored, history, limits = self._explored, self._explored.history, self._limits
+        until = None if limits.seconds is None else begin + limits.seconds
+        for line in self._store.states():
+            self._seen.add(key_of(history, state_of(line)))
+            explored.states.append(line)
+            self._failed += not line["ok"]
+        # A cut whose state was not checked any more is tried again.
+        checked = {line["id"] for line in explored.states}
+        self._tried = {cut: line for cut, line in self._tried.items() if line["id"] is None or line["id"] in checked}
+        self._count_cuts()
+        self._try_check()
+        source = self._sources()
+        while len(explored.states) < limits.states and (until is None or time.monotonic() < until):
+            batch = next(source, None)
+            if batch is None:
+                explored.is_complete = all(window.size <= EXHAUSTIVE for window in explored.found)
+                return
+            chosen, cuts = batch
+            self._check([*chosen, *self._left_by(cuts, until)] if cuts else chosen, until)
+
+    def _count_cuts(self) -> None:
+        self._explored.cuts = len(self._tried)
+        self._explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self._tried)
+
+    def _try_check(self) -> None:
+        """The check is right of what was there before, and of all that there is at the end."""
+        history = self._explored.history
+        stop = len(history.events)
+        ends = [(State(0, 0, ()), "before the program ran"), (State(stop, history.last_said(stop), ()), "at its end")]
+        fresh = [each for each in ends if key_of(history, each[0]) not in self._seen]
+        verdicts = self._checkers.do([state for state, _ in fresh])
+        for (state, when), verdict in zip(fresh, verdicts, strict=True):
+            if not verdict.ok:
+                what = f"it fails on the state {when}, where nothing was lost: {verdict.line}"
+                raise InputError(f"--check {verdict.what!r}: {what}")
+            self._keep([state], [verdict])
+            self._seen.add(key_of(history, state))
+
+    def _sources(self) -> Iterator[tuple[list[State], list[Cut]]]:
+        """Batches of states that were not seen, and cuts that were not tried."""
+        history = self._explored.history
+        of_cache: Iterator[State] | None = states(self._explored.found, self._explored.plan.seed)
+        count = 0 if self._cuts is None else self._cuts.operations
+        first = iter(spread(count))
+        self._deeper: list[Cut] = [
+            deeper for cut, line in self._tried.items() for deeper in again(cut, line["recovery"])
+        ]
+        while True:
+            chosen: list[State] = []
+            seen_in_a_row = 0
+            while of_cache is not None and len(chosen) < _STATES:
+                state = next(of_cache, None)
+                if state is None or seen_in_a_row > _MOST_SEEN:
+                    of_cache = None
+                    break
+                key = key_of(history, state)
+                if key in self._seen:
+                    self._explored.duplicates += 1
+                    seen_in_a_row += 1
+                    continue
+                seen_in_a_row = 0
+                self._seen.add(key)
+                chosen.append(state)
+            cuts: list[Cut] = []
+            while len(cuts) < _CUTS:
+                cut = self._deeper.pop(0) if self._deeper and len(cuts) % 2 else None
+                if cut is None:
+                    number = next(first, None)
+                    cut = (number,) if number is not None else self._deeper.pop(0) if self._deeper else None
+                if cut is None:
+                    break
+                if cut not in self._tried:
+                    cuts.append(cut)
+            if not chosen and not cuts:
+                return
+            yield chosen, cuts
+
+    def _left_by(self, cuts: list[Cut], until: float | None) -> list[State]:
+        """The states that cuts leave and that were not seen."""
+        history, new, lines = self._explored.history, list[State](), list[dict[str, Any]]()
+        for cut, left in zip(cuts, self._checkers.do(cuts, until), strict=False):
+            line: dict[str, Any] = {"cut": list(cut), "recovery": left.recovery, "id": None}
+            if left.state is not None:
+                key = key_of(history, left.state)
+                line["id"] = id_of(key)
+                if key in self._seen:
+                    self._explored.duplicates += 1
+                else:
+                    self._seen.add(key)
+                    new.append(left.state)
+            self._tried[cut] = line
+            self._deeper += again(cut, left.recovery)
+            lines.append(line)
+        self._store.add_cuts(lines)
+        self._count_cuts()
+        return new
+
+    def _check(self, chosen: list[State], until: float | None) -> None:
+        chosen = chosen[: self._limits.states - len(self._explored.states)]
+        before = len(self._explored.states)
+
+        def done(count: int) -> None:
+            if self._progress is not None:
+                self._progress(before + count, self._limits.states, self._failed)
+
+        self._keep(chosen, self._checkers.do(chosen, until, done))
+
+    def _keep(self, chosen: Sequence[State], verdicts: Sequence[Verdict]) -> None:
+        lines = [line_of(self._explored.history, *each) for each in zip(chosen, verdicts, strict=False)]
+        self._store.add_states(lines)
+        self._explored.states += lines
+        self._failed += sum(not line["ok"] for line in lines)
+
+
+def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:
+    """What is kept of a state."""
+    line: dict[str, Any] = {
+        "id": id_of(key_of(history, state)),
+        "stop": state.stop,
+        "said": state.said,
+        "picks": [list(pick) for pick in state.picks],
+        "cut": list(state.cut),
+        "ok": verdict.ok,
+        "ms": round(verdict.seconds * 1000, 2),
+    }
+    if not verdict.ok:
+        line |= {"what": verdict.what, "line": verdict.line, "output": verdict.output[-4000:]}
+    return line
+
+
+def text_of(step: Step) -> str:
+    """A step as text."""
+    return step if isinstance(step, str) else step.__qualname__

@@ -1,0 +1,220 @@
+"""What goes wrong, and the shortest history that leads there.
+
+States that fail in the same way (the same check, the same line but for numbers) are one finding. Of these the one with
+the earliest cut, and then with the fewest lost writes, stands for all. Of a state of the cache writes are then taken
+back into it, one after the other, as long as it still fails: what is lost in the end has to be, each by itself.
+"""
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .exploring import Checkers, Explored, line_of
+from .history import TEXT, WRITE, History
+from .store import Store, state_of
+from .windows import State, key_of
+
+__all__ = ["Finding", "Write", "describe", "findings"]
+
+_MOST_TRIES = 200
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of the program, and what of it a state has.
+
+    Attributes:
+        number: the event, from 1.
+        offset: its first byte.
+        length: its bytes.
+        kept: units of it that are there.
+        units: units that it changed.
+        zeros: whether it wrote zeros.
+        owner: whose bytes these are in the file system, where that is known.
+    """
+
+    number: int
+    offset: int
+    length: int
+    kept: int
+    units: int
+    zeros: bool = False
+    owner: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether any of it is."""
+        return self.kept < self.units
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that goes wrong.
+
+    Attributes:
+        id: the state that stands for all.
+        what: the check that fails.
+        line: what it says.
+        output: the end of all that it says.
+        count: how many of the states that were explored fail so.
+        requests: requests of the program before the cut, the one in flight included.
+        said: the last lines that the program had said by then.
+        next: what it said next.
+        writes: since the last flush, what is there and what is lost.
+        cut: the flash operation in which the power failed, and those of the recoveries; empty for a state of the cache.
+    """
+
+    id: str
+    what: str
+    line: str
+    output: str
+    count: int
+    requests: int
+    said: tuple[str, ...]
+    next: str
+    writes: tuple[Write, ...] = field(default=())
+    cut: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For a terminal."""
+        made = [f"{self.what}: {self.line}"]
+        when = f"in flash operation {self.cut[0]} of the program" if self.cut else "with a volatile cache"
+        if len(self.cut) > 1:
+            when += f", and again in operation {', then '.join(map(str, self.cut[1:]))} of the recovery"
+        made.append(f"  the power fails {when}, after request {self.requests}")
+        if self.said:
+            made.append(f"  the program had said: {' | '.join(self.said)}")
+        if self.next:
+            made.append(f"  and says next: {self.next}")
+        lost = [each for each in self.writes if each.is_lost]
+        kept = [each for each in self.writes if not each.is_lost]
+        for name, some in (("lost", lost), ("kept", kept)):
+            made += [f"  {name}: {_write_line(each)}" for each in some[:_SHOWN]]
+            if len(some) > _SHOWN:
+                made.append(f"  {name}: and {len(some) - _SHOWN} more writes")
+        made.append(f"  {self.count} explored states fail so; this one is {self.id}")
+        return made
+
+
+def _write_line(write: Write) -> str:
+    what = "zeros" if write.zeros else "bytes"
+    part = f", {write.kept} of {write.units} units kept" if 0 < write.kept < write.units else ""
+    owner = f" ({write.owner})" if write.owner else ""
+    return f"request {write.number}, {write.length} {what} at {write.offset}{owner}{part}"
+
+
+def _class_of(line: dict[str, Any]) -> tuple[str, str]:
+    return line["what"], re.sub(r"0x[0-9a-f]+|[0-9]+", "#", line["line"])
+
+
+def _shortened(history: History, state: State) -> State:
+    """The same bytes and the same said by the earliest cut that may leave them."""
+    held = dict(state.picks)
+    units: dict[int, int] = {}
+    stop = state.stop
+    while stop > state.said:
+        event = history.events[stop - 1]
+        if event.kind != WRITE:
+            break
+        # It can be left out if nothing of it is there.
+        if any(held.get(unit, -2) in (-2, stop - 1) for unit, _ in event.units):
+            break
+        stop -= 1
+        for unit, _ in event.units:
+            if held.get(unit) == history.version_at(unit, stop)[0]:
+                units[unit] = held.pop(unit)
+    return State(stop, state.said, tuple(sorted(held.items())), state.cut)
+
+
+def _size(state: State) -> tuple[int, int]:
+    return state.stop, len(state.picks)
+
+
+class _Shrinking:
+    def __init__(self, explored: Explored, checkers: Checkers, store: Store) -> None:
+        self._history, self._checkers, self._store = explored.history, checkers, store
+        self._known = {line["id"]: line for line in explored.states}
+        self._explored = explored
+
+    def shrunk(self, line: dict[str, Any]) -> dict[str, Any]:
+        """The line of the smallest state that fails in the same way and that is found."""
+        state, tries = _shortened(self._history, state_of(line)), 0
+        wanted = _class_of(line)
+        by_write: dict[int, list[tuple[int, int]]] = {}
+        for unit, number in state.picks:
+            by_write.setdefault(self._history.version_at(unit, state.stop)[0], []).append((unit, number))
+        groups = [by_write[number] for number in sorted(by_write)]
+        groups += [[pick] for group in groups if len(group) > 1 for pick in group]
+        best = line
+        for group in groups:
+            left = tuple(pick for pick in state.picks if pick not in group)
+            if len(left) == len(state.picks) or tries == _MOST_TRIES:
+                continue
+            tries += 1
+            smaller = State(state.stop, state.said, left, ())
+            found = self._line(smaller)
+            if not found["ok"] and _class_of(found) == wanted:
+                state, best = smaller, found
+        return {**best, "stop": state.stop, "picks": [list(pick) for pick in state.picks]}
+
+    def _line(self, state: State) -> dict[str, Any]:
+        from .store import id_of
+
+        known = self._known.get(id_of(key_of(self._history, state)))
+        if known is None:
+            known = line_of(self._history, state, self._checkers.do([state])[0])
+            self._known[known["id"]] = known
+            self._store.add_states([known])
+            self._explored.states.append(known)
+        return known
+
+
+def findings(explored: Explored, store: Store, checkers: Checkers | None) -> list[Finding]:
+    """What goes wrong, the earliest first; without checkers as it was found, else as short as it can be."""
+    classes: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for line in explored.states:
+        if not line["ok"]:
+            classes.setdefault(_class_of(line), []).append(line)
+    made = []
+    for lines in classes.values():
+        first = min(lines, key=lambda line: _size(_shortened(explored.history, state_of(line))))
+        count = len(lines)
+        if checkers is not None and not first["cut"]:
+            first = _Shrinking(explored, checkers, store).shrunk(first)
+        made.append(describe(explored.history, first, count))
+    return sorted(made, key=lambda finding: finding.requests)
+
+
+def describe(history: History, line: dict[str, Any], count: int) -> Finding:
+    """A state that fails, for people."""
+    state = _shortened(history, state_of(line))
+    said = history.said_by(state.said).decode(errors="replace").splitlines()
+    after = next((event.text for event in history.events[state.said :] if event.kind == TEXT), b"")
+    held = dict(state.picks)
+    flush = state.stop
+    while flush and history.events[flush - 1].kind != "flush":
+        flush -= 1
+    first = min([flush, *(number + 1 for number in held.values() if number >= 0)])
+    writes = []
+    for number in range(first, state.stop):
+        event = history.events[number]
+        if event.kind == WRITE and event.units:
+            there = sum(held.get(unit, number) >= number for unit, _ in event.units)
+            writes.append(Write(number + 1, event.offset, event.length, there, len(event.units), event.zeros))
+    return Finding(
+        id=line["id"],
+        what=line.get("what", ""),
+        line=line.get("line", ""),
+        output=line.get("output", ""),
+        count=count,
+        requests=state.stop,
+        said=tuple(said[-3:]),
+        next=after.decode(errors="replace").splitlines()[0] if after.strip() else "",
+        writes=tuple(writes),
+        cut=state.cut,
+    )

@@ -1,0 +1,239 @@
+"""Processes in namespaces of their own, so that nothing of them outlives the command: not a mount, device or process.
+
+What an enclosed process mounts is seen by it and its children only. It is the first process of its own process
+namespace: when it ends, by kill -9 of the command too (it is told of its parent's death), the kernel kills all that it
+started, unmounts what was mounted, and ends the loop devices, which are set to go with their last user. Who is not root
+gets a user namespace, in which files can be mounted by FUSE, but no block device. For Linux.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+from ..errors import InputError
+
+__all__ = ["Enclosed", "LoopDevice", "is_root", "kill_others", "missing", "mount", "unmount"]
+
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_MNT_DETACH = 2
+_PR_SET_PDEATHSIG = 1
+_LOOP_CTL_GET_FREE, _LOOP_CONFIGURE, _BLKFLSBUF = 0x4C82, 0x4C0A, 0x1261
+_LO_AUTOCLEAR, _LO_DIRECT_IO = 4, 16
+_BLOCK = 4096
+
+_FLAGS = {
+    "ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "sync": 16, "dirsync": 128, "noatime": 1024, "nodiratime": 2048,
+    "relatime": 1 << 21, "strictatime": 1 << 24, "lazytime": 1 << 25, "rw": 0, "defaults": 0,
+}  # fmt: skip
+"""Options of mounts that are flags of the system call."""
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(status: int, what: str) -> None:
+    if status != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def is_root() -> bool:
+    """Whether block devices can be made."""
+    return os.geteuid() == 0
+
+
+def missing(*, device: bool) -> str:
+    """Why nothing can be recorded here, with or without a block device; empty if it can."""
+    if not sys.platform.startswith("linux"):
+        return "writes are recorded on Linux only"
+    paths = ["/dev/fuse", *(["/dev/loop-control"] if device else [])]
+    gone = [path for path in paths if not os.access(path, os.R_OK | os.W_OK)]
+    if gone:
+        return f"{' and '.join(gone)}: expected to be there, and for this user to read and write"
+    return "a block device needs root" if device and not is_root() else ""
+
+
+def mount(source: str, place: Path, kind: str, options: str = "") -> None:
+    """Mounts a file system of this kind.
+
+    Raises:
+        OSError: it cannot be mounted.
+    """
+    flags, data = 0, []
+    for option in filter(None, options.split(",")):
+        if option in _FLAGS:
+            flags |= _FLAGS[option]
+        else:
+            data.append(option)
+    arguments = (source.encode(), os.fsencode(place), kind.encode(), ctypes.c_ulong(flags), ",".join(data).encode())
+    _checked(_libc().mount(*arguments), f"mount {source}")
+
+
+def unmount(place: Path) -> None:
+    """Unmounts what is there; what is still used goes out of sight.
+
+    Raises:
+        OSError: nothing is mounted there, or it is used (EBUSY): then it is out of sight, and not over.
+    """
+    libc = _libc()
+    for _ in range(100):
+        if libc.umount2(os.fsencode(place), 0) == 0:
+            return
+        if ctypes.get_errno() != 16:
+            break
+        time.sleep(0.01)
+    number = ctypes.get_errno()
+    libc.umount2(os.fsencode(place), _MNT_DETACH)
+    raise OSError(number, f"unmount {place}: {os.strerror(number)}")
+
+
+class LoopDevice:
+    """A block device over a file, in blocks of 4 KiB; it goes with its last user, at the latest with this process.
+
+    Raises:
+        OSError: there is no free one, or the file cannot have one.
+    """
+
+    def __init__(self, file: Path, *, direct: bool) -> None:
+        self._held = -1
+        with contextlib.ExitStack() as opened:
+            control, backing = (os.open(path, os.O_RDWR | os.O_CLOEXEC) for path in ("/dev/loop-control", file))
+            opened.callback(os.close, control)
+            opened.callback(os.close, backing)
+            for _ in range(64):
+                number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
+                self.path = f"/dev/loop{number}"
+                held = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+                flags = _LO_AUTOCLEAR | (_LO_DIRECT_IO if direct else 0)
+                # struct loop_config: file, block size, struct loop_info64 (its flags are at byte 52), reserved.
+                info = struct.pack("=52xI176x", flags)
+                try:
+                    fcntl.ioctl(held, _LOOP_CONFIGURE, struct.pack("=II", backing, _BLOCK) + info + bytes(64))
+                except OSError:
+                    # Another took it first.
+                    os.close(held)
+                    continue
+                self._held = held
+                return
+        raise OSError(f"{file}: no loop device could be set over it")
+
+    def forget(self) -> None:
+        """What the kernel keeps of it is written, and read anew: the file is about to change."""
+        fcntl.ioctl(self._held, _BLKFLSBUF, 0)
+
+    def sync(self) -> None:
+        """Writes, and flushes the device."""
+        os.fsync(self._held)
+
+    def close(self) -> None:
+        """Gives it back."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+
+def kill_others() -> None:
+    """Ends every other process of this namespace, and waits for those that are its children."""
+    if os.getpid() != 1:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, 0)[0] > 0:
+            pass
+
+
+def _dies_with_parent(parent: int) -> None:
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _enter() -> None:
+    """Into new namespaces; children will be in them.
+
+    Raises:
+        OSError: this user may not.
+    """
+    user, group = os.geteuid(), os.getegid()
+    own = 0 if is_root() else _CLONE_NEWUSER
+    _checked(_libc().unshare(_CLONE_NEWNS | _CLONE_NEWPID | own), "namespaces")
+    if own:
+        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+    nothing = ctypes.c_char_p(None)
+    _checked(_libc().mount(nothing, b"/", nothing, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), nothing), "mount /")
+
+
+class Enclosed:
+    """A process in namespaces of its own that does `body`, with a file system in memory at `work`, a folder.
+
+    `connection` is what it hears and answers by; the end of it is an EOFError there.
+    """
+
+    def __init__(self, work: Path, body: Callable[[Connection], None]) -> None:
+        self.connection, theirs = Pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = 1
+            try:
+                self.connection.close()
+                status = _first(work, body, theirs, parent)
+            finally:
+                os._exit(status)
+        theirs.close()
+
+    def end(self) -> None:
+        """Ends it, and everything in it."""
+        self.connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+
+def _first(work: Path, body: Callable[[Connection], None], connection: Connection, parent: int) -> int:
+    os.setsid()
+    _dies_with_parent(parent)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        _enter()
+    except OSError as error:
+        connection.send(("failed", f"namespaces: {error.strerror}; expected root, or a system with user namespaces"))
+        return 1
+    # New rights make the kernel forget it.
+    _dies_with_parent(parent)
+    inside = os.fork()
+    if inside:
+        connection.close()
+        _, status = os.waitpid(inside, 0)
+        return os.waitstatus_to_exitcode(status) & 0xFF
+    # Of another process namespace a parent has the number 0.
+    _dies_with_parent(0)
+    try:
+        mount("palimpsest", work, "tmpfs", "mode=700")
+        body(connection)
+    except EOFError:
+        return 0
+    except InputError as error:
+        connection.send(("failed", str(error)))
+    except BaseException:
+        with contextlib.suppress(OSError):
+            connection.send(("broken", traceback.format_exc()))
+    return 0

@@ -1,0 +1,159 @@
+"""Runs the program once on a disk that is recorded: a file in memory, by FUSE, and a loop device over it where needed.
+
+All in an enclosed process. What setup does is durable when the program begins; the recording goes on until the file
+system is unmounted.
+"""
+
+import contextlib
+import os
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from .. import _core
+from ..errors import InputError
+from .commands import Outcome, Plan, Step, Work, perform
+from .namespaces import Enclosed, LoopDevice, missing, mount, unmount
+
+__all__ = ["record"]
+
+_FILE = "drive"
+_USUAL = ("ext4", "xfs", "btrfs", "f2fs")
+
+
+def record(plan: Plan, work: Path, log: Path) -> str | None:
+    """Sets up, and runs the program; writes down in `log` what it did to the disk.
+
+    Args:
+        plan: what is done.
+        work: a folder in which the disk and its file system are seen, by the program only.
+        log: a file.
+
+    Returns:
+        The kind of the file system, if one was mounted.
+
+    Raises:
+        InputError: a command fails, or files cannot be recorded here.
+    """
+    gone = missing(device=plan.needs_device)
+    if gone:
+        what = "{mount}" if plan.is_mounted else "{dev}" if plan.needs_device else "{file}"
+        raise InputError(f"{what}: {gone}")
+
+    def body(connection: Connection) -> None:
+        connection.send(("recorded", _Recorder(plan, Work(work), log).record()))
+
+    enclosed = Enclosed(work, body)
+    try:
+        kind, what = enclosed.connection.recv()
+    except EOFError:
+        raise InputError("the process that records was killed") from None
+    finally:
+        enclosed.end()
+    if kind == "broken":
+        raise RuntimeError(what)
+    if kind == "failed":
+        raise InputError(what)
+    return None if what is None else str(what)
+
+
+class _Recorder:
+    def __init__(self, plan: Plan, work: Work, log: Path) -> None:
+        self._plan, self._work, self._log = plan, work, log
+        self._device: LoopDevice | None = None
+
+    def record(self) -> str | None:
+        folder, pipe = self._work.folder / "fuse", self._work.folder / "said"
+        for each in (folder, self._work.mount):
+            each.mkdir()
+        os.mkfifo(pipe)
+        self._work.output.touch()
+        try:
+            recording = _core.CrashRecording(str(folder), self._plan.size, str(self._log), str(pipe))
+        except OSError as error:
+            raise InputError(f"/dev/fuse: {error}; expected FUSE, to record a file") from error
+        said = os.open(pipe, os.O_WRONLY)
+        file = folder / _FILE
+        if self._plan.needs_device:
+            try:
+                self._device = LoopDevice(file, direct=True)
+            except OSError as error:
+                raise InputError(f"/dev/loop-control: {error}; expected a free loop device") from error
+        kind = self._set_up(file)
+        self._sync(file)
+        recording.mark("begin")
+        self._do("--run", self._plan.run, file, said, recording)
+        os.close(said)
+        recording.mark("end")
+        if kind is not None:
+            with contextlib.suppress(OSError):
+                unmount(self._work.mount)
+        self._sync(file)
+        if self._device is not None:
+            self._device.close()
+        unmount(folder)
+        recording.finish()
+        return kind
+
+    def _sync(self, file: Path) -> None:
+        if self._device is not None:
+            self._device.sync()
+        number = os.open(file, os.O_RDWR)
+        os.fsync(number)
+        os.close(number)
+
+    def _set_up(self, file: Path) -> str | None:
+        kind = None
+        for step in self._plan.setup:
+            if kind is None and self._plan.wants_mount(step):
+                kind = self._mount()
+            self._do("--setup", step, file)
+        if kind is None and self._plan.is_mounted:
+            kind = self._mount()
+        if kind is not None:
+            number = os.open(self._work.mount, os.O_RDONLY)
+            os.fsync(number)
+            os.close(number)
+            os.sync()
+        return kind
+
+    def _do(
+        self,
+        option: str,
+        step: Step,
+        file: Path,
+        said: int | None = None,
+        recording: "_core.CrashRecording | None" = None,
+    ) -> None:
+        device = None if self._device is None else self._device.path
+        outcome: Outcome = perform(
+            step,
+            self._work.places(file, device),
+            self._plan.run_timeout_s,
+            self._work.folder / "log",
+            mounted=self._plan.mounts,
+            stdout=said,
+            meanwhile=None if recording is None else recording.listen,
+        )
+        if outcome.status:
+            text = step if isinstance(step, str) else step.__qualname__
+            raise InputError(f"{option} {text!r}: it failed, status {outcome.status}: {outcome.line}")
+
+    def _mount(self) -> str:
+        device = None if self._device is None else self._device.path
+        assert device is not None
+        for kind in _kinds():
+            try:
+                mount(device, self._work.mount, kind, self._plan.mount_options)
+            except OSError as error:
+                said = error
+            else:
+                return kind
+        what = f"it holds no file system that can be mounted ({said.strerror or said})"
+        raise InputError(f"{{mount}}: {what}; expected --setup that makes one, as 'mkfs.ext4 -q {{dev}}'")
+
+
+def _kinds() -> list[str]:
+    """Kinds of file systems that may be on a device, as far as the kernel knows them, and some that it may load."""
+    lines = Path("/proc/filesystems").read_text(encoding="ascii").splitlines()
+    on_devices = {line.strip() for line in lines if not line.startswith("nodev")} - {"iso9660", "udf", "fuseblk"}
+    return [*_USUAL, *sorted(on_devices.difference(_USUAL))]

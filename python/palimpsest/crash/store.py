@@ -1,0 +1,191 @@
+"""The folder of an exploration: the recording, and what was found of each state, so that it can go on.
+
+`recording.json` says what was recorded, `log.bin` is it. `states.jsonl` has a line for each state that was checked, and
+`cuts.jsonl` one for each cut of the drive that was tried; a line that is cut short at the end is no line. `crash.json`
+and `index.html` are made from them. `work` is empty: enclosed processes see their disks there.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from .. import _core
+from ..errors import InputError
+from .commands import Plan
+from .cuts import Cut
+from .windows import State
+
+__all__ = ["Store", "id_of", "plan_in"]
+
+_RECORDING, _LOG, _STATES, _CUTS = "recording.json", "log.bin", "states.jsonl", "cuts.jsonl"
+_FORMAT = 1
+
+
+def id_of(key: tuple[int, int]) -> str:
+    """The name of states of a key: 12 hexadecimal digits."""
+    return blake2b(key[0].to_bytes(16, "little") + key[1].to_bytes(8, "little"), digest_size=6).hexdigest()
+
+
+def _recording(out: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((out / _RECORDING).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{out / _RECORDING}: {error}; expected the recording of palimpsest crash") from error
+    if not isinstance(found, dict) or found.get("format") != _FORMAT or "plan" not in found:
+        raise InputError(f"{out / _RECORDING}: it is of another version; expected another --out, or --force")
+    return found
+
+
+def plan_in(out: Path) -> Plan | None:
+    """What is explored in a folder; None where nothing is.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    found = _recording(out)
+    if found is None:
+        return None
+    known = found["plan"]
+    try:
+        return Plan(
+            setup=tuple(known["setup"]),
+            run=known["run"],
+            check=tuple(known["check"]),
+            size=known["size"],
+            unit=known["atomic"],
+            cache=known["cache"],
+            mount_options=known["mount_options"],
+            timeout_s=found["timeout_s"],
+            ssd=known["ssd"],
+            ftl=known["ftl"],
+            overrides=tuple(known["set"]),
+            seed=known["seed"],
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{out / _RECORDING}: {error} is missing; expected another --out, or --force") from error
+
+
+class Store:
+    """The folder, which is this process's own until it ends.
+
+    Raises:
+        InputError: it cannot be made, is in use, or is of another exploration.
+    """
+
+    def __init__(self, out: Path, plan: Plan, *, force: bool = False) -> None:
+        self.out = out
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            self.work.mkdir(exist_ok=True)
+            self._lock = os.open(self.work, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise InputError(f"--out {out}: expected a folder that can be made: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(
+                f"--out {out}: another palimpsest crash explores there; expected another folder"
+            ) from error
+        if force:
+            for name in (_RECORDING, _LOG, _STATES, _CUTS):
+                (out / name).unlink(missing_ok=True)
+        recorded = _recording(out)
+        self.kind: str | None = recorded["file_system"] if recorded else None
+        self.is_recorded = recorded is not None
+        if recorded and recorded["plan"] != plan.described():
+            differ = next(name for name, value in plan.described().items() if recorded["plan"].get(name) != value)
+            what = f"it has the exploration of another --{differ.replace('_', '-')}"
+            raise InputError(f"--out {out}: {what}; expected another folder, or --force to begin anew")
+
+    @property
+    def work(self) -> Path:
+        """Where enclosed processes have their disks."""
+        return self.out / "work"
+
+    @property
+    def log(self) -> Path:
+        """The recording."""
+        return self.out / _LOG
+
+    def recorded(self, plan: Plan, kind: str | None) -> None:
+        """The recording is complete."""
+        found = {
+            "format": _FORMAT,
+            "version": _core.version(),
+            "plan": plan.described(),
+            "timeout_s": plan.timeout_s,
+            "file_system": kind,
+        }
+        self._write(_RECORDING, json.dumps(found, indent=2) + "\n")
+        self.kind, self.is_recorded = kind, True
+
+    def write(self, found: Mapping[str, Any]) -> None:
+        """Writes `crash.json`."""
+        self._write("crash.json", json.dumps(found, indent=2) + "\n")
+
+    def write_page(self, page: str) -> None:
+        """Writes `index.html`."""
+        self._write("index.html", page)
+
+    def _write(self, name: str, text: str) -> None:
+        partial = self.out / f"{name}.partial"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(self.out / name)
+
+    def close(self) -> None:
+        """Others may explore there."""
+        os.close(self._lock)
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        path = self.out / name
+        if not path.is_file():
+            return
+        with path.open("rb") as lines:
+            good = 0
+            for line in lines:
+                try:
+                    found = json.loads(line)
+                except ValueError:
+                    break
+                if not line.endswith(b"\n"):
+                    break
+                good += len(line)
+                yield found
+        if good < path.stat().st_size:
+            # What a killed one left.
+            with contextlib.suppress(OSError):
+                os.truncate(path, good)
+
+    def states(self) -> list[dict[str, Any]]:
+        """What was found of each state, in order."""
+        return list(self._lines(_STATES))
+
+    def cuts(self) -> dict[Cut, dict[str, Any]]:
+        """The cuts that were tried."""
+        return {tuple(found["cut"]): found for found in self._lines(_CUTS)}
+
+    def add_states(self, found: list[dict[str, Any]]) -> None:
+        """Keeps what was found of states."""
+        self._add(_STATES, found)
+
+    def add_cuts(self, found: list[dict[str, Any]]) -> None:
+        """Keeps which cuts were tried."""
+        self._add(_CUTS, found)
+
+    def _add(self, name: str, found: list[dict[str, Any]]) -> None:
+        if found:
+            with (self.out / name).open("ab") as lines:
+                lines.write(b"".join(json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in found))
+
+
+def state_of(found: Mapping[str, Any]) -> State:
+    """The state of a line."""
+    picks = tuple((unit, number) for unit, number in found["picks"])
+    return State(found["stop"], found["said"], picks, tuple(found["cut"]))

@@ -1,0 +1,224 @@
+"""Which states a power cut may leave of a recorded program.
+
+The drive caches writes. With a volatile cache (NVMe's VWC) it writes each unit back when it likes, newer before older
+ones of other units, and forgets what it has not written: after a cut a unit holds what it held at the last flush that
+was done, or what any write since put there, and units choose apart. A write with FUA, and all that came before a flush
+that was answered, is there. Where the cache is protected, or there is none, what was answered is there, and each unit
+of the request in flight is old or new.
+
+A state is what the disk holds, with what the program had said by then, as what it says may be a promise. So the cuts of
+a program fall into windows, in which what is durable and what was said is the same: of those only the last is looked
+at, as its states include those of all before (each of which loses the writes that came later). That holds for any
+program and check, and so does this: states that hold the same bytes, and had the same said, are one. Nothing else is
+pruned; a window of too many states is drawn from.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from .history import FLUSH, TEXT, History, place_of
+
+__all__ = ["CACHES", "EXHAUSTIVE", "State", "Window", "key_of", "states", "windows"]
+
+CACHES = ("volatile", "protected", "none")
+
+EXHAUSTIVE = 1 << 12
+"""Windows of no more states are explored as a whole."""
+
+
+class Window:
+    """Cuts at which the same is durable, and the same was said, and the last of them.
+
+    Attributes:
+        start: events before it are durable.
+        stop: events before it have reached the drive.
+        said: events before it, if they are text, were said.
+    """
+
+    def __init__(self, history: History, start: int, stop: int, said: int) -> None:
+        self.history, self.start, self.stop, self.said = history, start, stop, said
+
+    @cached_property
+    def choices(self) -> dict[int, list[int]]:
+        """Of each unit that may hold one of several contents: the events that put them there, the oldest first."""
+        found: dict[int, list[int]] = {}
+        for number in range(self.start, self.stop):
+            event = self.history.events[number]
+            for unit, _ in event.units:
+                known = found.get(unit)
+                if known is None:
+                    known = found[unit] = [self.history.version_at(unit, self.start)[0]]
+                known.append(number)
+                if event.durable and number + 1 < self.stop:
+                    del known[:-1]
+        return {unit: known for unit, known in found.items() if len(known) > 1}
+
+    @cached_property
+    def writes(self) -> list[int]:
+        """The writes of which something may be lost."""
+        return sorted({number for known in self.choices.values() for number in known[1:]})
+
+    @property
+    def size(self) -> int:
+        """How many states it has, those of the same bytes counted apart."""
+        return prod(len(known) for known in self.choices.values())
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a power cut may leave.
+
+    Attributes:
+        stop: the events before it have reached the drive.
+        said: the text among the events before it was said.
+        picks: units that do not hold the last that was written to them, each with the event whose contents it holds.
+        cut: the flash operation in which the power failed, and those of the recoveries; empty where it is of the cache.
+    """
+
+    stop: int
+    said: int
+    picks: tuple[tuple[int, int], ...]
+    cut: tuple[int, ...] = ()
+
+
+def key_of(history: History, state: State) -> tuple[int, int]:
+    """What is the same of states that hold the same bytes, with the same said."""
+    total = history.sum_at(state.stop)
+    for unit, number in state.picks:
+        total += place_of(unit, dict(history.versions(unit))[number])
+        total -= place_of(unit, history.version_at(unit, state.stop)[1])
+    return total % (1 << 128), state.said
+
+
+def windows(history: History, cache: str) -> list[Window]:
+    """The windows of a program, in order."""
+    found: list[Window] = []
+    start = said = 0
+
+    def add(first: int, stop: int) -> None:
+        new = (first, stop, said)
+        if not found or (found[-1].start, found[-1].stop, found[-1].said) != new:
+            found.append(Window(history, *new))
+
+    for number, event in enumerate(history.events):
+        if event.kind == TEXT:
+            add(start if cache == "volatile" else number, number)
+            said = number + 1
+        elif event.kind == FLUSH:
+            if cache == "volatile":
+                add(start, number)
+                start = number + 1
+        elif cache != "volatile":
+            add(number, number + 1)
+        elif event.durable:
+            add(start, number + 1)
+    add(start if cache == "volatile" else len(history.events), len(history.events))
+    return found
+
+
+def _state(window: Window, picks: Iterable[tuple[int, int]]) -> State:
+    return State(window.stop, window.said, tuple(sorted(picks)))
+
+
+def _nothing(window: Window) -> Iterator[State]:
+    """Nothing is lost; all is."""
+    yield _state(window, ())
+    yield _state(window, ((unit, known[0]) for unit, known in window.choices.items()))
+
+
+def _in_order(window: Window) -> Iterator[State]:
+    """The last writes are lost, from each on."""
+    for number in reversed(window.writes):
+        picks = []
+        for unit, known in window.choices.items():
+            if known[-1] >= number:
+                picks.append((unit, max(version for version in known if version < number or version == known[0])))
+        yield _state(window, picks)
+
+
+def _without(window: Window, lost: set[int]) -> State:
+    """These writes are lost, and the others are not."""
+    picks = []
+    for unit, known in window.choices.items():
+        if known[-1] in lost:
+            kept = [version for version in known[1:] if version not in lost]
+            picks.append((unit, kept[-1] if kept else known[0]))
+    return _state(window, picks)
+
+
+def _one_lost(window: Window) -> Iterator[State]:
+    """One write is lost."""
+    for number in window.writes:
+        yield _without(window, {number})
+
+
+def _one_kept(window: Window) -> Iterator[State]:
+    """One write is kept."""
+    for number in window.writes:
+        yield _without(window, {*window.writes} - {number})
+
+
+def _torn(window: Window) -> Iterator[State]:
+    """One unit is lost, or the only one that is kept."""
+    for unit, known in window.choices.items():
+        yield _state(window, ((unit, known[-2]),))
+    for unit in window.choices:
+        yield _state(window, ((other, known[0]) for other, known in window.choices.items() if other != unit))
+
+
+def _all(window: Window) -> Iterator[State]:
+    """Every state, those that lose least first."""
+    if window.size > EXHAUSTIVE:
+        return
+    units = list(window.choices)
+    for lost in range(len(units) + 1):
+        for chosen in itertools.combinations(units, lost):
+            older = [[(unit, version) for version in window.choices[unit][:-1]] for unit in chosen]
+            for picks in itertools.product(*older):
+                yield _state(window, picks)
+
+
+def _two_lost(window: Window) -> Iterator[State]:
+    """Two writes are lost."""
+    if window.size > EXHAUSTIVE:
+        for pair in itertools.combinations(window.writes[:64], 2):
+            yield _without(window, {*pair})
+
+
+_STAGES = (_nothing, _one_lost, _in_order, _one_kept, _torn, _all, _two_lost)
+
+
+def _drawn(window: Window, rng: random.Random) -> State:
+    """A state that is drawn: of a share of the writes, or of the units, each is lost or torn."""
+    share = rng.choice((0.03, 0.1, 0.3, 0.5, 0.7, 0.9))
+    if rng.random() < 0.3:
+        return _without(window, {number for number in window.writes if rng.random() < share})
+    units = window.choices.items()
+    return _state(window, ((unit, rng.choice(known[:-1])) for unit, known in units if rng.random() < share))
+
+
+def states(found: Sequence[Window], seed: int) -> Iterator[State]:
+    """The states of all windows, some more than once: what loses little first, small windows as a whole, then drawn.
+
+    Args:
+        found: the windows.
+        seed: of what is drawn.
+    """
+    for stage in _STAGES:
+        left = [stage(window) for window in found]
+        while left:
+            turn, left = left, []
+            for each in turn:
+                state = next(each, None)
+                if state is not None:
+                    yield state
+                    left.append(each)
+    large = [window for window in found if window.size > EXHAUSTIVE]
+    rng = random.Random(seed)
+    while large:
+        for window in large:
+            yield _drawn(window, rng)

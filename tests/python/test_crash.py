@@ -1,0 +1,483 @@
+"""`palimpsest crash`: the states that it explores, against a model of a cache; what it finds, and what it leaves."""
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import COMMAND, ROOT, Command
+from palimpsest.crash import CrashError, check_crashes, explore
+from palimpsest.crash.checking import image_of
+from palimpsest.crash.history import FLUSH, MAGIC, TEXT, WRITE, Event, History
+from palimpsest.crash.namespaces import missing
+from palimpsest.crash.store import id_of
+from palimpsest.crash.windows import State, key_of, states, windows
+from palimpsest.errors import InputError
+
+pytestmark = pytest.mark.contract
+
+UNIT = 4096
+
+
+def lacking(*, device: bool) -> str:
+    gone = missing(device=device)
+    if not gone and device:
+        programs = [name for name in ("mkfs.ext4", "e2fsck") if shutil.which(name) is None]
+        gone = f"needs {' and '.join(programs)}" if programs else ""
+    return gone
+
+
+needs_files = pytest.mark.skipif(bool(lacking(device=False)), reason=lacking(device=False))
+needs_devices = pytest.mark.skipif(bool(lacking(device=True)), reason=lacking(device=True))
+
+# --- which states there are
+
+
+def digest_of(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
+
+
+def drawn_history(rng: random.Random) -> History:
+    """A few events on three units, some of which hold something before."""
+    history = History(UNIT, 3 * UNIT, base={0: digest_of("base")})
+    for number in range(rng.randint(1, 6)):
+        kind = rng.choice((WRITE, WRITE, WRITE, FLUSH, TEXT))
+        units = tuple((unit, digest_of(f"{unit} {number}")) for unit in sorted(rng.sample(range(3), rng.randint(1, 2))))
+        if kind == WRITE:
+            history.events.append(Event(WRITE, units, durable=rng.random() < 0.2, length=UNIT * len(units)))
+        else:
+            history.events.append(Event(kind, text=b"said\n" if kind == TEXT else b""))
+    return history
+
+
+Held = tuple[bytes, ...]
+Drive = tuple[Held, tuple[bytes | None, ...]]
+"""What is on the medium, and what the cache holds of each unit that is not written back."""
+
+
+def put(held: tuple[Any, ...], unit: int, what: bytes | None) -> tuple[Any, ...]:
+    return (*held[:unit], what, *held[unit + 1 :])
+
+
+def written_back(drives: Iterable[Drive]) -> set[Drive]:
+    """All that a cache may have written back, at any time and in any order."""
+    found = set(drives)
+    fresh = list(found)
+    while fresh:
+        medium, cache = fresh.pop()
+        for unit, held in enumerate(cache):
+            if held is not None:
+                after = (put(medium, unit, held), put(cache, unit, None))
+                if after not in found:
+                    found.add(after)
+                    fresh.append(after)
+    return found
+
+
+def modelled(history: History, cache: str) -> set[tuple[Held, int]]:
+    """What a drive with such a cache may hold after a cut at any moment, with how often something was said.
+
+    It goes through the events one after the other, and each write unit by unit in any order; where a flush, or a write
+    that is durable, is answered, only those drives go on that have written it back.
+    """
+    empty = (None, None, None)
+    drives: set[Drive] = {(tuple(history.base.get(unit, b"") for unit in range(3)), empty)}
+    found: set[tuple[Held, int]] = set()
+    said = 0
+
+    def cut() -> None:
+        for medium, held in drives:
+            spared = medium
+            if cache != "volatile":
+                for unit, what in enumerate(held):
+                    spared = spared if what is None else put(spared, unit, what)
+            found.add((spared, said))
+
+    drives = written_back(drives)
+    cut()
+    for event in history.events:
+        if event.kind == TEXT:
+            said += 1
+        before = set(drives)
+        for order in itertools.permutations(event.units):
+            drives = set(before)
+            for unit, digest in order:
+                drives = written_back((medium, put(held, unit, digest)) for medium, held in drives)
+                cut()
+            last = drives
+        if event.units:
+            drives = last
+            if event.durable:
+                units = [unit for unit, _ in event.units]
+                drives = {each for each in drives if all(each[1][unit] is None for unit in units)}
+        if event.kind == FLUSH:
+            drives = {each for each in drives if each[1] == empty}
+        cut()
+    return found
+
+
+@pytest.mark.parametrize("cache", ["volatile", "protected", "none"])
+def test_the_states_are_those_of_a_cache(cache: str) -> None:
+    """For random programs, each state and no other."""
+    for seed in range(150):
+        the_states_are_those_of(cache, seed)
+
+
+def the_states_are_those_of(cache: str, seed: int) -> None:
+    history = drawn_history(random.Random(seed))
+    found: dict[tuple[Held, int], State] = {}
+    keys: dict[tuple[Held, int], tuple[int, int]] = {}
+    for state in states(windows(history, cache), seed):
+        image = image_of(history, state)
+        held = tuple(image.get(unit, b"") for unit in range(3)), history.said_by(state.said).count(b"\n")
+        found[held] = state
+        assert keys.setdefault(held, key_of(history, state)) == key_of(history, state), "the same bytes, one key"
+    assert len(set(keys.values())) == len(keys), "other bytes, another key"
+    assert set(found) == modelled(history, cache), f"seed {seed}"
+
+
+def test_large_windows_are_drawn_from() -> None:
+    history = History(UNIT, 40 * UNIT)
+    history.events = [Event(WRITE, ((unit, digest_of(str(unit))),), length=UNIT) for unit in range(40)]
+    drawn = list(itertools.islice(states(windows(history, "volatile"), 1), 3000))
+    keys = {key_of(history, state) for state in drawn}
+    assert len(keys) > 2000
+    assert [len(state.picks) for state in drawn[:2]] == [0, 40]
+    assert drawn == list(itertools.islice(states(windows(history, "volatile"), 1), 3000)), (
+        "the same seed, the same states"
+    )
+    assert {len(state.picks) for state in drawn} >= set(range(41)), "prefixes"
+
+
+# --- the log
+
+
+def record(kind: int, offset: int = 0, length: int = 0, data: bytes = b"", durable: int = 0) -> bytes:
+    return struct.pack("<BB6xQQ", kind, durable, offset, length or len(data)) + data
+
+
+def test_a_log_is_read(tmp_path: Path) -> None:
+    """Random writes and zeros at any byte, against an array."""
+    rng, size = random.Random(3), 64 * 1024
+    array, log, snapshots = bytearray(size), [MAGIC], []
+    for number in range(300):
+        if number == 100:
+            log.append(record(4, data=b"begin"))
+            snapshots.append(bytes(array))
+        offset = rng.randrange(size)
+        length = min(rng.choice((1, 100, 512, 4096, 9000)), size - offset)
+        if rng.random() < 0.3:
+            array[offset : offset + length] = bytes(length)
+            log.append(record(2, offset, length))
+        else:
+            array[offset : offset + length] = data = rng.randbytes(length)
+            log.append(record(0, offset, data=data))
+        if number >= 100:
+            snapshots.append(bytes(array))
+    path = tmp_path / "log"
+    path.write_bytes(b"".join([*log, record(3, data=b"done\n"), record(4, data=b"end")]))
+    history = History.read(path, size, UNIT)
+    assert (len(history.events), history.ended, history.said_by(201)) == (201, 201, b"done\n")
+    for stop, snapshot in enumerate(snapshots):
+        image = history.image_at(stop)
+        held = b"".join(history.contents[image[unit]] if unit in image else bytes(UNIT) for unit in range(size // UNIT))
+        assert held == snapshot, f"after event {stop}"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(InputError, match=r"byte [0-9]+ is wrong; expected the log"):
+        History.read(path, size, UNIT)
+
+
+# --- programs on a file
+
+
+def overwrite(path: Path) -> None:
+    """Four units in place, again and again."""
+    with path.open("r+b", buffering=0) as file:
+        for version in range(1, 4):
+            file.seek(0)
+            file.write(bytes([version]) * 4 * UNIT)
+            os.fsync(file.fileno())
+            print("put", version, flush=True)
+
+
+def is_whole(path: Path, said: str) -> None:
+    held = path.read_bytes()[: 4 * UNIT]
+    assert len(set(held)) == 1, "it is torn"
+    assert held[0] >= said.count("put"), f"version {said.count('put')} is lost"
+
+
+def in_turn(path: Path) -> None:
+    """Two copies in turn, each with a number: the newer whole one counts."""
+    with path.open("r+b", buffering=0) as file:
+        for version in range(1, 6):
+            file.seek(version % 2 * UNIT)
+            file.write(bytes([version]) * UNIT)
+            os.fsync(file.fileno())
+            print("put", version, flush=True)
+
+
+def has_newer(path: Path, said: str) -> None:
+    held = path.read_bytes()
+    copies = [held[:UNIT], held[UNIT : 2 * UNIT]]
+    newest = max(copy[0] for copy in copies if len(set(copy)) == 1)
+    assert newest >= said.count("put"), f"version {said.count('put')} is lost"
+
+
+@needs_files
+def test_a_torn_write_is_found(tmp_path: Path) -> None:
+    with pytest.raises(CrashError, match="it is torn") as raised:
+        check_crashes(overwrite, is_whole, size="64KiB", out=tmp_path / "a", jobs=1)
+    assert "lost: request 1, 16384 bytes at 0, 3 of 4 units kept" in str(raised.value)
+    found = explore(in_turn, has_newer, size="64KiB", out=tmp_path / "b", jobs=1, ssd="mga-8k", ftl="page")
+    assert not found.findings
+    assert found.is_complete
+    assert found.states == 11, "before and after each of five writes, as what it said by then"
+
+
+@needs_files
+@pytest.mark.parametrize(("cache", "fails"), [("volatile", True), ("protected", False), ("none", False)])
+def test_what_is_never_flushed_needs_a_protected_cache(tmp_path: Path, cache: str, fails: bool) -> None:
+    def run(path: Path) -> None:
+        with path.open("r+b", buffering=0) as file:
+            for version in range(1, 4):
+                file.seek(0)
+                file.write(bytes([version]) * UNIT)
+                print("put", version, flush=True)
+
+    def check(path: Path, said: str) -> None:
+        assert path.read_bytes()[0] >= said.count("put"), "what was said is lost"
+
+    found = explore(run, check, size="64KiB", cache=cache, out=tmp_path, jobs=1, ssd="mga-8k", ftl="page")
+    assert found.is_complete
+    assert bool(found.findings) == fails
+
+
+@needs_files
+@pytest.mark.parametrize(
+    ("ftl", "cache"),
+    [
+        pytest.param(ftl, cache, marks=() if (ftl, cache) == ("page", "volatile") else pytest.mark.long)
+        for ftl in ("page", "subpage", "dftl")
+        for cache in ("volatile", "none")
+    ],
+)
+def test_cuts_of_a_drive_leave_states_of_its_cache(tmp_path: Path, ftl: str, cache: str) -> None:
+    """After every operation, what the layer recovers is among what the specification allows."""
+    found = explore(overwrite, is_whole, size="64KiB", cache=cache, out=tmp_path, jobs=1, ssd="mga-8k", ftl=ftl)
+    lines = [json.loads(line) for line in (tmp_path / "states.jsonl").read_text().splitlines()]
+    cuts = [json.loads(line) for line in (tmp_path / "cuts.jsonl").read_text().splitlines()]
+    assert found.is_complete
+    assert len(cuts) >= 3
+    history = History.read(tmp_path / "log.bin", 1 << 16, UNIT)
+    allowed = {key_of(history, state) for state in states(windows(history, cache), 1)}
+    assert {line["id"] for line in cuts if line["id"]} <= {id_of(key) for key in allowed}
+    for line in lines:
+        state = State(line["stop"], line["said"], tuple(map(tuple, line["picks"])))
+        assert key_of(history, state) in allowed, line
+
+
+SCRIPT = """
+import os, sys
+path, fault = sys.argv[2], os.environ.get("FAULT")
+if sys.argv[1] == "run":
+    with open(path, "r+b", buffering=0) as file:
+        for version in range(1, 9):
+            file.seek(0 if fault else version % 2 * 8192)
+            file.write(bytes([version]) * 8192)
+            os.fsync(file.fileno())
+            print(version, flush=True)
+else:
+    held = open(path, "rb").read(16384)
+    whole = [half[0] for half in (held[:8192], held[8192:]) if len(set(half)) == 1]
+    promised = len(open(sys.argv[3]).read().split())
+    sys.exit(max(whole, default=0) < promised and f"{promised} is lost")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> list[str]:
+    """Options that explore a script on a file."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT, encoding="ascii")
+    command = f"{sys.executable} -S {path}"
+    run, check = f"{command} run {{file}}", f"{command} check {{file}} {{output}}"
+    return ["crash", "--run", run, "--check", check, "--size", "64KiB", "--out", str(tmp_path / "out")]
+
+
+@needs_files
+def test_the_command_finds_goes_on_and_replays(
+    palimpsest: Command, script: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAULT", "1")
+    few = palimpsest(*script, "--budget", "5", "--json")
+    assert json.loads(few.stdout)["explored"]["states"] == 5, few.stderr
+    out = script[-1]
+    done = palimpsest("crash", "--out", out, "--json", "--jobs", "2")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["explored"]["complete"]
+    assert found["explored"]["states"] > 5
+    (finding,) = found["findings"]
+    assert (finding["line"], finding["said"]) == ("1 is lost", ["1"])
+    assert [write["kept"] for write in finding["writes"]] == [1], "one of two units of the second write"
+    state = finding["id"]
+    again = palimpsest("crash", "--out", out, "--state", state, "--keep", str(tmp_path / "disk"))
+    assert again.returncode == 1
+    assert "1 is lost" in again.stdout
+    disk = (tmp_path / "disk").read_bytes()
+    assert (len(disk), {disk[0], disk[4096]}) == (65536, {1, 2})
+    other = palimpsest(*script[:-1], out, "--cache", "none")
+    assert other.returncode == 2
+    assert "it has the exploration of another --cache" in other.stderr
+    monkeypatch.delenv("FAULT")
+    right = palimpsest(*script, "--force")
+    assert (right.returncode, right.stderr.count("\n")) == (0, 1), right.stderr
+    assert "nothing is lost" in right.stdout
+
+
+@needs_files
+def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[str]) -> None:
+    out = Path(script[-1])
+    ids = []
+    for jobs in ("1", "3"):
+        for name in ("states.jsonl", "cuts.jsonl"):
+            (out / name).unlink(missing_ok=True)
+        done = palimpsest(*script, "--jobs", jobs, "--budget", "25")
+        assert done.returncode == 0, done.stderr
+        ids.append([json.loads(line)["id"] for line in (out / "states.jsonl").read_text().splitlines()])
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == len(set(ids[0])) == 25
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--run", "true"], "--check: it is missing"),
+        (["--check", "true"], "--run: it is missing"),
+        (["--run", "true {mount}", "--check", "true"], "{mount}: there is no file system; expected --setup"),
+        (["--run", "true {disk}", "--check", "true"], "{disk}: there is no such place; expected {dev}, {file}"),
+        (["--run", "true", "--check", "true", "--cache", "big"], "expected one of volatile, protected, none"),
+        (["--run", "true", "--check", "true", "--size", "1KiB"], "--size 1024: expected whole KiB by four"),
+        (["--run", "true", "--check", "true", "--ftl", "mga"], "buffer.ack"),
+        (["--run", "true", "--check", "true", "--no-drive", "--ftl", "page"], "--no-drive: there is no drive"),
+        (["--run", "true", "--check", "true", "--state", "ab"], "--state ab: there is no such state"),
+        (["--run", "true", "--check", "true", "--keep", "x"], "--keep: there is no state"),
+    ],
+)
+def test_wrong_input_is_one_line(palimpsest: Command, tmp_path: Path, options: list[str], said: str) -> None:
+    done = palimpsest("crash", "--out", str(tmp_path / "out"), *options)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert said in done.stderr
+
+
+@needs_files
+@pytest.mark.parametrize(
+    ("run", "check", "said"),
+    [
+        ("echo no >&2; exit 3; {file}", "true", "--run 'echo no >&2; exit 3; {file}': it failed, status 3: no"),
+        ("true {file}", "true", "the program wrote nothing to the disk"),
+        (
+            "dd if=/dev/urandom of={file} conv=notrunc bs=4k count=1",
+            "false",
+            "it fails on the state before the program",
+        ),
+    ],
+)
+def test_what_fails_is_one_line(palimpsest: Command, tmp_path: Path, run: str, check: str, said: str) -> None:
+    out = str(tmp_path / "out")
+    done = palimpsest("crash", "--out", out, "--size", "64KiB", "--run", run, "--check", check)
+    assert done.returncode == 2, done.stdout
+    assert said in done.stderr.splitlines()[-1]
+
+
+@needs_files
+def test_a_check_has_a_time_limit(tmp_path: Path) -> None:
+    def hangs(path: Path) -> None:
+        while path.read_bytes()[0] == 1:
+            time.sleep(0.01)
+
+    found = explore(overwrite, hangs, size="64KiB", out=tmp_path, jobs=2, timeout_s=0.3, budget=12)
+    assert [finding.line for finding in found.findings] == ["its time was over"]
+
+
+# --- programs on a file system
+
+STORE = ROOT / "examples" / "crash" / "kv.py"
+
+
+def store_options(out: Path, *more: str) -> list[str]:
+    command = f"{sys.executable} -S {STORE}"
+    return [
+        "crash", "--setup", "mkfs.ext4 -q {dev}", "--setup", f"{command} create {{mount}}",
+        "--run", f"{command} run {{mount}}", "--check", f"{command} check {{mount}} {{output}}",
+        "--check", "e2fsck -fn {dev}", "--out", str(out), "--json", *more,
+    ]  # fmt: skip
+
+
+@needs_devices
+@pytest.mark.parametrize(
+    ("fault", "budget", "line"),
+    [
+        pytest.param("none", 4000, "", marks=pytest.mark.long),
+        pytest.param("no-fsync", 100, "the value of key 0 is torn", marks=pytest.mark.long),
+        ("no-directory", 40, "version 1 of key 0 is lost"),
+        pytest.param("torn", 1000, "the value of key 0 is torn", marks=pytest.mark.long),
+    ],
+)
+def test_planted_faults_are_found(palimpsest: Command, tmp_path: Path, fault: str, budget: int, line: str) -> None:
+    options = store_options(tmp_path / "out", "--budget", str(budget), "--mount-options", "noauto_da_alloc")
+    done = palimpsest(*options, env={**os.environ, "FAULT": fault}, timeout=1200)
+    assert done.returncode == bool(line), done.stderr
+    found = json.loads(done.stdout)
+    assert found["file_system"] == "ext4"
+    assert [finding["line"] for finding in found["findings"]][:1] == ([line] if line else [])
+
+
+def left_behind() -> str:
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+    devices = [path.read_text() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    return "\n".join(line for line in (*mounts.splitlines(), *devices) if "/work/" in line and "pytest" in line)
+
+
+@needs_devices
+def test_kill_leaves_nothing(tmp_path: Path) -> None:
+    marker = f"sleep 98{os.getpid()}"
+    options = store_options(tmp_path / "out", "--check", f"{marker} & true {{mount}}")
+    with subprocess.Popen([str(COMMAND), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        log = tmp_path / "out" / "states.jsonl"
+        deadline = time.monotonic() + 60
+        while not log.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert log.exists()
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    deadline = time.monotonic() + 20
+    while (left_behind() or running(marker)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left_behind()
+    assert not running(marker)
+    assert not list((tmp_path / "out" / "work").iterdir())
+
+
+def running(command: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        if text == command:
+            found.append(text)
+    return found
