@@ -39,3 +39,5 @@ mod spread;
 mod throughput;
 #[path = "fidelity/timing.rs"]
 mod timing;
+#[path = "fidelity/word_lines.rs"]
+mod word_lines;

@@ -55,5 +55,7 @@ mod timeline;
 mod whole_runs;
 #[path = "model/womv.rs"]
 mod womv;
+#[path = "model/word_lines.rs"]
+mod word_lines;
 #[path = "model/workload.rs"]
 mod workload;

@@ -45,7 +45,10 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         with(settings, &[&blocks, &format!("ssd.over_provisioning={over_provisioning}%")])
     };
     let entry = entry(ftl);
-    let mut drive = build("page", &with(&sized(0), &["part.pair_corruption=false", "ftl.checkpoint=0B"]))?.drive;
+    // A plain layer on the same part.
+    let shot = settings.iter().any(|setting| setting.starts_with("part.pages_per_program="));
+    let plain = if shot && entry.word_lines { "subpage" } else { "page" };
+    let mut drive = build(plain, &with(&sized(0), &["part.pair_corruption=false", "ftl.checkpoint=0B"]))?.drive;
     drive.part.pair_corruption = settings.iter().any(|setting| setting == "part.pair_corruption=true");
     let mut more = 0;
     loop {

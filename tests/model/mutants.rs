@@ -7,7 +7,7 @@
 //! left to power cuts in timed runs (`power_timed`): without their gates only a cut shows what is wrong. Buffers acknowledge
 //! programs here, so that all layers have something to lose.
 
-use crate::drives::{build, draw, pick, with};
+use crate::drives::{Shape, build, draw, pick, with};
 use crate::harness::{Model, note};
 use crate::sequences::{SMALL, requests};
 use palimpsest_lab::error::Error;
@@ -52,12 +52,23 @@ fn run_with(
     let shape =
         build(entry.name, &with(&shape.settings, &["buffer.ack=program", "part.pair_corruption=false", setting]))
             .ok()?;
+    Some(run_shape(entry, &shape, seed, mutation, &mut rng))
+}
+
+/// As [`run`], on a drive of its own.
+pub fn run_shape(
+    entry: &'static Entry,
+    shape: &Shape,
+    seed: u64,
+    mutation: Option<Mutation>,
+    rng: &mut Rng,
+) -> (BTreeMap<Mutation, u64>, bool) {
     note(&shape.settings);
-    let mut model = Model::new(&shape, entry, Payload::Tag, seed);
+    let mut model = Model::new(shape, entry, Payload::Tag, seed);
     model.drive.verify_times(mutation);
     model.drive.start_timing().expect("nothing to program");
-    let depth = pick(&mut rng, &[2, 16]);
-    let commands = requests(&shape, seed);
+    let depth = pick(rng, &[2, 16]);
+    let commands = requests(shape, seed);
     let result = catch_unwind(AssertUnwindSafe(|| model.run_timed(commands.into_iter(), depth)));
     let found = matches!(&result, Ok(Err(Error::Rule(what))) if what.contains("broke the order of time"));
     if mutation.is_none() {
@@ -65,7 +76,7 @@ fn run_with(
         result.unwrap_or_else(|error| panic!("{} with seed {seed}: {error}", entry.name));
     }
     let plantable = model.drive.io.ledger.as_ref().map(|ledger| ledger.plantable().clone());
-    Some((plantable.unwrap_or_default(), found))
+    (plantable.unwrap_or_default(), found)
 }
 
 /// Every mutation: the operations, why they are done, and whether the gate that they follow is dropped.

@@ -137,15 +137,20 @@ fn cut(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
 /// As [`cut`], with `more` settings.
 fn cut_with(entry: &'static Entry, seed: u64, cuts: u64, more: &[&str]) -> bool {
     let Some(case) = Case::draw(entry, seed, more) else { return false };
+    cut_case(&case, cuts);
+    true
+}
+
+/// Cuts `case` at `cuts` of its operations.
+pub fn cut_case(case: &Case, cuts: u64) {
     note(&case.shape.settings);
     let (model, start) = case.play(None).expect("no cut, no end");
     let (end, affordable) = (model.drive.io.nand().operations(), MOST_ENCODINGS / encodings(&model).max(1));
     read_back(model, None);
-    let mut rng = Rng::new(seed, 0x7c08);
+    let mut rng = Rng::new(case.seed, 0x7c08);
     (0..cuts.min(end - start).min(affordable.max(1))).for_each(|_| {
         case.run(Some(start + 1 + rng.below(end - start)));
     });
-    true
 }
 
 /// What all dies work on is torn, and not the one operation that the cut comes in.

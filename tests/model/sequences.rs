@@ -38,9 +38,15 @@ pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
 fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, check_every: usize) -> bool {
     let mut rng = Rng::new(seed, 0xd81e);
     let Some(shape) = draw(entry.name, &mut rng, limits) else { return false };
+    count_requests(&shape, entry, seed, payload, check_every);
+    true
+}
+
+/// Counts [`requests`] on a drive, and reads it back.
+pub fn count_requests(shape: &Shape, entry: &'static Entry, seed: u64, payload: Payload, check_every: usize) {
     note(&shape.settings);
-    let mut model = Model::new(&shape, entry, payload, seed);
-    for (index, command) in requests(&shape, seed).into_iter().enumerate() {
+    let mut model = Model::new(shape, entry, payload, seed);
+    for (index, command) in requests(shape, seed).into_iter().enumerate() {
         model.count(command).unwrap_or_else(|error| panic!("request {index}, {command:?}: {error}"));
         if index % check_every == 0 {
             model.check();
@@ -48,16 +54,21 @@ fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, c
     }
     model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
     model.check();
-    true
 }
 
 fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     let mut rng = Rng::new(seed, 0x71e);
     let Some(shape) = draw(entry.name, &mut rng, SMALL) else { return false };
+    time_requests(&shape, entry, seed, payload, &mut rng);
+    true
+}
+
+/// As [`count_requests`], timed.
+pub fn time_requests(shape: &Shape, entry: &'static Entry, seed: u64, payload: Payload, rng: &mut Rng) {
     note(&shape.settings);
-    let mut model = Model::new(&shape, entry, payload, seed);
-    let depth = pick(&mut rng, &[1, 16]);
-    let mut commands = requests(&shape, seed);
+    let mut model = Model::new(shape, entry, payload, seed);
+    let depth = pick(rng, &[1, 16]);
+    let mut commands = requests(shape, seed);
     // Some drives are timed from the first request on, some only when they are full.
     let counted = if rng.below(2) == 0 { 0 } else { commands.len() / 2 };
     for command in commands.drain(..counted) {
@@ -69,7 +80,6 @@ fn timed(entry: &'static Entry, seed: u64, payload: Payload) -> bool {
     let sweep = crate::workload::sweep(&model.config.clone(), palimpsest_lab::geometry::RequestKind::Read, 24);
     model.run_timed(sweep, depth).unwrap_or_else(|error| panic!("read back: {error}"));
     model.check();
-    true
 }
 
 #[test]

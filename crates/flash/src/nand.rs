@@ -314,6 +314,9 @@ impl Nand {
     #[inline]
     pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
         rules::check_read(&self.part, command)?;
+        if self.part.pages_per_program > 1 {
+            rules::check_sensed(&self.part, wanted)?;
+        }
         let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
         // Without gaps everything below `next_page` is written: no need to look at the page.
@@ -382,6 +385,9 @@ impl Nand {
             reached: state.reached,
         };
         rules::check_program(&view)?;
+        if self.part.pages_per_program > 1 && written != self.all_subpages {
+            return Err(Rule::PartOfWordLine);
+        }
         if view.programs[page as usize] > 0 && !reuse {
             self.check_free(ppn, written)?;
         }

@@ -307,6 +307,9 @@ pub struct Entry {
     pub buffered: bool,
     /// Whether a volatile buffer can be before it: what its programs signal is all that a flush has to wait for.
     pub write_back: bool,
+    /// Whether its pages can be word lines that are programmed in one shot (`part.pages_per_program`): it writes a page once, whole, and maps
+    /// what is smaller.
+    pub word_lines: bool,
     /// Whether it reads what it stores now and then (`ftl.patrol`).
     pub patrols: bool,
     /// Whether it goes on with the other dies when one has failed.
@@ -339,6 +342,7 @@ impl Entry {
         read: None,
         buffered: false,
         write_back: false,
+        word_lines: false,
         patrols: false,
         outlives_dies: false,
         tables: None,

@@ -22,6 +22,7 @@ pub mod scan;
 pub mod select;
 pub mod under_way;
 mod undo;
+mod word_lines;
 
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};

@@ -197,6 +197,16 @@ impl Causality {
         self.advance(order, State::Runs, now);
     }
 
+    /// The last page of the word line that program `order` writes has come to the die at `loaded`, later than it started.
+    pub fn loaded(&mut self, order: u64, loaded: Nanos) {
+        let Some(Tracked { noted, .. }) = self.tracked(order) else { return };
+        let Fact::Program { sources, .. } = &noted.fact else { return };
+        if let Some(&early) = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded)) {
+            let what = format!("{} has its data by {loaded} ns, before that is there: {}", name(noted), self.source(early));
+            self.accuse(what);
+        }
+    }
+
     /// Why operation `order` may not start yet.
     fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
         let tracked = self.tracked(order)?;

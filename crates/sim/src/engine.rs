@@ -15,6 +15,7 @@ mod gates;
 mod order;
 mod power;
 mod record;
+mod shots;
 
 use super::causality::Causality;
 use super::events::{Event, EventQueue};
@@ -103,6 +104,7 @@ pub struct Engine {
     channel_of: Vec<u32>,
     t_command: Nanos,
     bus_rate: Rate,
+    cache_pages: u8,
     t_suspend: Nanos,
     t_resume: Nanos,
     /// Transfer time of 1, 2, .. code words where the part states it.
@@ -162,6 +164,7 @@ impl Engine {
             channel_of: (0..geometry.dies()).map(|die| geometry.channel_of_die(die)).collect(),
             t_command: part.t_command,
             bus_rate: part.bus_rate,
+            cache_pages: part.cache_pages as u8,
             t_suspend: part.t_suspend,
             t_resume: part.t_resume,
             word_transfers: part.t_dma_words.clone(),
@@ -496,6 +499,7 @@ impl Engine {
             Event::Wake(die) => self.kick(die),
             Event::Coded(index) => self.coded(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
+            Event::Loaded(die) => self.load_on(die),
             Event::PowerFails => self.power_failed(),
             Event::Answered(id) => self.completed.push(id),
         }

@@ -25,6 +25,8 @@ pub enum Event {
     Coded(u32),
     /// A request's data has reached the drive.
     Accepted(u32),
+    /// A die has taken in a page of a word line, of which others follow.
+    Loaded(u32),
     /// The power fails.
     PowerFails,
     /// The host has the answer to a request.
@@ -45,6 +47,7 @@ impl Event {
             Event::Coded(index) => (4, index),
             Event::Accepted(index) => (5, index),
             Event::PowerFails => (6, 0),
+            Event::Loaded(index) => (6, index + 1),
             Event::Answered(index) => (7, index),
         };
         debug_assert!(index <= INDEX);
@@ -61,6 +64,7 @@ impl Event {
             3 => Event::Wake(index),
             4 => Event::Coded(index),
             5 => Event::Accepted(index),
+            6 if index > 0 => Event::Loaded(index - 1),
             6 => Event::PowerFails,
             _ => Event::Answered(index),
         }

@@ -178,7 +178,7 @@ impl Nand {
     pub fn mates(&self, ppn: u32) -> impl Iterator<Item = u32> + use<> {
         let (block, page) = self.split(ppn);
         let (first, pages) = (ppn - page, self.part.pages_per_block);
-        let shares = self.part.pair_corruption && self.part.code.is_none() && !self.blocks[block as usize].single;
+        let shares = self.part.shares_word_lines() && !self.blocks[block as usize].single;
         let bits = if shares { self.part.cell.bits() } else { 1 };
         let mates = match bits {
             1 => page..page,

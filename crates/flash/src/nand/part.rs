@@ -98,6 +98,10 @@ pub struct Part {
     pub spare_bytes: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
+    /// Pages of a word line that one program writes: then a page here is a word line ([`Part::shot`]). 1: pages are programmed singly.
+    pub pages_per_program: u32,
+    /// Pages of the next word line that the die has registers for while it programs one.
+    pub cache_pages: u32,
     /// Programs of a page between two erases (NOP), re-programs included.
     pub nop: u32,
     /// Order of programs within a block.
@@ -228,6 +232,38 @@ impl Part {
         })
     }
 
+    /// The part whose word lines are programmed in one shot: what is a page to the layer is a word line, all of whose `pages` pages are
+    /// programmed together, once, in `t_program` and with `e_program`, which stay what they are.
+    ///
+    /// A read senses pages as before, each by itself: those that hold what is wanted. In a block of single bits a page here is as many
+    /// word lines, which are programmed one after the other. `None` where the cells have another number of bits, pages come in low
+    /// and high pairs, or there are no whole word lines.
+    pub fn shot(&self, pages: u32) -> Option<Part> {
+        let fits = self.cell.bits() == pages && !self.paired() && self.pages_per_block.is_multiple_of(pages);
+        fits.then(|| Part {
+            page_bytes: self.page_bytes * pages,
+            spare_bytes: self.spare_bytes * pages,
+            pages_per_block: self.pages_per_block / pages,
+            pages_per_program: pages,
+            ..self.clone()
+        })
+    }
+
+    /// Bytes of a page that a read senses: of a word line that is programmed in one shot, one page of it.
+    #[inline]
+    pub fn sensed_bytes(&self) -> u32 {
+        match self.pages_per_program {
+            1 => self.page_bytes,
+            pages => self.page_bytes / pages,
+        }
+    }
+
+    /// Subpages of such a page.
+    #[inline]
+    pub fn sensed_subpages(&self) -> u32 {
+        self.sensed_bytes() / self.subpage_bytes
+    }
+
     /// Subpages of a page.
     #[inline]
     pub fn subpages_per_page(&self) -> u32 {
@@ -240,12 +276,13 @@ impl Part {
         self.page_bytes.div_ceil(self.word_bytes)
     }
 
-    /// Sensing time of the whole of `page`.
+    /// Sensing time of `page`; of a word line that is programmed in one shot, of its page with subpage `subpage`.
     #[inline]
-    pub fn sensing_time(&self, page: u32) -> Nanos {
+    pub fn sensing_time(&self, page: u32, subpage: u32) -> Nanos {
         match self.t_read_types.len() {
             0 if self.is_high(page) => self.t_read_high,
             0 => self.t_read,
+            _ if self.pages_per_program > 1 => self.t_read_types[(subpage / self.sensed_subpages()) as usize],
             types => self.t_read_types[page as usize % types],
         }
     }
@@ -278,12 +315,18 @@ impl Part {
         self.cell == CellKind::Mlc
     }
 
+    /// Whether a program that fails or is cut off corrupts other pages, those of its word line: not where they are programmed together.
+    #[inline]
+    pub fn shares_word_lines(&self) -> bool {
+        self.pair_corruption && self.cell.bits() > 1 && self.code.is_none() && self.pages_per_program == 1
+    }
+
     /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a program that fails or is
     /// cut off corrupts the other pages of its word line: one for pages that are read from their copies, and enough others for the copies of two
     /// such programs and for pages of copies that are spoiled themselves; two at least, as the copies of a program may go on in the next block.
     pub fn kept_blocks(&self) -> u32 {
         let bits = self.cell.bits();
-        match self.pair_corruption && bits > 1 && self.code.is_none() {
+        match self.shares_word_lines() {
             true => 1 + (2 * (bits - 1) + 4).div_ceil(self.pages_of_copies()).max(2),
             false => 0,
         }
@@ -336,6 +379,8 @@ pub mod samples {
             subpage_bytes: 4096,
             spare_bytes: 128,
             pages_per_block: 8,
+            pages_per_program: 1,
+            cache_pages: 1,
             nop: 1,
             order: ProgramOrder::Strict,
             t_read: 25_000,

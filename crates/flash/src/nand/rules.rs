@@ -3,6 +3,7 @@
 //! Pure functions of the state of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
 //! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
 
+use super::SubpageMask;
 use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};
 use std::fmt;
 
@@ -36,6 +37,10 @@ pub enum Rule {
     LowAfterHigh,
     /// A high page would be programmed again: the low-high-high scheme, of which two state transitions fail (Fig. 2b).
     HighTwice,
+    /// Some pages of a word line would be programmed without the others, which one shot programs all.
+    PartOfWordLine,
+    /// One command would sense several pages of a word line.
+    PagesTogether,
     /// A word line would be programmed as a generation that its cells, or its block, have come to or passed: some level would
     /// have to fall.
     GenerationPassed,
@@ -69,6 +74,10 @@ impl fmt::Display for Rule {
                 "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
                  fall, and P1 goes to P2 by itself, which corrupts the low page"
             }
+            Rule::PartOfWordLine => {
+                "a program of a part of a word line, whose pages are programmed in one shot (part.pages_per_program)"
+            }
+            Rule::PagesTogether => "a read of several pages of a word line by one command (part.pages_per_program)",
             Rule::GenerationPassed => {
                 "a program of a word line as a generation that its cells or its block have come to (a level cannot fall without an \
                  erase)"
@@ -121,6 +130,16 @@ pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
         return Err(Rule::ScatteredWords);
     }
     Ok(())
+}
+
+/// Whether one command can sense all of `wanted`: they are in one page of a word line.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn check_sensed(part: &Part, wanted: SubpageMask) -> Result<(), Rule> {
+    let page = |subpage: u32| subpage / part.sensed_subpages();
+    let one = wanted == 0 || page(wanted.trailing_zeros()) == page(63 - wanted.leading_zeros());
+    if one { Ok(()) } else { Err(Rule::PagesTogether) }
 }
 
 /// The state that a rule reads.

@@ -263,3 +263,30 @@ fn a_corrupted_page_is_read_from_its_copy_until_its_block_is_erased() {
     assert_eq!(nand.program(0, 1, &[5], &[data]).unwrap(), Outcome::Done);
     assert_eq!((nand.copy_of(0), nand.logical(0)), (0, 5));
 }
+
+#[test]
+fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
+    let tlc = Part { cell: CellKind::Tlc, page_bytes: 8192, pages_per_block: 12, pair_corruption: true, ..slc() };
+    assert!(tlc.shares_word_lines() && tlc.shot(4).is_none() && Part { pages_per_block: 10, ..tlc.clone() }.shot(3).is_none());
+    let part = Part { t_read_types: vec![10, 20, 30], ..tlc }.shot(3).expect("whole word lines");
+    assert_eq!((part.page_bytes, part.pages_per_block, part.sensed_bytes(), part.kept_blocks()), (24_576, 4, 8192, 0));
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|subpage| part.sensing_time(7, subpage)), [10, 10, 20, 20, 30, 30]);
+    let mut nand = nand(part);
+    let (logical, data) = ([0, 1, 2, 3, 4, PADDING], [Data::ZERO; 6]);
+    assert_eq!(rule_of(nand.program(0, 0b011_111, &logical, &data)), Rule::PartOfWordLine);
+    done(nand.program(0, 0b111_111, &logical, &data));
+    assert_eq!(rule_of(nand.program(0, 0b111_111, &logical, &data)), Rule::TooManyPrograms);
+    for (subpages, rule) in [(0b11, None), (0b1000, None), (0b110_000, None), (0b110, Some(Rule::PagesTogether))] {
+        let read = nand.read(0, subpages, ReadCommand::PAGE);
+        let broken = match read {
+            Ok(_) => None,
+            Err(Halt::Refused(refusal)) => Some(refusal.rule),
+            Err(other) => panic!("{other:?}"),
+        };
+        assert_eq!(broken, rule, "{subpages:06b}");
+    }
+    // A cut tears all of it, and no other word line.
+    nand.set_power_cut_at(Some(nand.operations() + 1));
+    assert!(matches!(nand.program(1, 0b111_111, &logical, &data), Err(Halt::PowerCut)));
+    assert!((0..6).all(|subpage| nand.logical(6 + subpage) == TORN && nand.logical(subpage) != TORN));
+}

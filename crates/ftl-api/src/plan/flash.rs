@@ -5,6 +5,7 @@ use super::operations;
 use super::replacing;
 use super::select;
 use super::under_way;
+use super::word_lines;
 use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::errors::Attempt;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
@@ -43,6 +44,12 @@ impl Io {
 
     #[inline]
     fn read_flash(&mut self, read: Read) -> Flash<()> {
+        if self.nand.part().pages_per_program > 1 { self.read_word_line(read) } else { self.read_page(read) }
+    }
+
+    /// Reads subpages of one page that the part senses.
+    #[inline]
+    pub(super) fn read_page(&mut self, read: Read) -> Flash<()> {
         let Read { subpages, words, policy, .. } = read;
         if policy.mode == ReadMode::Page {
             let part = self.nand.part();
@@ -51,7 +58,7 @@ impl Io {
                 0 => words_of_subpages(part, subpages).count_ones() * part.word_bytes,
                 words => words.count_ones() * part.word_bytes,
             };
-            let whole = part.page_bytes;
+            let whole = part.sensed_bytes();
             let bytes =
                 Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: subpages.count_ones() };
             return self.sense(read, ReadCommand::PAGE, bytes);
@@ -77,7 +84,7 @@ impl Io {
         let moved = read.words.count_ones() * part.word_bytes;
         let sensed = match command.mode {
             ReadMode::Spread => command.words.count_ones() * part.word_bytes,
-            _ => part.page_bytes,
+            _ => part.sensed_bytes(),
         };
         self.sense(read, command, Sensed { sensed, moved, wanted: moved, subpages: read.subpages.count_ones() })
     }
@@ -105,7 +112,7 @@ impl Io {
             let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
                 _ if self.nand.is_single(block) => part.t_read_slc,
-                _ => part.sensing_time(page),
+                _ => part.sensing_time(page, subpages.trailing_zeros()),
             };
             if retry {
                 array += part.retry_time(command.mode, array);
@@ -126,6 +133,7 @@ impl Io {
                 frees: 0,
                 from_host: false,
                 group: self.plan.group,
+                loads: 1,
                 again: false,
                 step: self.plan.step,
                 energy: 0,
@@ -207,7 +215,12 @@ impl Io {
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
         let bytes = program.written.count_ones() * part.subpage_bytes;
-        let moved = program.transferred * part.subpage_bytes;
+        let (mut moved, mut single) = (program.transferred * part.subpage_bytes, part.t_program_slc);
+        if program.single && part.pages_per_program > 1 {
+            let pages = word_lines::single_pages(part, program);
+            (moved, single) = (pages * part.sensed_bytes(), Nanos::from(pages) * single);
+        }
+        let loads = if program.single { 1 } else { part.pages_per_program as u8 };
         let counters = &mut self.counters;
         counters.programs[cause as usize] += 1;
         counters.data_bytes += u64::from(bytes - padding);
@@ -216,7 +229,7 @@ impl Io {
         if self.plan.timed {
             let (block, page) = self.nand.split(program.ppn);
             let array = match part.is_high(page) {
-                _ if program.single => part.t_program_slc,
+                _ if program.single => single,
                 true => part.t_program_high,
                 false => part.t_program,
             };
@@ -238,6 +251,7 @@ impl Io {
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host: program.from_host || self.is_from_host(program.cause),
                 group: self.plan.group,
+                loads,
                 again: over != Over::Erased,
                 step: self.plan.step,
                 energy: 0,
@@ -292,6 +306,7 @@ impl Io {
                 frees: 0,
                 from_host: false,
                 group: self.plan.group,
+                loads: 1,
                 again: false,
                 step: self.plan.step,
                 energy: 0,

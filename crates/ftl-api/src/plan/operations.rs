@@ -48,6 +48,8 @@ pub struct Operation {
     pub from_host: bool,
     /// What a file system sent together has the same number; 0: alone.
     pub group: u16,
+    /// Transfers that bring the data of a program, each of a page; one for all others.
+    pub loads: u8,
     /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
     pub again: bool,
     /// A step of collection that no request waits for yet.

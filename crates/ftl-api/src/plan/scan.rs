@@ -1,7 +1,8 @@
 //! Reads of out-of-band areas after a power cut: the numbers of which a layer rebuilds its tables.
 //!
 //! Every page that was programmed is read, and the first of a block without any, which shows that it is erased. A read takes as long as
-//! any in the array, and brings [`OUT_OF_BAND_BYTES`] for each subpage over the bus. Ignored: summaries of blocks, with which
+//! any in the array, and brings [`OUT_OF_BAND_BYTES`] for each subpage over the bus. Of a word line that is programmed in one shot its first page
+//! has the numbers of all. Ignored: summaries of blocks, with which
 //! drives read fewer pages; [checkpoints](super::checkpoint) do so.
 
 use super::{Cause, Gate, Io, Operation, OperationKind, replacing, under_way};
@@ -39,11 +40,11 @@ impl Io {
         self.nand.scan(block * self.geometry().pages_per_block + page);
         let part = self.nand.part();
         let bytes = part.subpages_per_page() * OUT_OF_BAND_BYTES;
-        let array = if self.nand.is_single(block) { part.t_read_slc } else { part.sensing_time(page) };
+        let array = if self.nand.is_single(block) { part.t_read_slc } else { part.sensing_time(page, 0) };
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes);
-        counters.sensed[cause as usize] += u64::from(part.page_bytes);
+        counters.sensed[cause as usize] += u64::from(part.sensed_bytes());
         counters.wanted[cause as usize] += u64::from(bytes);
         if self.plan.timed {
             let energy = self.taken();
@@ -61,6 +62,7 @@ impl Io {
                 frees: 0,
                 from_host: false,
                 group: 0,
+                loads: 1,
                 again: false,
                 step: false,
                 energy,

@@ -30,6 +30,8 @@ pub const SPFTL: Entry = Entry {
     name: "spftl",
     about: "SPREAD: fine-grained map, only wanted words are sensed and transferred",
     read: Some(ReadMode::Spread),
+    // Its command senses words of single pages.
+    word_lines: false,
     ..subpage::ENTRY
 };
 

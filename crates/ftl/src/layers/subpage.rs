@@ -25,6 +25,7 @@ pub const ENTRY: Entry = Entry {
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     buffered: true,
     write_back: true,
+    word_lines: true,
     takes_hints: true,
     patrols: true,
     outlives_dies: true,

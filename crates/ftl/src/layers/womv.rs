@@ -24,6 +24,8 @@ pub const ENTRY: Entry = Entry {
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
     keys: || vec![&CODE],
     part: |settings, part| coded(settings, &part).unwrap_or(part),
+    // Its word lines are programmed together already.
+    word_lines: false,
     // A checkpoint would need word lines without the code.
     tables: None,
     patrols: false,

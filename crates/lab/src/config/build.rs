@@ -55,7 +55,9 @@ impl Deref for Values<'_> {
 /// The drive of `values`. [`super::check`] refuses impossible ones.
 pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig {
     let layer = find_layer(&values.name).expect("the name was read as that of a layer");
-    let part = (layer.part)(&values.settings, part(part_name, values));
+    let part = part(part_name, values);
+    let shot = part.shot(values.small("part.pages_per_program")).filter(|_| layer.word_lines);
+    let part = (layer.part)(&values.settings, shot.unwrap_or(part));
     DriveConfig {
         name: name.into(),
         geometry: Geometry {
@@ -93,6 +95,8 @@ fn part(name: &str, values: &Values) -> Part {
         subpage_bytes: values.small_bytes("part.subpage_size"),
         spare_bytes: values.small_bytes("part.spare_size"),
         pages_per_block: values.small("part.pages_per_block"),
+        pages_per_program: 1,
+        cache_pages: values.small("part.cache_pages"),
         nop: values.small("part.nop"),
         order: values.choice(
             "part.order",

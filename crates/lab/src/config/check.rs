@@ -40,6 +40,7 @@ const LONGEST_OPERATION: Nanos = 2_000_000_000;
 /// [`Error::Input`] at the place of the key of the last overlay.
 pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     page_shape(values)?;
+    word_lines(drive, values)?;
     size(values)?;
     counts(drive, values)?;
     times(values)?;
@@ -281,6 +282,54 @@ fn page_shape(values: &Values) -> Result<()> {
                 page / subpage
             ),
         );
+    }
+    Ok(())
+}
+
+/// All pages of a word line are programmed together, by a layer that has such pages; what a read senses is a page.
+fn word_lines(drive: &DriveConfig, values: &Values) -> Result<()> {
+    let (pages, part) = (values.small("part.pages_per_program"), &drive.part);
+    let key = "part.pages_per_program";
+    if pages == 1 {
+        return Ok(());
+    }
+    let bits = part.cell.bits();
+    if bits < 3 || pages != bits {
+        let what = "expected 1, or all pages of a word line: 3 of tlc, 4 of qlc";
+        return refuse(values, &[key, "part.cell"], what);
+    }
+    if !values.small("part.pages_per_block").is_multiple_of(pages) {
+        let what = format!("a block has whole word lines; expected a multiple of {pages}");
+        return refuse(values, &["part.pages_per_block", key], &what);
+    }
+    if !entry_of(drive).word_lines {
+        let can: Vec<&str> = layers().filter(|entry| entry.word_lines).map(|entry| entry.name).collect();
+        let what = format!(
+            "this layer does not write word lines of several pages; expected part.pages_per_program = 1, or one of {}",
+            can.join(", ")
+        );
+        return refuse(values, &[key, "ftl.name"], &what);
+    }
+    if values.small("part.nop") > 1 {
+        return refuse(values, &["part.nop", key], "a word line is programmed once; expected part.nop = 1");
+    }
+    if values.text("ftl.read") == "spread" || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty() {
+        let what = "expected ftl.read = page or dma, and no times of words";
+        return refuse(values, &[key, "ftl.read", "part.t_read_words", "part.t_dma_words"], what);
+    }
+    if !part.sensed_bytes().is_multiple_of(part.word_bytes) {
+        return refuse(values, &["part.word_size", "part.page_size"], "a page must be a whole number of words");
+    }
+    if part.subpages_per_page() > MOST_SUBPAGES_PER_PAGE {
+        let what = format!(
+            "that is {} subpages a word line; at most {MOST_SUBPAGES_PER_PAGE} are possible",
+            part.subpages_per_page()
+        );
+        return refuse(values, &[key, "part.page_size", "part.subpage_size"], &what);
+    }
+    if Nanos::from(pages) * part.t_program_slc > LONGEST_OPERATION {
+        let what = format!("{pages} of them take at most {}", format_time(LONGEST_OPERATION));
+        return refuse(values, &["part.t_program_slc", key], &what);
     }
     Ok(())
 }
@@ -537,6 +586,10 @@ fn buffer(drive: &DriveConfig, values: &Values) -> Result<()> {
     }
     if drive.host.buffer_bytes >= u64::from(drive.part.page_bytes) {
         return Ok(());
+    }
+    if drive.part.pages_per_program > 1 {
+        let what = "the write buffer must hold at least one word line";
+        return refuse(values, &["buffer.size", "part.page_size", "part.pages_per_program"], what);
     }
     refuse(values, &["buffer.size", "part.page_size"], "the write buffer must hold at least one page")
 }

@@ -60,6 +60,18 @@ static DRIVE: &[Key] = &[
     Key::new("part.spare_size", SPARE, "0B", "spare bytes of a page; codes of second writes use some"),
     Key::required("part.pages_per_block", Count { min: 1, max: 65_536 }, "pages of a block"),
     Key::new(
+        "part.pages_per_program",
+        Count { min: 1, max: 4 },
+        "1",
+        "pages of a word line that one program writes: 1, or all of tlc (3) or qlc (4), in one shot of part.t_program and part.e_program",
+    ),
+    Key::new(
+        "part.cache_pages",
+        Count { min: 1, max: 4 },
+        "1",
+        "pages of the next word line that a die takes in while it programs one, with part.pages_per_program above 1 and sim.cache_register",
+    ),
+    Key::new(
         "part.nop",
         Count { min: 1, max: ANY },
         "1",

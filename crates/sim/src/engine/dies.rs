@@ -23,13 +23,15 @@ pub(super) struct Batch {
     count: u8,
     /// Operations whose data has not left the die.
     unmoved: u8,
+    /// Pages of its word lines that have not had their turn on the bus; then the moments of the array are not known ([`super::shots`]).
+    pub(super) unloaded: u8,
     members: [u32; MOST_PLANES],
     /// All data of a program is in the die at this time.
-    loaded: Nanos,
+    pub(super) loaded: Nanos,
     /// The array works on it from then on.
-    array_from: Nanos,
+    pub(super) array_from: Nanos,
     /// The array has done its work at this time.
-    array_until: Nanos,
+    pub(super) array_until: Nanos,
     /// A read whose data is in the page register.
     sensed: bool,
     /// When it was first suspended; `Nanos::MAX` if never.
@@ -212,6 +214,7 @@ impl Engine {
             kind: self.pending[first as usize].operation.kind,
             count: 0,
             unmoved: 0,
+            unloaded: 0,
             members: [NONE; MOST_PLANES],
             loaded: 0,
             array_from: 0,
@@ -226,8 +229,12 @@ impl Engine {
             OperationKind::Erase => self.start_erase(die, &mut batch),
         }
         let noted = &batch;
-        self.noted(move |engine| engine.record_array(noted.operations(), noted.array_from));
-        if self.power_cut.is_some() {
+        self.noted(move |engine| {
+            if noted.unloaded == 0 {
+                engine.record_array(noted.operations(), noted.array_from);
+            }
+        });
+        if self.power_cut.is_some() && batch.unloaded == 0 {
             batch.operations().iter().for_each(|&index| self.time_power_cut(index, batch.array_from.max(self.now)));
         }
         let state = &mut self.dies[die as usize];
@@ -266,6 +273,7 @@ impl Engine {
             let together = other.kind == operation.kind
                 && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
                 && (operation.kind == OperationKind::Erase || other.page == operation.page)
+                && other.loads == operation.loads
                 && usize::from(batch.count) < MOST_PLANES;
             if together {
                 self.take_ready(die, plane, class);
@@ -287,7 +295,7 @@ impl Engine {
 
     /// An operation starts, and has taken its data in at `loaded`.
     #[inline]
-    fn note_start(&mut self, index: u32, loaded: Nanos) {
+    pub(super) fn note_start(&mut self, index: u32, loaded: Nanos) {
         if let Some(causality) = &mut self.causality {
             causality.started(self.pending[index as usize].order, self.now, loaded);
         }
@@ -308,6 +316,9 @@ impl Engine {
     }
 
     fn start_program(&mut self, die: u32, batch: &mut Batch) {
+        if self.pending[batch.members[0] as usize].operation.loads > 1 {
+            return self.start_shot(die, batch);
+        }
         let channel = self.channel_of[die as usize] as usize;
         let mut array = 0;
         let mut loaded = self.now;
@@ -356,7 +367,7 @@ impl Engine {
         }
     }
 
-    fn finish_at(&mut self, die: u32, time: Nanos) {
+    pub(super) fn finish_at(&mut self, die: u32, time: Nanos) {
         let generation = self.dies[die as usize].generation;
         self.events.push(time, Event::Finished(generation << DIE_BITS | die));
     }
@@ -417,6 +428,7 @@ impl Engine {
         match front.kind {
             OperationKind::Read if front.sensed => self.move_front(die),
             OperationKind::Read => {}
+            _ if front.unloaded > 0 => self.load_on(die),
             _ => {
                 let (from, until) = (front.array_from, front.array_until);
                 self.finish_at(die, until);
@@ -506,9 +518,15 @@ impl Engine {
             array_until: batch.array_until.max(back.loaded) + back.array_until,
             ..back
         });
+        if let Some(back) = state.back.as_mut().filter(|back| back.unloaded > 0) {
+            back.not_before_loaded(back.array_until - back.array_from);
+        }
         let back = state.back;
         self.finish_at(die, batch.array_until);
         self.events.push(batch.array_from, Event::Wake(die));
+        if back.is_some_and(|back| back.unloaded > 0) {
+            self.load_on(die);
+        }
         self.noted(move |engine| {
             engine.record_resumption(batch.operations(), batch.array_from);
             back.iter().for_each(|back| engine.record_array(back.operations(), back.array_from));

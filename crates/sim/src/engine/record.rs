@@ -49,6 +49,15 @@ impl Engine {
         }
     }
 
+    /// Another page of the word line of `index` goes to the die until `loaded`.
+    pub(super) fn record_load(&mut self, index: u32, loaded: Nanos) {
+        if let Some(timeline) = &mut self.timeline
+            && let Some(operation) = timeline.operation(index)
+        {
+            operation.transfer.until = loaded;
+        }
+    }
+
     /// The arrays of `members` work from `from` on; each sensing array from the end of its own command.
     pub(super) fn record_array(&mut self, members: &[u32], from: Nanos) {
         let Some(timeline) = &mut self.timeline else { return };
