@@ -39,7 +39,8 @@ fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
         format!("ftl.read={read}"),
         format!("part.pair_corruption={}", rng.below(2) == 0),
     ];
-    let rest = ["part.nop=1", "part.order=strict", "part.t_read_words=[]", "part.e_read_words=[]", "part.t_read_high=40us"];
+    let rest =
+        ["part.nop=1", "part.order=strict", "part.t_read_words=[]", "part.e_read_words=[]", "part.t_read_high=40us"];
     settings.extend(rest.map(String::from));
     settings.push("part.t_program_high=200us".into());
     if rng.below(2) == 0 {
@@ -199,7 +200,8 @@ fn mutants_are_found() {
 /// A drive that reads flash, and not its memory, where a shot has not ended: the check of times finds the read.
 #[test]
 fn a_read_before_the_end_of_the_shot_is_found() {
-    let more = ["sim.block_order=needed", "sim.suspend=program-erase", "buffer.ack=program", "sim.scheduler=read-first"];
+    let more =
+        ["sim.block_order=needed", "sim.suspend=program-erase", "buffer.ack=program", "sim.scheduler=read-first"];
     let subpage = entry("subpage");
     let mut early = 0;
     for seed in 0..12 {

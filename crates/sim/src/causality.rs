@@ -202,7 +202,8 @@ impl Causality {
         let Some(Tracked { noted, .. }) = self.tracked(order) else { return };
         let Fact::Program { sources, .. } = &noted.fact else { return };
         if let Some(&early) = sources.iter().find(|&&source| !self.has_come(source, State::Arrived, loaded)) {
-            let what = format!("{} has its data by {loaded} ns, before that is there: {}", name(noted), self.source(early));
+            let what =
+                format!("{} has its data by {loaded} ns, before that is there: {}", name(noted), self.source(early));
             self.accuse(what);
         }
     }

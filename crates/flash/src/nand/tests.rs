@@ -267,7 +267,11 @@ fn a_corrupted_page_is_read_from_its_copy_until_its_block_is_erased() {
 #[test]
 fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
     let tlc = Part { cell: CellKind::Tlc, page_bytes: 8192, pages_per_block: 12, pair_corruption: true, ..slc() };
-    assert!(tlc.shares_word_lines() && tlc.shot(4).is_none() && Part { pages_per_block: 10, ..tlc.clone() }.shot(3).is_none());
+    assert!(
+        tlc.shares_word_lines()
+            && tlc.shot(4).is_none()
+            && Part { pages_per_block: 10, ..tlc.clone() }.shot(3).is_none()
+    );
     let part = Part { t_read_types: vec![10, 20, 30], ..tlc }.shot(3).expect("whole word lines");
     assert_eq!((part.page_bytes, part.pages_per_block, part.sensed_bytes(), part.kept_blocks()), (24_576, 4, 8192, 0));
     assert_eq!([0, 1, 2, 3, 4, 5].map(|subpage| part.sensing_time(7, subpage)), [10, 10, 20, 20, 30, 30]);
