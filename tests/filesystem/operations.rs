@@ -269,6 +269,66 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
     cuts
 }
 
+/// Fills most of the device, and lets the power fail `rounds` times, often before a commit has ended: each cut may take the pages that it
+/// wrote. After that what is removed gives space again.
+fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
+    let case = Case::new(seed);
+    let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
+    let mut filesystem = case.format(&mut device).expect("an empty device can be formatted");
+    for _ in 0..150 {
+        let _ = apply(&mut filesystem, &mut device, &draw.next());
+    }
+    let fill = || "/fill".to_owned();
+    let page_at = |page: u64, byte: u8| Operation::Write(fill(), page * 512, vec![byte; 512]);
+    let _ = apply(&mut filesystem, &mut device, &Operation::Create(fill()));
+    let mut pages = 0;
+    while apply(&mut filesystem, &mut device, &page_at(pages, 7)).is_ok() {
+        pages += 1;
+    }
+    let left = pages * (70 + draw.rng.below(25)) / 100;
+    let _ = apply(&mut filesystem, &mut device, &Operation::Truncate(fill(), left * 512));
+    filesystem.sync(&mut device).expect("a commit");
+    let spread = 4 + draw.rng.below(60);
+    for _ in 0..rounds {
+        device.cut_at = device.operations + 1 + draw.rng.below(spread);
+        loop {
+            let operation = match draw.next() {
+                Operation::Unlink(_) | Operation::Truncate(..) => {
+                    page_at(draw.rng.below(left.max(1)), draw.rng.below(255) as u8)
+                }
+                operation => operation,
+            };
+            if matches!(apply(&mut filesystem, &mut device, &operation), Err(Fault::Halt(_))) {
+                break;
+            }
+        }
+        device.power_cycle();
+        filesystem = case.mount(&mut device).unwrap_or_else(|fault| panic!("mount: {fault:?}"));
+        check(&filesystem, &device);
+    }
+    filesystem.sync(&mut device).expect("a commit after the cuts");
+    for operation in
+        [Operation::Unlink(fill()), Operation::Sync, Operation::Create(fill()), page_at(0, 1), Operation::Sync]
+    {
+        apply(&mut filesystem, &mut device, &operation).unwrap_or_else(|fault| panic!("{operation:?}: {fault:?}"));
+    }
+    u64::from(rounds)
+}
+
+/// Once red (seeds 22, 24 and 71): a commit took all the pages that a cleaned block gave, and a block of metadata was cleaned again and again,
+/// as what it holds moves with the commit only. The file system was full for good, with more than a block of pages that held nothing.
+#[test]
+fn cuts_one_after_the_other_leave_space() {
+    for_each_seed("operations::cuts_one_after_the_other_leave_space", 80, |seed| cut_again_and_again(seed, 60));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_cuts_one_after_the_other() {
+    let test = "operations::long_cuts_one_after_the_other --ignored";
+    for_each_seed(test, 2000, |seed| cut_again_and_again(seed + 1000, 300));
+}
+
 #[test]
 fn random_operations_with_remounts() {
     let cleaned = for_each_seed("operations::random_operations_with_remounts", 160, |seed| remounted(seed, 400));

@@ -111,13 +111,15 @@ pub struct PageAllocator {
     anchors: [u32; 2],
     /// A block that is not ranked for now.
     cleaning: u32,
+    /// Cleaned blocks that are not ranked before the next commit, which moves what they hold.
+    aside: BTreeSet<u32>,
     /// Updating blocks that a mount found, and their written pages then: the last may be torn.
     found: BTreeMap<u32, u32>,
 }
 
 palimpsest_flash::state!(PageAllocator {
     next, valid, free, open, metadata, turn, free_pages, promised, valid_pages, empty, freed, found
-} parts { owners, candidates } built { shape, anchors, cleaning });
+} parts { owners, candidates } built { shape, anchors, cleaning, aside });
 
 impl PageAllocator {
     /// All pages free, but those of the two blocks of `anchors`, which are never allocated.
@@ -138,6 +140,7 @@ impl PageAllocator {
             freed: None,
             anchors,
             cleaning: NO_BLOCK,
+            aside: BTreeSet::new(),
             found: BTreeMap::new(),
             shape,
         }
@@ -179,7 +182,7 @@ impl PageAllocator {
 
     /// Updates `block` among the candidates after a change of its written or valid pages.
     fn rank(&mut self, block: u32) {
-        if block == self.cleaning {
+        if block == self.cleaning || self.aside.contains(&block) {
             return;
         }
         let (next, valid) = (self.next[block as usize], self.valid[block as usize]);
@@ -356,6 +359,18 @@ impl PageAllocator {
         self.cleaning = NO_BLOCK;
         self.rank(block);
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
+    }
+
+    /// `block` was cleaned, and is no candidate before [`Self::recall`], though pages of metadata are valid there until the next commit.
+    pub fn set_aside(&mut self, block: u32) {
+        let (channel, index) = (block / self.shape.blocks_per_channel, block % self.shape.blocks_per_channel);
+        self.candidates[channel as usize].set(index, None);
+        self.aside.insert(block);
+    }
+
+    /// Blocks that were set aside are candidates again.
+    pub fn recall(&mut self) {
+        std::mem::take(&mut self.aside).into_iter().for_each(|block| self.rank(block));
     }
 
     /// From now on [`Self::take_freed`] lists invalidated pages.

@@ -15,6 +15,8 @@ use super::{Done, Fault, FileSystem, INODE_FILE};
 
 /// Blocks cleaned before a commit after which they are trimmed.
 const BLOCKS_PER_COMMIT: u32 = 16;
+/// Commits in a row that may give no free page before several blocks share one where there is no room.
+const MOST_VAIN: u32 = 8;
 /// Erases a block by which a channel may be more worn than another.
 const WEAR_SPREAD: u64 = 1;
 /// Share of its blocks by which a channel may have less free space than another.
@@ -42,22 +44,62 @@ impl FileSystem {
 
     /// Makes room for `pages` pages and for a commit after them.
     pub(super) fn make_room(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
+        let mut most = self.allocator.free_pages();
+        let mut vain = 0;
         // Each round cleans a block or trims one; rounds without gain end.
         for _ in 0..4 * self.shape.blocks() + 4 {
-            if self.allocator.free_pages() >= pages + self.pending + self.critical() {
+            if self.has_room(pages) {
                 return Ok(());
+            }
+            if vain >= MOST_VAIN {
+                let done = self.make_room_by_many(device, pages);
+                self.allocator.recall();
+                return done;
             }
             if self.uncommitted > 0 || self.allocator.has_empty() {
                 self.commit(device)?;
+                let free = self.allocator.free_pages();
+                vain = if free > most { 0 } else { vain + 1 };
+                most = most.max(free);
             } else if !self.collect(device)? {
-                // Without the tree that waits, and without the log, there may be more.
-                if self.pending == 0 && self.log.pages.is_empty() {
-                    return Err(Fault::Full);
-                }
-                self.commit_tree(device)?;
+                self.commit_the_rest(device)?;
             }
         }
         Err(Fault::Full)
+    }
+
+    fn has_room(&self, pages: u64) -> bool {
+        self.allocator.free_pages() >= pages + self.pending + self.critical()
+    }
+
+    /// As [`Self::make_room`], where a commit takes all the pages that one block gives: several blocks share a commit, as many as there is room
+    /// for. Power cuts one after the other may leave no other way.
+    fn make_room_by_many(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
+        for _ in 0..4 * self.shape.blocks() + 4 {
+            if self.has_room(pages) {
+                return Ok(());
+            }
+            let victim = if self.uncommitted < BLOCKS_PER_COMMIT { self.allocator.victim() } else { None };
+            if let Some(victim) = victim
+                && self.collect(device)?
+            {
+                self.allocator.set_aside(victim);
+            } else if self.uncommitted > 0 || self.allocator.has_empty() {
+                self.commit(device)?;
+                self.allocator.recall();
+            } else {
+                self.commit_the_rest(device)?;
+            }
+        }
+        Err(Fault::Full)
+    }
+
+    /// No block yields a gain: without the tree that waits, and without the log, there may be more.
+    fn commit_the_rest(&mut self, device: &mut dyn Device) -> Done<()> {
+        if self.pending == 0 && self.log.pages.is_empty() {
+            return Err(Fault::Full);
+        }
+        self.commit_tree(device)
     }
 
     /// One step of collection, done by a write.
@@ -85,7 +127,7 @@ impl FileSystem {
         let Some(victim) = self.allocator.victim() else { return Ok(false) };
         let valid = u64::from(self.allocator.valid_in(victim));
         let free = self.allocator.free_pages();
-        if free < self.pending + 5 * valid + 2 && self.room_to_log(victim, valid).is_none_or(|room| free < room) {
+        if free < self.pending + 5 * valid + 2 && free < self.least_room(victim) {
             return Ok(false);
         }
         let home = self.shape.channel_of_block(victim);
@@ -116,18 +158,24 @@ impl FileSystem {
         Ok(true)
     }
 
-    /// Pages that the collection of `victim` and a commit by the log need, where its pages are of files and the tree cannot come due. Power
-    /// cuts one after the other may leave no more: each takes what the commit had written in which it came.
-    fn room_to_log(&self, victim: u32, valid: u64) -> Option<u64> {
+    /// Pages that the collection of `victim` and the commit after it need at most. Power cuts one after the other may leave no more: each takes
+    /// what the commit had written in which it came.
+    fn least_room(&self, victim: u32) -> u64 {
         let first = victim * self.shape.pages_per_block;
-        let mut owners = (first..first + self.shape.pages_per_block).filter_map(|page| self.allocator.owner(page));
-        let is_of_file =
-            |owner: Owner| matches!(Role::unpack(owner.role), Role::DataPage(_)) && self.is_data(owner.ino);
-        if !owners.all(is_of_file) {
-            return None;
+        let (mut moved, mut renewed, mut has_log) = (0, 0, false);
+        for owner in (first..first + self.shape.pages_per_block).filter_map(|page| self.allocator.owner(page)) {
+            match Role::unpack(owner.role) {
+                Role::DataPage(_) if self.is_data(owner.ino) => moved += 1,
+                Role::Log(_) => has_log = true,
+                _ => renewed += 1,
+            }
         }
-        // A page that moves makes at most four pages of the tree wait.
-        Some(valid + 1 + self.logged_pages(valid, 4 * valid)?)
+        // A page of a file that moves makes at most four pages of the tree wait, and one of the tree three.
+        let waiting = 4 * moved + 3 * renewed;
+        let tree = self.pending + moved + waiting + 2;
+        // Without the pages of the log there is no log.
+        let logged = if has_log { None } else { self.logged_pages(moved + renewed, waiting) };
+        logged.map_or(tree, |pages| tree.min(moved + renewed + pages + 1))
     }
 
     fn is_data(&self, ino: u32) -> bool {
