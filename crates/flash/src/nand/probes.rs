@@ -1,0 +1,74 @@
+//! Whether an operation is legal, without doing it: the rules that its command, its block and its page must keep.
+
+use super::part::ReadCommand;
+use super::rules::{self, Rule};
+use super::{Nand, SubpageMask, TORN, UNWRITTEN};
+
+impl Nand {
+    /// Whether the part can do `command`, and the wanted subpages of `ppn` may be read.
+    #[inline]
+    pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
+        rules::check_read(&self.part, command)?;
+        if self.part.pages_per_program > 1 {
+            rules::check_sensed(&self.part, wanted)?;
+        }
+        let (block, page) = self.split(ppn);
+        let state = &self.blocks[block as usize];
+        // Without gaps everything below `next_page` is written: no need to look at the page.
+        if !state.gaps && page < state.next_page { Ok(()) } else { self.probe_cells(ppn, wanted) }
+    }
+
+    fn probe_cells(&self, ppn: u32, wanted: SubpageMask) -> Result<(), Rule> {
+        if self.programs[ppn as usize] == 0 {
+            return Err(Rule::ReadUnwritten);
+        }
+        let first = ppn * self.geometry.subpages_per_page;
+        let mut rest = wanted;
+        while rest != 0 {
+            match self.logical[(first + rest.trailing_zeros()) as usize] {
+                UNWRITTEN => return Err(Rule::ReadUnwritten),
+                TORN => return Err(Rule::ReadTorn),
+                _ => rest &= rest - 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `written` subpages of `ppn` may be programmed now; `reuse` says that cells which already hold data are
+    /// programmed again with a write-once-memory code.
+    #[inline]
+    pub fn probe_program(&self, ppn: u32, written: SubpageMask, reuse: bool) -> Result<(), Rule> {
+        let (block, page) = self.split(ppn);
+        let state = &self.blocks[block as usize];
+        let view = rules::PageView {
+            part: &self.part,
+            bad: state.bad,
+            torn: state.torn,
+            page,
+            next_page: state.next_page,
+            programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
+            reached: state.reached,
+        };
+        rules::check_program(&view)?;
+        if self.part.pages_per_program > 1 && written != self.all_subpages {
+            return Err(Rule::PartOfWordLine);
+        }
+        if view.programs[page as usize] > 0 && !reuse {
+            self.check_free(ppn, written)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_free(&self, ppn: u32, written: SubpageMask) -> Result<(), Rule> {
+        let first = ppn * self.geometry.subpages_per_page;
+        let mut rest = written;
+        while rest != 0 {
+            if self.logical[(first + rest.trailing_zeros()) as usize] != UNWRITTEN {
+                return Err(Rule::OneToZero);
+            }
+            rest &= rest - 1;
+        }
+        Ok(())
+    }
+}
