@@ -1,9 +1,11 @@
 """`palimpsest crash`: the states that it explores, against a model of a cache; what it finds, and what it leaves."""
 
+import importlib.util
 import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -18,7 +20,7 @@ from typing import Any
 import pytest
 
 from conftest import COMMAND, ROOT, Command
-from palimpsest.crash import CrashError, check_crashes, explore
+from palimpsest.crash import CrashError, Exploration, check_crashes, explore
 from palimpsest.crash.checking import image_of
 from palimpsest.crash.history import FLUSH, MAGIC, TEXT, WRITE, Event, History
 from palimpsest.crash.namespaces import missing
@@ -481,3 +483,92 @@ def running(command: str) -> list[str]:
         if text == command:
             found.append(text)
     return found
+
+
+def bank() -> Any:
+    """The module `examples/crash/bank.py`."""
+    path = STORE.with_name("bank.py")
+    spec = importlib.util.spec_from_file_location("bank", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def explored_bank(out: Path, budget: int) -> Exploration:
+    module = bank()
+    setup = ["mkfs.ext4 -q {dev}", module.create]
+    check = [module.check, "e2fsck -fn {dev}"]
+    return explore(module.run, check, setup, mount=True, out=out, budget=budget, ssd="mga-8k", ftl="page")
+
+
+@needs_devices
+@pytest.mark.parametrize(
+    ("journal", "synchronous", "budget"),
+    [
+        ("wal", "full", 25),
+        pytest.param("wal", "full", 2000, marks=pytest.mark.long),
+        pytest.param("delete", "extra", 2000, marks=pytest.mark.long),
+        pytest.param("truncate", "full", 2000, marks=pytest.mark.long),
+        pytest.param("persist", "full", 2000, marks=pytest.mark.long),
+    ],
+)
+def test_sqlite_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str, synchronous: str, budget: int
+) -> None:
+    monkeypatch.setenv("JOURNAL", journal)
+    monkeypatch.setenv("SYNCHRONOUS", synchronous)
+    found = explored_bank(tmp_path, budget)
+    assert not found.findings, found.findings[0].lines()
+    assert found.states >= min(budget, 500)
+
+
+@needs_devices
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("journal", "synchronous"), [("delete", "full"), ("delete", "off"), ("wal", "normal"), ("wal", "off")]
+)
+def test_sqlite_loses_what_it_says_that_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str, synchronous: str
+) -> None:
+    """With `full` and a journal that is deleted: the last transaction (https://sqlite.org/pragma.html#pragma_synchronous)."""
+    monkeypatch.setenv("JOURNAL", journal)
+    monkeypatch.setenv("SYNCHRONOUS", synchronous)
+    found = explored_bank(tmp_path, 300)
+    assert found.findings
+    if synchronous != "off":
+        assert all(re.fullmatch(r"ValueError: transfer [0-9]+ is lost", each.line) for each in found.findings)
+
+
+@needs_files
+def test_an_interrupt_keeps_what_was_explored(script: list[str], palimpsest: Command) -> None:
+    out = Path(script[-1])
+    check = script.index("--check") + 1
+    script[check] = f"sleep 0.2; {script[check]}"
+    with subprocess.Popen(
+        [str(COMMAND), *script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (out / "cuts.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert stderr.splitlines()[-1] == "interrupted"
+    kept = len((out / "states.jsonl").read_text().splitlines())
+    assert stdout.startswith(f"{kept} states (")
+    done = palimpsest("crash", "--out", str(out), "--json", "--budget", str(kept + 3))
+    assert json.loads(done.stdout)["explored"]["states"] == kept + 3
+
+
+@needs_files
+def test_the_page_has_what_was_found(tmp_path: Path) -> None:
+    explore(overwrite, is_whole, size="64KiB", out=tmp_path, jobs=1)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "it is torn" in page
+    assert "These are all states that there are." in page
+    found = json.loads((tmp_path / "crash.json").read_text(encoding="utf-8"))
+    assert found["windows"]["whole"] == found["windows"]["count"]
+    assert found["explored"]["complete"]
+    assert found["explored"]["failed"] == sum(finding["count"] for finding in found["findings"])

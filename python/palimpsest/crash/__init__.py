@@ -16,7 +16,9 @@ from ..states import size_of
 from .commands import Plan, Step
 from .exploring import Limits, explore_in
 from .findings import Finding, findings
+from .page import page
 from .store import Store
+from .summary import summary
 
 __all__ = ["CrashError", "Exploration", "Finding", "check_crashes", "explore"]
 
@@ -119,6 +121,9 @@ def _explored(plan: Plan, out: Path, limits: Limits, jobs: int, force: bool) -> 
             found = findings(explored, store, checkers)
         finally:
             checkers.end()
+        described = summary(explored, found)
+        store.write(described)
+        store.write_page(page(explored, found, described))
     finally:
         store.close()
     return Exploration(tuple(found), len(explored.states), explored.duplicates, explored.is_complete, out)

@@ -18,9 +18,10 @@ from .commands import Outcome, Plan, Step, Work, perform
 from .cuts import Cuts
 from .history import History
 from .namespaces import LoopDevice, kill_others, mount, unmount
+from .owners import owners
 from .windows import State
 
-__all__ = ["Checker", "Verdict", "check_tasks", "image_of", "write_image"]
+__all__ = ["Checker", "Verdict", "Whose", "check_tasks", "image_of", "write_image"]
 
 _KEPT_IMAGES = 64
 _RUN_UNITS = 256
@@ -43,6 +44,13 @@ class Verdict:
     line: str = ""
     output: str = ""
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Whose:
+    """The question whose bytes these places hold at the end."""
+
+    places: tuple[int, ...]
 
 
 def image_of(history: History, state: State) -> dict[int, bytes]:
@@ -104,6 +112,12 @@ class Checker:
         self._work.output.write_bytes(self._history.said_by(state.said))
         verdict = self._checked()
         return Verdict(verdict.ok, verdict.what, verdict.line, verdict.output, time.monotonic() - begin)
+
+    def whose(self, asked: Whose) -> dict[int, str]:
+        """The names of what is there at the end, by their places."""
+        stop = len(self._history.events)
+        self.build(State(stop, 0, ()))
+        return owners(self._file, asked.places)
 
     def build(self, state: State) -> None:
         """Makes the file, and with it the device, hold a state."""
@@ -174,6 +188,8 @@ def check_tasks(
         task = link.recv()
         if isinstance(task, State):
             link.send(("checked", checker.check(task)))
+        elif isinstance(task, Whose):
+            link.send(("whose", checker.whose(task)))
         else:
             assert cuts is not None
             link.send(("cut", cuts.left(task)))

@@ -18,6 +18,7 @@ from .checking import image_of, write_image
 from .commands import Plan
 from .exploring import Checkers, Explored, Interrupted, Limits, explore_in, line_of, prepare
 from .findings import Finding, describe, findings
+from .page import page
 from .store import Store, plan_in, state_of
 from .summary import summary
 from .windows import CACHES
@@ -202,6 +203,7 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
 def _write(explored: Explored, made: list[Finding], store: Store, *, as_json: bool) -> None:
     found = summary(explored, made)
     store.write(found)
+    store.write_page(page(explored, made, found))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

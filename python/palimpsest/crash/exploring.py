@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ..errors import InputError
-from .checking import Verdict, check_tasks
+from .checking import Verdict, Whose, check_tasks
 from .commands import Plan, Step
 from .cuts import Cut, Cuts, again, smallest, spread
 from .history import History
@@ -93,7 +93,10 @@ class Checkers:
             raise
 
     def do(
-        self, tasks: Sequence[State | Cut], until: float | None = None, done: Callable[[int], None] | None = None
+        self,
+        tasks: Sequence[State | Cut | Whose],
+        until: float | None = None,
+        done: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """What each task came to, in order; fewer where the time was over."""
         results: list[Any] = [None] * len(tasks)

@@ -6,12 +6,13 @@ back into it, one after the other, as long as it still fails: what is lost in th
 """
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .checking import Whose
 from .exploring import Checkers, Explored, line_of
 from .history import TEXT, WRITE, History
-from .store import Store, state_of
+from .store import Store, id_of, state_of
 from .windows import State, key_of
 
 __all__ = ["Finding", "Write", "describe", "findings"]
@@ -97,6 +98,8 @@ class Finding:
             made += [f"  {name}: {_write_line(each)}" for each in some[:_SHOWN]]
             if len(some) > _SHOWN:
                 made.append(f"  {name}: and {len(some) - _SHOWN} more writes")
+        if not lost:
+            made.append("  no write is lost that had reached the drive: what is missing was not written yet")
         made.append(f"  {self.count} explored states fail so; this one is {self.id}")
         return made
 
@@ -163,8 +166,6 @@ class _Shrinking:
         return {**best, "stop": state.stop, "picks": [list(pick) for pick in state.picks]}
 
     def _line(self, state: State) -> dict[str, Any]:
-        from .store import id_of
-
         known = self._known.get(id_of(key_of(self._history, state)))
         if known is None:
             known = line_of(self._history, state, self._checkers.do([state])[0])
@@ -187,7 +188,21 @@ def findings(explored: Explored, store: Store, checkers: Checkers | None) -> lis
         if checkers is not None and not first["cut"]:
             first = _Shrinking(explored, checkers, store).shrunk(first)
         made.append(describe(explored.history, first, count))
-    return sorted(made, key=lambda finding: finding.requests)
+    made.sort(key=lambda finding: finding.requests)
+    return made if checkers is None or explored.kind is None else _named(made, checkers)
+
+
+def _named(found: list[Finding], checkers: Checkers) -> list[Finding]:
+    """With the names of the files whose bytes they write."""
+    places = {write.offset for finding in found for write in finding.writes}
+    if not places:
+        return found
+    (names,) = checkers.do([Whose(tuple(sorted(places)))])
+    named = []
+    for finding in found:
+        writes = tuple(replace(write, owner=names.get(write.offset, "")) for write in finding.writes)
+        named.append(replace(finding, writes=writes))
+    return named
 
 
 def describe(history: History, line: dict[str, Any], count: int) -> Finding:

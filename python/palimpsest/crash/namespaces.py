@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ..errors import InputError
 
-__all__ = ["Enclosed", "LoopDevice", "is_root", "kill_others", "missing", "mount", "unmount"]
+__all__ = ["Enclosed", "LoopDevice", "is_root", "kill_others", "missing", "mount", "sync_files", "unmount"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -58,10 +58,10 @@ def missing(*, device: bool) -> str:
     if not sys.platform.startswith("linux"):
         return "writes are recorded on Linux only"
     paths = ["/dev/fuse", *(["/dev/loop-control"] if device else [])]
+    if device and not is_root():
+        return "a file system is mounted from a block device, which needs root; expected {file}, or root"
     gone = [path for path in paths if not os.access(path, os.R_OK | os.W_OK)]
-    if gone:
-        return f"{' and '.join(gone)}: expected to be there, and for this user to read and write"
-    return "a block device needs root" if device and not is_root() else ""
+    return f"{' and '.join(gone)}: expected to be there, and for this user to read and write" if gone else ""
 
 
 def mount(source: str, place: Path, kind: str, options: str = "") -> None:
@@ -141,6 +141,15 @@ class LoopDevice:
         if self._held >= 0:
             os.close(self._held)
             self._held = -1
+
+
+def sync_files(place: Path) -> None:
+    """Writes all of the file system there, and of no other."""
+    number = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _checked(_libc().syncfs(number), f"sync {place}")
+    finally:
+        os.close(number)
 
 
 def kill_others() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from .. import _core
 from ..errors import InputError
 from .commands import Outcome, Plan, Step, Work, perform
-from .namespaces import Enclosed, LoopDevice, missing, mount, unmount
+from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
 
 __all__ = ["record"]
 
@@ -83,6 +83,8 @@ class _Recorder:
         recording.mark("begin")
         self._do("--run", self._plan.run, file, said, recording)
         os.close(said)
+        # What it left running is none of it, and would keep the file system in use.
+        kill_others()
         recording.mark("end")
         if kind is not None:
             with contextlib.suppress(OSError):
@@ -110,10 +112,7 @@ class _Recorder:
         if kind is None and self._plan.is_mounted:
             kind = self._mount()
         if kind is not None:
-            number = os.open(self._work.mount, os.O_RDONLY)
-            os.fsync(number)
-            os.close(number)
-            os.sync()
+            sync_files(self._work.mount)
         return kind
 
     def _do(
@@ -148,7 +147,8 @@ class _Recorder:
                 said = error
             else:
                 return kind
-        what = f"it holds no file system that can be mounted ({said.strerror or said})"
+        asked = f" with --mount-options {self._plan.mount_options}" if self._plan.mount_options else ""
+        what = f"the device has no file system that can be mounted{asked} ({said.strerror or said})"
         raise InputError(f"{{mount}}: {what}; expected --setup that makes one, as 'mkfs.ext4 -q {{dev}}'")
 
 

@@ -1,0 +1,106 @@
+"""The page of an exploration, `index.html`: what was found, and how much of what there is was explored."""
+
+import html
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ..charts.common import Specification, trace
+from ..page import Section, chart, fill
+from .exploring import Explored
+from .findings import Finding
+from .windows import EXHAUSTIVE
+
+__all__ = ["page"]
+
+_BARS = 200
+_SAYS = (
+    "States that were checked, by the request after which the power failed. States of the same bytes are counted once, "
+    "at the cut where they were met first."
+)
+_WINDOWS = (
+    "Windows of cuts in which the same is durable and the same was said, by how many states they have. All states of "
+    f"those of up to {EXHAUSTIVE:,} are explored in the end; larger ones are drawn from."
+)
+
+
+def _finding(number: int, finding: Finding) -> str:
+    first, *rest = finding.lines()
+    shown = "\n".join(line.strip() for line in rest)
+    output = finding.output.strip()
+    more = f"<details><summary>All that the check says</summary><pre>{html.escape(output)}</pre></details>"
+    return f"<h3>{number}. {html.escape(first)}</h3><pre>{html.escape(shown)}</pre>{more if output else ''}"
+
+
+def _by_request(explored: Explored) -> Specification:
+    width = -(-(len(explored.history.events) + 1) // _BARS)
+    right, wrong = Counter[int](), Counter[int]()
+    for line in explored.states:
+        (right if line["ok"] else wrong)[line["stop"] // width * width] += 1
+    places = sorted({*right, *wrong})
+    traces = [
+        trace(slot, type="bar", name=name, x=places, y=[counts[place] for place in places])
+        for slot, name, counts in ((0, "right", right), (7, "fail", wrong))
+        if counts
+    ]
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": "requests, and lines said, before the cut"}},
+        "yaxis": {"title": {"text": "states"}, "rangemode": "tozero"},
+    }
+    return {"data": traces, "layout": layout}
+
+
+def _by_size(explored: Explored) -> Specification:
+    sizes = Counter((window.size - 1).bit_length() for window in explored.found)
+    most = max(sizes, default=0)
+    traces = [
+        trace(2, type="bar", name="windows", x=[f"2^{bits}" for bits in range(most + 1)],
+              y=[sizes[bits] for bits in range(most + 1)])
+    ]  # fmt: skip
+    layout = {
+        "xaxis": {"title": {"text": "states of a window, at most"}, "type": "category"},
+        "yaxis": {"title": {"text": "windows"}, "rangemode": "tozero"},
+    }
+    return {"data": traces, "layout": layout}
+
+
+def _tiles(found: dict[str, Any]) -> str:
+    explored, recorded = found["explored"], found["recorded"]
+    tiles = [
+        (f"{explored['states']:,}", "states checked"),
+        (f"{explored['failed']:,}", "fail"),
+        (f"{len(found['findings'])}", "ways to lose data"),
+        (f"{explored['duplicates']:,}", "more had the same bytes"),
+        (f"{explored['cuts']:,}", f"cuts of {explored['flash_operations']:,} flash operations"),
+        (f"{recorded['writes']:,}", f"writes, {recorded['flushes']:,} flushes"),
+    ]
+    return "".join(f"<div><b>{value}</b><span>{html.escape(what)}</span></div>" for value, what in tiles)
+
+
+def _settings(found: dict[str, Any]) -> str:
+    known = {**found["plan"], "file system": found["file_system"], "seconds": found["explored"]["seconds"]}
+    rows = []
+    for name, value in known.items():
+        for each in value if isinstance(value, list) else [value]:
+            if each not in (None, ""):
+                rows.append(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(each))}</td></tr>")
+    return f'<table class="settings">{"".join(rows)}</table>'
+
+
+def page(explored: Explored, findings: Sequence[Finding], found: dict[str, Any]) -> str:
+    """The page; `found` is the summary of it."""
+    ways = len(findings)
+    under = "A power cut loses data." if ways else "Nothing was lost in the states that were checked."
+    if explored.is_complete:
+        under += " These are all states that there are."
+    sections = [
+        Section("findings", "Findings", "".join(_finding(*each) for each in enumerate(findings, 1)))
+        if findings
+        else Section("findings", "Findings", "<p>No check failed.</p>"),
+        Section("states", "States", chart("by-request", _SAYS)),
+        Section("windows", "Windows", chart("by-size", _WINDOWS)),
+        Section("explored", "What was explored", _settings(found)),
+    ]
+    drawn = {"by-request": _by_request(explored), "by-size": _by_size(explored)}
+    return fill("Crashes", under, f'<div class="tiles">{_tiles(found)}</div>', sections, drawn)
