@@ -214,6 +214,25 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
     wait_for(lambda: not busy(), 15)
 
 
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_a_fit_is_the_same_on_a_cluster(
+    engine: str, palimpsest: Command, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Whatever runs the points, and how many at a time."""
+    (tmp_path / "a.toml").write_text(
+        '[[figure]]\nworkload = "rw=randread,bs=4k,iodepth=1"\nmeasure = "read.mean"\nvalue = 75\nunit = "us"\n'
+        'requests = 200\nprecondition = "fill:100%"\n'
+    )
+    small = ("ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.blocks_per_plane=16")
+    keys = [argument for key in small for argument in ("--set", key)]
+    given = ("fit", str(tmp_path / "a.toml"), "--start", "default", *keys, "--vary", "part.t_read=30us..90us")
+    budget = ("--evaluations", "8", "--json")
+    here = figures(palimpsest(*given, *budget, "--jobs", "1"))
+    cluster: Cluster = request.getfixturevalue(engine)
+    assert figures(palimpsest(*given, *budget, *cluster.arguments)) == here
+    assert here["keys"][0]["determined"]
+
+
 def test_a_lost_scheduler_is_one_line(dask: Cluster, file: Path, tmp_path: Path) -> None:
     command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -4,6 +4,7 @@ The workload, how a small drive represents the whole, and the order of columns a
 `validate.truth`). A group is a row: so many in flight, or a pass.
 """
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,8 @@ class _Rows:
     def __init__(self, table: truth.Table, form: forms.Form) -> None:
         self.name = table.path.name
         self._table, self._form = table, form
+        # Of reads beside another job: the same for all drives, so that these can be run side by side.
+        self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-")
         rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
         self.targets = tuple(
             Target(row.id, row.id.partition(":")[0], row.figure, row.unit, row.real, tolerance(row.figure))
@@ -61,14 +64,21 @@ class _Rows:
         return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs reads alone; those beside another job are run one drive at a time."""
+        """Runs all of them; those beside a job that is too fast are run again, capped, one drive at a time."""
         tables = [self._on(drive, groups) for drive in drives]
-        batch.run(run for table in tables for run in self._form.runs(table, frozenset({table.drive}), quick=True))
+        folder = Path(self._folder.name)
+        batch.run(
+            run
+            for table in tables
+            for run in self._form.runs(table, frozenset({table.drive}), quick=True, folder=folder)
+        )
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours by id of the target."""
         table = self._on(drive, groups)
-        rows: list[judge.Row] = self._form.measure(table, batch, frozenset({table.drive}), quick=True)
+        rows: list[judge.Row] = self._form.measure(
+            table, batch, frozenset({table.drive}), quick=True, folder=Path(self._folder.name)
+        )
         return {row.id: row.ours for row in rows}
 
 

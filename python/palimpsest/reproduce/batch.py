@@ -8,6 +8,7 @@ from .. import engine
 from ..engine import Progress
 from ..options import RunOptions
 from ..result import Result
+from ..sweeps.runs import Runner
 
 __all__ = ["Batch"]
 
@@ -20,6 +21,7 @@ class Batch:
         progress: gives the progress callback of a run by its label.
         traces: folder of real traces; None where there is none.
         first_seed: what a run with the seed 1 takes instead; others move with it. A run is found by its own options.
+        runner: what runs them instead of threads of this process.
     """
 
     def __init__(
@@ -28,11 +30,13 @@ class Batch:
         progress: Callable[[str], Progress | None] = lambda _label: None,
         traces: str | None = None,
         first_seed: int = 1,
+        runner: Runner | None = None,
     ) -> None:
         self.jobs = jobs
         self.traces = traces
         self.first_seed = first_seed
         self._progress = progress
+        self._runner = runner
         self._results: dict[RunOptions, Result] = {}
 
     def trace_files(self) -> dict[str, Path]:
@@ -51,7 +55,10 @@ class Batch:
         if not new:
             return
         seeded = [replace(options, seed=options.seed + self.first_seed - 1) for options in new]
-        results, failure = engine.run_many(seeded, min(self.jobs, len(new)), self._progress)
+        if self._runner is None:
+            results, failure = engine.run_many(seeded, min(self.jobs, len(new)), self._progress)
+        else:
+            results, failure = self._runner(seeded)
         if failure is not None:
             raise failure
         self._results.update(zip(new, results, strict=True))

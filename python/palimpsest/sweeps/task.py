@@ -24,9 +24,11 @@ __all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "s
 
 Task = dict[str, Any]
 """`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`, and
-`state`, which points that go on from one preconditioned drive share."""
+`state`, which points that go on from one preconditioned drive share. If there are: `jobs`, the text of a job file that
+travels with the task, and `series`, names of series that come back with the result."""
 Outcome = dict[str, Any]
-"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`."""
+"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` where the
+task names some."""
 
 LASTING = ("DeviceError", "RuleError", "InputError")
 """Errors that recur whenever the same point is run: it is not tried again."""
@@ -72,7 +74,8 @@ def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
     try:
         _expect_same_simulator(task)
         _expect_same_file(task)
-        outcome |= {"status": "done", "result": _run(task, progress)}
+        result, series = _run(task, progress)
+        outcome |= {"status": "done", "result": result} | ({"series": series} if "series" in task else {})
     except Error as error:
         outcome["error"] = {"kind": type(error).__name__, "text": one_line(error)}
     return outcome | {"worker": _here(), "wall_s": time.monotonic() - begin}
@@ -111,19 +114,33 @@ def _expect_same_file(task: Task) -> None:
         )
 
 
-def _run(task: Task, progress: engine.Progress | None) -> dict[str, Any]:
+def _run(task: Task, progress: engine.Progress | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The result, and the series that the task names."""
     fields = dict(task["options"])
     options = RunOptions(**fields | {"overrides": tuple(fields["overrides"])})
-    if task["drive"] is None:
-        return engine.run_one(options, progress).to_dict()
+    replaced: tuple[str, ...] = ()
     with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder:
-        drive = Path(folder) / "drive.toml"
-        drive.write_text(task["drive"], encoding="utf-8")
-        result = engine.run_one(replace(options, ssd=str(drive), ftl=None, overrides=()), progress).to_dict()
-    result["config"]["name"] = result["ssd"] = task["name"]
-    # The folder of the drive is gone when the worker is.
-    result["provenance"]["options"] |= {name: fields[name] for name in ("ssd", "ftl", "overrides")}
-    return result
+        if task.get("jobs") is not None:
+            options, replaced = replace(options, workload=_written(folder, "jobs.fio", task["jobs"])), ("workload",)
+        if task["drive"] is not None:
+            drive = _written(folder, "drive.toml", task["drive"])
+            options, replaced = replace(options, ssd=drive, ftl=None, overrides=()), (*replaced, *_DRIVE)
+        found = engine.run_one(options, progress)
+    result, series = found.to_dict(), found.series or {}
+    if task["drive"] is not None:
+        result["config"]["name"] = result["ssd"] = task["name"]
+    # The folder is gone when the worker is.
+    result["provenance"]["options"] |= {name: fields[name] for name in replaced}
+    return result, {name: series[name] for name in task.get("series", ()) if name in series}
+
+
+_DRIVE = ("ssd", "ftl", "overrides")
+
+
+def _written(folder: str, name: str, text: str) -> str:
+    path = Path(folder) / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
 
 
 def _here() -> str:

@@ -5,6 +5,7 @@ Columns: `iodepth`; `append_MBps`, the rate at which the second job is capped, 0
 Ignored: what the host adds.
 """
 
+import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -126,13 +127,23 @@ def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: b
     return replace(base, workload=f"{table.workload},iodepth={point.depth},n={requests}")
 
 
-def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOptions]:
-    """The runs of a table that need no file."""
+def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | None = None) -> list[RunOptions]:
+    """The runs of a table that need no file, and those that need one where there is a folder for it."""
     if table.drive not in drives:
         return []
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = _Jobs(table, Path(folder))
-        return [_options(table, point, jobs, quick=quick) for point in _points(table) if not point.append]
+    with _job_files(table, folder) as jobs:
+        points = [point for point in _points(table) if folder is not None or not point.append]
+        return [_options(table, point, jobs, quick=quick) for point in points]
+
+
+@contextlib.contextmanager
+def _job_files(table: Table, folder: Path | None) -> "Iterator[_Jobs]":
+    """Job files in a folder, or in one that is there for as long as they are needed."""
+    if folder is not None:
+        yield _Jobs(table, folder)
+        return
+    with tempfile.TemporaryDirectory() as own:
+        yield _Jobs(table, Path(own))
 
 
 def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iterator[Row]:
@@ -157,7 +168,9 @@ def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iter
         )  # fmt: skip
 
 
-def measure(table: Table, batch: Batch, drives: frozenset[str], *, quick: bool) -> list[Row]:
+def measure(
+    table: Table, batch: Batch, drives: frozenset[str], *, quick: bool, folder: Path | None = None
+) -> list[Row]:
     """The rows of a table, run on its preset.
 
     Args:
@@ -165,12 +178,12 @@ def measure(table: Table, batch: Batch, drives: frozenset[str], *, quick: bool) 
         batch: runs the simulations.
         drives: presets that exist.
         quick: few requests on a small drive.
+        folder: for job files, as `runs` had it.
     """
     points = list(_points(table))
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = _Jobs(table, Path(folder))
+    with _job_files(table, folder) as jobs:
         chosen = {point.line: _options(table, point, jobs, quick=quick) for point in points}
         batch.run(chosen.values())
         faster = [point for point in points if point.append and _appended(batch[chosen[point.line]]) > point.append]
