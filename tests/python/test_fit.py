@@ -11,9 +11,10 @@ from conftest import Command, figures
 from palimpsest import engine
 from palimpsest.errors import InputError
 from palimpsest.fits import determined, files, outputs, running, space
-from palimpsest.fits.measured import How
+from palimpsest.fits.measured import GroupRuns, How
 from palimpsest.options import RunOptions
 from palimpsest.reproduce.batch import Batch
+from palimpsest.sweeps.runs import runner
 
 SMALL = (
     "ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
@@ -46,6 +47,8 @@ def test_keys_have_places_in_their_range() -> None:
     assert key.part(key.at(0.3)) == pytest.approx(0.3)
     assert key.override(55.5) == "part.t_read=55.5us"
     assert key.override(7.745966) == "part.t_read=7.746us"
+    assert space.parse("part.t_read=30us..120us").at(0.5) == pytest.approx(60), "half is as far away as twice"
+    assert not space.parse("ssd.over_provisioning=10%..30%").is_logarithmic
     whole = space.parse("ssd.channels=2..9")
     assert (whole.whole, whole.at(0.5), whole.text(5.0)) == (True, 6.0, "5")
 
@@ -87,6 +90,8 @@ _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
         ("a.csv", f"{_REQUEST},x", How(), ":1: '1281,wdev,1,Write,0,4096,x' is no request with a response time"),
         ("a.csv", f"{_REQUEST},5\n1,wdev,1,Erase,0,1,5", How(), ":2: '1,wdev,1,Erase,0,1,5' is no request"),
         ("a.csv", f"{_REQUEST},0", How(), "no request has a response time; expected them in the last column"),
+        ("a.csv", "1.5,0.1,R,0,0,512\n1.6,x,R,0,0,512", How(), ":2: '1.6,x,R,0,0,512' is no request with a response"),
+        ("a.txt", " 8,0 1 1 0.0 9 D R 8 + 8 [x]", How(), "expected them as completions (C) beside issues (D)"),
         ("a.csv", f"{_REQUEST},5", _JOB, "the trace is the workload itself; expected no --workload"),
     ],
 )  # fmt: skip
@@ -135,6 +140,56 @@ def test_logs_of_requests_have_percentiles_and_logs_of_windows_means(tmp_path: P
     assert {target.unit for target in found.targets} == {"MB/s"}
 
 
+_ETW_LINES = [
+    "BeginHeader",
+    "   DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum",
+    "EndHeader",
+    *(
+        f'DiskRead, {at * 1000}, a.exe (4), 8, 0xffff, 0x{at * 4096:010x}, 0x1000, {400 + at}, 0, 0, 0, 0, 0, 0, "a"'
+        for at in range(100)
+    ),
+]
+_BLKPARSE_LINES = [
+    line
+    for at in range(100)
+    for line in (
+        f"  8,0    1  {3 * at}   {at}.000100000   99  Q   R {at * 8} + 8 [fio]",
+        f"  8,0    1  {3 * at + 1}   {at}.000200000   99  D   R {at * 8} + 8 [fio]",
+        # The end of another request of the same size, of which the beginning is not there.
+        f"  8,0    2  {3 * at + 2}   {at}.000300000   99  C   R 4096 + 8 [0]",
+        f"  8,0    2  {3 * at + 2}   {at}.000{600 + at}000   99  C   R {at * 8} + 8 [0]",
+    )
+]
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(
+    ("name", "lines", "mean"),
+    [
+        (
+            "systor.csv",
+            [
+                "Timestamp,Response,IOType,LUN,Offset,Size",
+                *(f"14{at}.5,0.000{400 + at},R,2,{at * 4096},4096" for at in range(100)),
+            ],
+            449.5,
+        ),
+        ("etw.csv", _ETW_LINES, 449.5),
+        ("sda.blkparse", _BLKPARSE_LINES, 449.5),
+    ],
+)  # fmt: skip
+def test_response_times_of_other_formats(tmp_path: Path, name: str, lines: list[str], mean: float) -> None:
+    """From what each has: a column, ElapsedTime, or a completion beside its issue; the core reads the same requests."""
+    path = _written(tmp_path / name, "\n".join(lines) + "\n")
+    found = files.read(path, How(precondition="fill:100%"))
+    assert found.targets[0].real == pytest.approx(mean)
+    drive = space.Drive("default", "page", SMALL)
+    assert isinstance(found, GroupRuns)
+    assert found.run(drive, "reads").requests == 100
+    ours = found.ours(Batch(), drive, frozenset({"reads"}))
+    assert ours["read.mean"]
+
+
 @pytest.mark.contract
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_trace_with_response_times_is_replayed(tmp_path: Path, suffix: str) -> None:
@@ -151,6 +206,30 @@ def test_a_trace_with_response_times_is_replayed(tmp_path: Path, suffix: str) ->
     ours = found.ours(batch, drive, frozenset({"reads"}))
     alone = stated_read(tmp_path, batch, drive)
     assert {name: value for name, value in ours.items() if value != pytest.approx(alone, rel=0.02)} == {}
+
+
+@pytest.mark.contract
+def test_runs_of_an_engine_are_those_of_this_process(tmp_path: Path) -> None:
+    """A job file and the drive travel with a run; series come back."""
+    jobs = _written(
+        tmp_path / "a.fio", "[reads]\nrw=randread\nbs=4k\nnumber_ios=300\n[writes]\nrw=write\nbs=16k\nnumber_ios=100\n"
+    )
+    runs = [
+        RunOptions(overrides=SMALL, workload=workload, precondition="fill:50%", series=True, seed=seed)
+        for workload in (str(jobs), "rw=randread,bs=4k,n=200,iodepth=4")
+        for seed in (1, 2)
+    ]
+    here, failure = engine.run_many(runs)
+    assert failure is None
+    there, failure = runner("local", None, 2)(runs)
+    assert failure is None
+    for one, other in zip(here, there, strict=True):
+        for key in ("latency_ns", "requests", "simulated_ns", "flash", "write_amplification"):
+            assert one[key] == other[key]
+        assert (one.series or {})["latency"] == (other.series or {})["latency"]
+    # What is wrong is the user's mistake there, too.
+    _, failure = runner("local", None, 2)([RunOptions(overrides=SMALL, workload=str(_written(jobs, "[a]\nrw=x\n")))])
+    assert isinstance(failure, InputError)
 
 
 def stated_read(tmp_path: Path, batch: Batch, drive: space.Drive) -> float:
@@ -236,6 +315,58 @@ def test_known_keys_are_inside_their_ranges_in_nine_of_ten_seeds(tmp_path: Path)
         inside = found.low <= true <= found.high and victim in known["ftl.victim"].choices
         missed += [] if inside else [f"{true} % {victim}: {found.low} to {found.high}, {known['ftl.victim'].choices}"]
     assert len(missed) <= 1, missed
+
+
+_JOBS = ("rw=randread,bs=4k,iodepth=1", "rw=randread,bs=4k,iodepth=16", "rw=randwrite,bs=16k,iodepth=4")
+
+
+_BUFFER = "buffer.size=256KiB"  # less than a job writes
+
+
+def _timed(tmp_path: Path, seed: int, known: dict[str, str]) -> Path:
+    """What fio prints of a drive with known keys: three jobs, one after the other."""
+    jobs = []
+    for at, spec in enumerate(_JOBS):
+        overrides = (*SMALL, _BUFFER, *(f"{key}={value}" for key, value in known.items()))
+        run = RunOptions(
+            overrides=overrides, workload=spec, precondition="fill:100%", requests=2000, seed=seed, series=True
+        )
+        result = engine.run_one(run)
+        kind = "write" if "write" in spec else "read"
+        times = result["latency_ns"][kind]
+        shares = {"50.000000": times["p50"], "90.000000": times["p90"], "99.000000": times["p99"]}
+        side = {
+            "total_ios": 2000, "iops": 2000 / (result["simulated_ns"] / 1e9), "lat_ns": {"mean": times["mean"]},
+            "clat_ns": {"percentile": shares},
+        }  # fmt: skip
+        options = dict(part.split("=") for part in spec.split(","))
+        jobs.append({"jobname": f"j{at}", "job options": {**options, "stonewall": ""}, kind: side})
+    return _written(tmp_path / "out.json", json.dumps({"jobs": jobs}))
+
+
+@pytest.mark.contract
+@pytest.mark.long
+def test_known_times_are_inside_their_ranges_in_nine_of_ten_seeds(tmp_path: Path) -> None:
+    """Drives of other times, measured with other seeds, and searched with others again."""
+    missed = []
+    for seed in range(10):
+        known = {
+            "part.t_read": 38.0 + 4 * (seed * 7 % 10), "part.t_program": 350.0 + 40 * (seed * 3 % 10),
+            "controller.t_read": 6.0 + 1.5 * seed,
+        }  # fmt: skip
+        path = _timed(tmp_path, 100 + seed, {key: f"{value}us" for key, value in known.items()})
+        settings = running.Settings(
+            start="default", overrides=(*SMALL, _BUFFER), evaluations=40, jobs=2, seed=1 + seed,
+            how=How(precondition="fill:100%"),
+            vary=("part.t_read=25us..100us", "part.t_program=250us..1000us", "controller.t_read=3us..30us"),
+        )  # fmt: skip
+        for each in running.fit([path], settings, None).stages[0].ranges:
+            assert each.low is not None
+            assert each.high is not None
+            true = known[each.key.name]
+            inside = each.low <= true <= each.high
+            missed += [] if inside else [(seed, f"{each.key.name}: {true} not in {each.low} to {each.high}")]
+    assert len({seed for seed, _ in missed}) <= 1, missed
 
 
 @pytest.mark.contract

@@ -27,7 +27,9 @@ def fit(
     precondition: str = "",
     evaluations: int = 80,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
+    engine: str = "local",
+    address: str | None = None,
     out: str | Path | None = None,
 ) -> "Fit":
     """Searches the drive that gives measurements, and says which keys they determine: `palimpsest fit`.
@@ -44,7 +46,9 @@ def fit(
         precondition: state of the drive before each run; that of the measurement where empty.
         evaluations: points of a stage, at most.
         seed: of the search.
-        jobs: runs at a time.
+        jobs: runs at a time; None: all cores, or all that the cluster has.
+        engine: `local`, `dask` or `ray`; what is found does not depend on it.
+        address: of the cluster, for `dask` and `ray`.
         out: folder for the drive, fit.json and a page; what was evaluated is kept there, and found again.
 
     Raises:
@@ -62,6 +66,8 @@ def fit(
         evaluations=evaluations,
         seed=seed,
         jobs=jobs,
+        engine=engine,
+        address=address,
         how=How(workload=workload, capacity=capacity, precondition=precondition),
     )
     folder = None if out is None else Path(out)

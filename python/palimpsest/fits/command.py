@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import units
-from ..parameters import Count, Seed, cores, jobs_option, json_option, make_folder, out_option
+from ..parameters import Choice, Count, Seed, jobs_option, json_option, make_folder, out_option
+from ..sweeps.engines import ENGINES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,12 +54,15 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Time of a stage, at most.")
     @click.option("--seed", type=Seed(), default=1, show_default=True, help="Of the search.")
     @jobs_option()
+    @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
+    @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
     @out_option("Write the drive, fit.json and a page; goes on from there.")
     @json_option("what was found")
     def fit(
         *, measurements: tuple[Path, ...], start: str, ftl: str | None, overrides: tuple[str, ...],
         vary: tuple[str, ...], hold_out: tuple[str, ...], workload: str, capacity: int | None, precondition: str,
-        evaluations: int, minutes: float | None, seed: int, jobs: int | None, out: Path | None, as_json: bool,
+        evaluations: int, minutes: float | None, seed: int, jobs: int | None, engine: str,
+        address: str | None, out: Path | None, as_json: bool,
     ) -> None:  # fmt: skip
         """Search the drive that gives the MEASUREMENTS, and say which keys they determine.
 
@@ -88,7 +92,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
             make_folder(out)
         settings = running.Settings(
             start=start, ftl=ftl, overrides=overrides, vary=vary, hold_out=hold_out, evaluations=evaluations,
-            minutes=minutes, seed=seed, jobs=cores(jobs),
+            minutes=minutes, seed=seed, jobs=jobs, engine=engine, address=address,
             how=How(workload=workload, capacity=capacity, precondition=precondition),
         )  # fmt: skip
 

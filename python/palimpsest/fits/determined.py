@@ -1,11 +1,13 @@
 """What the measurements determine: the range of each key within which the fit is as good, and directions that are flat.
 
-At the best point the residuals r are taken as linear in the numbers, each as a part of its range; J are their
-derivatives, by differences. The mean square of r grows by d' (J'J / m) d in a direction d; the fit is as good while
-it grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets, or is no larger than what
-the drive has against itself when it is run with other seeds. Half the width of a range is the largest move along any
-direction that keeps to this, so that keys which can stand for each other have wide ranges. A direction is flat where
-half of the space away the fit is still as good. Choices are as good where a point with one was found that is.
+At the best point the residuals r, weighted as the search weighs them, are taken as linear in the numbers, each as a
+part of its range; J are their derivatives, by differences. The mean square of r over g groups changes by 2 r'J d / g
++ d' (J'J / g) d in a direction d: the best point is not the least of it, as the search holds to the start as well. The
+fit is as good while it grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets, or is no
+larger than what the drive has against itself when it is run with other seeds. The ends of a range are the largest
+moves along any direction that keep to this, so that keys which can stand for each other have wide ranges. A direction
+is flat where half of the space away the fit is still as good. Choices are as good where a point with one was found
+that is.
 """
 
 import math
@@ -13,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from .measured import residual
-from .search import SPREAD, Budget, Evaluations, Point, Task, departures, loss, objective
+from .search import Budget, Evaluations, Point, Task, count, departures, loss, objective, residuals
 from .space import Key, Values
 
 __all__ = ["SLACK", "Range", "improve", "ranges"]
@@ -78,9 +79,9 @@ def _chance(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
     """Runs the best point with other seeds; a measurement whose runs have no seed gives no chance."""
     others = [replace(task, drive=replace(task.drive, seed=seed)) for seed in _SEEDS]
     found = [best, *(evaluations.points(other, [best.values], budget)[0] for other in others)]
-    rows = [_residuals(task, point) for point in found]
+    rows = [residuals(task, point) for point in found]
     apart = [
-        sum((one - other) ** 2 for one, other in zip(*pair, strict=True)) / len(pair[0])
+        sum((one - other) ** 2 for one, other in zip(*pair, strict=True)) / count(task)
         for pair in combinations(rows, 2)
     ]
     return _Chance(sum(apart) / len(apart) / 2, max(apart))
@@ -96,10 +97,6 @@ def _allowed(task: Task, best: Point, chance: _Chance) -> float:
 def _as_good(task: Task, allowed: float, points: Sequence[Point]) -> list[Point]:
     """The points that fit as well as the best."""
     return [point for point in points if loss(task, point) ** 2 <= allowed]
-
-
-def _residuals(task: Task, point: Point) -> list[float]:
-    return [residual(target, ours) for target, ours in zip(task.targets(), point.ours, strict=True)]
 
 
 def _moved(key: Key, values: Values, by: float) -> Values:
@@ -121,7 +118,7 @@ def _derivatives(
         below, above = points[2 * at : 2 * at + 2]
         least, most = (key.part(_number(point.values, key)) for point in (below, above))
         columns.append(
-            [(b - a) / (most - least) for a, b in zip(_residuals(task, below), _residuals(task, above), strict=True)]
+            [(b - a) / (most - least) for a, b in zip(residuals(task, below), residuals(task, above), strict=True)]
         )
     return columns, points
 
@@ -142,9 +139,9 @@ def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         points += found
         away = departures(task, best.values)
-        prior = [[1 / SPREAD if key.name == name else 0.0 for key in keys] for name in away]
+        prior = [[1 / key.spread if key.name == name else 0.0 for key in keys] for name in away]
         jacobian = np.vstack([np.array(columns).T, *prior])
-        wrong = [*_residuals(task, best), *away.values()]
+        wrong = [*residuals(task, best), *away.values()]
         damping = 1e-3 * np.trace(jacobian.T @ jacobian) * np.eye(len(keys))
         step = -np.linalg.solve(jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ wrong)
         tried: list[Values] = []
@@ -171,38 +168,45 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
     allowed = _allowed(task, best, chance)
     good = _as_good(task, allowed, points)
     keys = [key for key in task.keys if not key.choices]
-    widths: dict[str, float] = {}
+    spans: dict[str, tuple[float, float]] = {}
     flat: dict[str, tuple[str, ...]] = {}
     if keys:
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         good += _as_good(task, allowed, found)
         jacobian = np.array(columns).T
-        growth = jacobian.T @ jacobian / len(task.targets())
+        growth = jacobian.T @ jacobian / count(task)
         # Chance is in the differences, too: it would make keys look better determined than they are.
         growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
         room = allowed - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
         # Half of the space away is as good: the direction is not determined.
         least = room / 0.25
-        inverse = vectors @ np.diag(1 / np.maximum(values, 1e-9)) @ vectors.T
-        widths = {key.name: math.sqrt(room * float(inverse[at, at])) for at, key in enumerate(keys)}
+        # No move is longer than the space.
+        inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
+        # Where the mean square is least, as far as it is linear, and how much below it is there.
+        gradient = jacobian.T @ np.array(residuals(task, best)) / count(task)
+        centre = -inverse @ gradient
+        reach = room + float(gradient @ inverse @ gradient)
+        for at, key in enumerate(keys):
+            width = math.sqrt(reach * float(inverse[at, at]))
+            spans[key.name] = (min(0.0, float(centre[at]) - width), max(0.0, float(centre[at]) + width))
         for value, vector in zip(values, vectors.T, strict=True):
             if value < least:
                 share = [key.name for key, part in zip(keys, vector, strict=True) if abs(part) > 0.35]
                 for name in share:
                     flat[name] = tuple(dict.fromkeys((*flat.get(name, ()), *share)))
-    return [_range(key, best, good, widths, flat) for key in task.keys]
+    return [_range(key, best, good, spans.get(key.name, (0.0, 0.0)), flat) for key in task.keys]
 
 
 def _range(
-    key: Key, best: Point, good: Sequence[Point], widths: dict[str, float], flat: dict[str, tuple[str, ...]]
+    key: Key, best: Point, good: Sequence[Point], span: tuple[float, float], flat: dict[str, tuple[str, ...]]
 ) -> Range:
     value = best.values[key.name]
     if isinstance(value, str):
         chosen = {str(point.values[key.name]) for point in good} | {value}
         return Range(key, value, choices=tuple(each for each in key.choices if each in chosen))
-    part, width = key.part(value), widths[key.name]
+    part = key.part(value)
     reached = [key.part(_number(point.values, key)) for point in good]
-    low, high = max(0.0, min([part - width, *reached])), min(1.0, max([part + width, *reached]))
+    low, high = max(0.0, min([part + span[0], *reached])), min(1.0, max([part + span[1], *reached]))
     leans = "low" if part < 0.01 else "high" if part > 0.99 else ""
     return Range(key, value, key.at(low), key.at(high), leans=leans, flat=flat.get(key.name, ()))

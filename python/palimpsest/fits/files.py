@@ -46,5 +46,5 @@ def read(path: Path, how: How) -> Measurement:
             return reader(path, how)
     raise InputError(
         f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), figures with their workloads (.toml), "
-        "a table or counters (.csv), or a trace with response times (.csv, .csv.zst, .csv.gz)"
+        "a table or counters (.csv), or a trace with response times: MSR Cambridge's, Systor '17's, ETW, or blkparse"
     )

@@ -5,6 +5,7 @@ alone, in runs without an engine, and kept; the others are fitted to the timed t
 """
 
 import fnmatch
+import hashlib
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -12,11 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import InputError
+from ..files import digest
+from ..parameters import cores
+from ..sweeps.runs import runner
+from ..sweeps.task import simulator
 from .determined import Range, improve, ranges
 from .files import read
-from .measured import How, Measurement, Target, residual
-from .search import Budget, Evaluations, Point, Task, departures, minimise, objective
-from .space import Drive, Key, Values, default_space, numbers_of, parse_all
+from .measured import How, Measurement, Target
+from .search import Budget, Evaluations, Point, Task, minimise, objective, prior, residuals, weighed
+from .space import Drive, Key, Values, default_space, parse_all, values_of
 
 __all__ = ["Fit", "Settings", "Stage", "fit"]
 
@@ -35,7 +40,9 @@ class Settings:
         evaluations: of a stage, at most.
         minutes: of a stage, at most; None: no limit.
         seed: of the search. Runs have their own.
-        jobs: runs at a time.
+        jobs: runs at a time; None: all cores, or all that the cluster has.
+        engine: what runs them: `local`, in threads of this process, or one of sweeps with a cluster.
+        address: of the cluster.
         how: what measurements do not say themselves.
     """
 
@@ -47,7 +54,9 @@ class Settings:
     evaluations: int = 80
     minutes: float | None = None
     seed: int = 1
-    jobs: int = 1
+    jobs: int | None = 1
+    engine: str = "local"
+    address: str | None = None
     how: How = field(default_factory=How)
 
 
@@ -170,12 +179,18 @@ def fit(
     Raises:
         InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
     """
+    run = runner(settings.engine, settings.address, settings.jobs)
     measurements = tuple(read(path, settings.how) for path in paths)
     drive = Drive(settings.start, settings.ftl, settings.overrides)
     drive.check()
     hidden = _held_out(measurements, settings)
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
-    evaluations = Evaluations(settings.jobs, None if folder is None else folder / "evaluations.jsonl")
+    evaluations = Evaluations(
+        cores(settings.jobs),
+        None if folder is None else folder / "evaluations.jsonl",
+        _depends_on(paths, settings),
+        None if settings.engine == "local" else run,
+    )
     keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
     counted, timed = _effective(drive, keys, measurements, seen, evaluations)
     useless = [key.name for key in keys if key not in counted and key not in timed]
@@ -193,7 +208,7 @@ def fit(
         )
         if own and any(groups):
             stage = _stage(
-                name, Task(drive, own, measurements, groups, numbers_of(drive, own)), evaluations, settings, report
+                name, Task(drive, own, measurements, groups, values_of(drive, own)), evaluations, settings, report
             )
             stages.append(stage)
             drive = drive.at(own, stage.best.values)
@@ -201,6 +216,13 @@ def fit(
     start = Drive(settings.start, settings.ftl, settings.overrides)
     at_start, found = (_ours(each, measurements, everything, evaluations) for each in (start, drive))
     return Fit(settings, measurements, tuple(stages), drive, found, at_start, hidden, tuple(useless))
+
+
+def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
+    """A digest of what evaluations depend on beside the drive's overrides: simulator, files, and how they are run."""
+    start = Path(settings.start)
+    files = [digest(path) for path in (*paths, *([start] if start.is_file() else []))]
+    return hashlib.blake2b(repr([simulator(), files, settings.how]).encode(), digest_size=8).hexdigest()
 
 
 def _default(drive: Drive, measurements: Sequence[Measurement]) -> tuple[Key, ...]:
@@ -286,18 +308,23 @@ def _other_choices(task: Task, best: Point) -> list[Values]:
 
 def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
     """Each group predicted by the point that the other groups choose; none where there are fewer than three groups."""
-    targets = task.targets()
-    groups = list(dict.fromkeys(target.group for target in targets))
-    if len(groups) < 3:
+    groups = task.observations()
+    count = len(set(groups))
+    if count < 3:
         return {}
-    squares = [
-        [residual(target, ours) ** 2 for target, ours in zip(targets, point.ours, strict=True)] for point in points
-    ]
-    priors = [sum(each**2 for each in departures(task, point.values).values()) for point in points]
+    squares = [[each**2 for each in residuals(task, point)] for point in points]
+    priors = [prior(task, point.values) for point in points]
     found = {}
-    for group in groups:
-        own = [at for at, target in enumerate(targets) if target.group == group]
-        others = [at for at, target in enumerate(targets) if target.group != group]
-        chosen = min(zip(squares, priors, strict=True), key=lambda row: row[1] + sum(row[0][at] for at in others))[0]
-        found[group] = math.sqrt(sum(chosen[at] for at in own) / len(own))
+    for group in dict.fromkeys(groups):
+        own = [at for at, each in enumerate(groups) if each == group]
+        others = [at for at, each in enumerate(groups) if each != group]
+        scores = [
+            weighed(sum(each[at] for at in others) / (count - 1), before, count - 1)
+            for each, before in zip(squares, priors, strict=True)
+        ]
+        chosen = squares[scores.index(min(scores))]
+        where, name = group
+        several = sum(map(bool, task.groups)) > 1
+        label = f"{task.measurements[where].name}: {name}" if several else name
+        found[label] = math.sqrt(sum(chosen[at] for at in own))
     return found

@@ -4,21 +4,33 @@ The optimiser is CatCMAwM (Hamano et al., "CatCMA with Margin", GECCO 2025; pack
 numbers, whole numbers and choices together. It is deterministic with a seed, and asks for a population at a time. What
 was evaluated is kept, in memory and in a file if there is one: a search that is started again asks for the same points
 and finds them there.
+
+What is minimised has two parts. The figures of a group come from one run, and what the model lacks moves all of them
+together: no number of percentiles makes of one run two. So a group counts as one observation, with the mean of the
+squares of its residuals (the discrepancy of Kennedy & O'Hagan, "Bayesian calibration of computer models", 2001, taken
+as shared by the figures of a group). Against these stands what is known before: that the drive at the start is about
+right, a normal prior of each number around it (`Key.spread`). So a key leaves the start for what runs together say,
+not for one detail of one run.
 """
 
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import InputError
 from ..reproduce.batch import Batch
+from ..sweeps.runs import Runner
 from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
 
-__all__ = ["SPREAD", "Budget", "Evaluations", "Point", "Task", "departures", "loss", "minimise", "objective"]
+__all__ = [
+    "Budget", "Evaluations", "Point", "Task", "count", "departures", "loss", "minimise",
+    "objective", "prior", "residuals", "weighed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,20 +42,29 @@ class Task:
         keys: what it may change.
         measurements: what it is held to.
         groups: of each measurement, those that the search sees.
-        start: numbers of the drive at the start, for keys whose space has them.
+        start: values of the drive at the start, for keys whose space has them.
     """
 
     drive: Drive
     keys: tuple[Key, ...]
     measurements: tuple[Measurement, ...]
     groups: tuple[frozenset[str], ...]
-    start: Mapping[str, float] = field(default_factory=dict)
+    start: Values = field(default_factory=dict)
 
     def targets(self) -> list[Target]:
         """The targets that the search sees."""
         return [
             target
             for measurement, groups in zip(self.measurements, self.groups, strict=True)
+            for target in measurement.targets
+            if target.group in groups
+        ]
+
+    def observations(self) -> list[tuple[int, str]]:
+        """Of each target, its measurement and group: those of one group are one observation together."""
+        return [
+            (at, target.group)
+            for at, (measurement, groups) in enumerate(zip(self.measurements, self.groups, strict=True))
             for target in measurement.targets
             if target.group in groups
         ]
@@ -74,22 +95,35 @@ class Budget:
 
 
 def loss(task: Task, point: Point) -> float:
-    """The root mean square of the residuals, each in tolerances of its target: how well the measurements are met."""
-    squares = [residual(target, ours) ** 2 for target, ours in zip(task.targets(), point.ours, strict=True)]
-    return math.sqrt(sum(squares) / len(squares))
+    """The root of the mean over groups of the mean squares of their residuals: how well the measurements are met."""
+    return math.sqrt(sum(each**2 for each in residuals(task, point)) / count(task))
 
 
-SPREAD = 0.5
-"""Standard deviation of the (normal) prior of a number around that of the drive at the start, in parts of its range."""
+def count(task: Task) -> int:
+    """How many observations there are: groups."""
+    return len(set(task.observations()))
+
+
+def residuals(task: Task, point: Point) -> list[float]:
+    """Of each target, in its tolerances, over the root of how many its group has: each group weighs the same."""
+    observations = task.observations()
+    sizes = Counter(observations)
+    return [
+        residual(target, ours) / math.sqrt(sizes[observation])
+        for target, observation, ours in zip(task.targets(), observations, point.ours, strict=True)
+    ]
 
 
 def departures(task: Task, values: Values) -> dict[str, float]:
-    """How far each number is from that of the start, in standard deviations of the prior."""
-    return {
-        key.name: (key.part(value) - key.part(task.start[key.name])) / SPREAD
-        for key in task.keys
-        if key.name in task.start and isinstance(value := values[key.name], float)
-    }
+    """How far each value is from that of the start, in standard deviations of the prior; another choice is one away."""
+    found = {}
+    for key in task.keys:
+        start, value = task.start.get(key.name), values[key.name]
+        if isinstance(start, float) and isinstance(value, float):
+            found[key.name] = (key.part(value) - key.part(start)) / key.spread
+        elif start is not None:
+            found[key.name] = float(value != start)
+    return found
 
 
 def objective(task: Task, point: Point) -> float:
@@ -97,8 +131,17 @@ def objective(task: Task, point: Point) -> float:
 
     Measurements outweigh them where they say something; a key that they do not determine stays where the drive has it.
     """
-    prior = sum(each**2 for each in departures(task, point.values).values())
-    return math.sqrt(loss(task, point) ** 2 + prior / len(task.targets()))
+    return weighed(loss(task, point) ** 2, prior(task, point.values), count(task))
+
+
+def prior(task: Task, values: Values) -> float:
+    """The squares of the departures from the start together."""
+    return sum(each**2 for each in departures(task, values).values())
+
+
+def weighed(square: float, before: float, groups: int) -> float:
+    """What is minimised, of the square of a loss over so many groups and the squares of the departures."""
+    return math.sqrt(square + before / groups)
 
 
 class Evaluations:
@@ -107,15 +150,19 @@ class Evaluations:
     Args:
         jobs: runs at a time.
         file: where they are kept, a line of JSON each; None: nowhere.
+        of: what they depend on beside drive and groups: of another, those in the file are not taken.
+        runner: what runs them instead of threads of this process.
 
     Attributes:
         report: called after each evaluation with the number of its budget that are spent.
         reused: how many were in the file.
     """
 
-    def __init__(self, jobs: int, file: Path | None = None) -> None:
+    def __init__(self, jobs: int, file: Path | None = None, of: str = "", runner: Runner | None = None) -> None:
         self._jobs = jobs
         self._file = file
+        self._of = of
+        self._runner = runner
         self.report: Callable[[int], None] = lambda _: None
         self._known: dict[str, tuple[float | None, ...]] = {}
         self.reused = 0
@@ -138,11 +185,10 @@ class Evaluations:
     def __len__(self) -> int:
         return len(self._known)
 
-    @staticmethod
-    def _name(task: Task, values: Values) -> str:
+    def _name(self, task: Task, values: Values) -> str:
         drive = task.drive.at(task.keys, values)
         seen = [[each.name, *sorted(groups)] for each, groups in zip(task.measurements, task.groups, strict=True)]
-        return json.dumps([drive.ssd, drive.ftl, drive.overrides, drive.seed, seen])
+        return json.dumps([self._of, drive.ssd, drive.ftl, drive.overrides, drive.seed, seen])
 
     def points(self, task: Task, wanted: Sequence[Values], budget: Budget) -> list[Point]:
         """Evaluates points side by side, as far as they are new.
@@ -155,7 +201,7 @@ class Evaluations:
         self._asked |= asked
         budget.spent += len(asked)
         new = [values for values in wanted if self._name(task, values) not in self._known]
-        batch = Batch(self._jobs)
+        batch = Batch(self._jobs, runner=self._runner)
         drives = {self._name(task, values): task.drive.at(task.keys, values) for values in new}
         broken = {name for name, drive in drives.items() if not _can_be_built(drive)}
         there = [drive for name, drive in drives.items() if name not in broken]
@@ -199,7 +245,7 @@ _STALL = 5
 
 
 def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, start: Values) -> list[Point]:
-    """Searches, and gives all points that it evaluated, `start` first, and it with the numbers of the drive."""
+    """Searches, and gives all points that it evaluated, `start` first, and it with the values of the drive."""
     import numpy as np
     from cmaes import CatCMAwM
 

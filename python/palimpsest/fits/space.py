@@ -1,7 +1,8 @@
 """What a fit may change: configuration keys, each with bounds or choices, and the drive at a point of that space.
 
 A key is `KEY=LOW..HIGH` (numbers with the same unit; whole numbers where both ends are and have no unit) or
-`KEY=A,B,C`. Where the ends differ by a factor of eight or more, the search takes logarithms.
+`KEY=A,B,C`. Where the ends differ by a factor of four or more (whole numbers: eight), the search takes logarithms:
+half as long is as far away as twice.
 """
 
 import math
@@ -15,13 +16,14 @@ from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 
-__all__ = ["Drive", "Key", "Values", "default_space", "numbers_of", "parse", "parse_all"]
+__all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all", "values_of"]
 
 Values = Mapping[str, float | str]
 """The value of each key: a number in the unit of its bounds, or a choice."""
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/]*)")
-_LOGARITHMIC = 8.0
+_LOGARITHMIC = 4.0
+_LOGARITHMIC_WHOLE = 8.0
 _DECIMALS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "B": 0, "KiB": 0, "MiB": 0, "GiB": 0}
 
 
@@ -39,20 +41,26 @@ class Drive:
         return replace(self, overrides=(*self.overrides, *(key.override(values[key.name]) for key in keys)))
 
     def run(
-        self, workload: str, precondition: str, requests: int, *, counted: bool = False, form: str | None = None
+        self,
+        workload: str,
+        precondition: str,
+        requests: int,
+        *,
+        counted: bool = False,
+        trace: Mapping[str, str] | None = None,
     ) -> RunOptions:
-        """A run of requests on it, full of data where `precondition` is empty; `form`: format of a trace."""
+        """A run of requests on it, full of data where `precondition` is empty; `trace`: how the core reads one."""
         return RunOptions(
             ssd=self.ssd,
             ftl=self.ftl,
-            overrides=self.overrides if form is None else (*self.overrides, "host.fold=true"),
+            overrides=self.overrides if trace is None else (*self.overrides, "host.fold=true"),
             workload=workload,
             precondition=precondition or "fill:90%,random:1x",
             requests=requests,
             fidelity="count" if counted else "timed",
             seed=self.seed,
             series=True,
-            format=form,
+            **(trace or {}),  # type: ignore[arg-type]
         )
 
     def check(self) -> None:
@@ -75,6 +83,9 @@ class Key:
         unit: of both, as the configuration has it.
         whole: whether only whole numbers are values.
         choices: the values, where they are no numbers.
+        spread: standard deviation of the (normal) prior of a number around that of the drive at the start, in parts of
+            the range. Whoever gives a range says that it may be anywhere there: half of it. Of the default range, from
+            half to twice what the drive has, each end is two of them away.
     """
 
     name: str
@@ -83,11 +94,13 @@ class Key:
     unit: str = ""
     whole: bool = False
     choices: tuple[str, ...] = ()
+    spread: float = 0.5
 
     @property
     def is_logarithmic(self) -> bool:
         """Whether the search takes logarithms."""
-        return not self.choices and self.low > 0 and self.high / self.low >= _LOGARITHMIC
+        least = _LOGARITHMIC_WHOLE if self.whole else _LOGARITHMIC
+        return not self.choices and self.low > 0 and self.high / self.low >= least
 
     def at(self, part: float) -> float:
         """The number at a part of the range, 0 to 1."""
@@ -179,13 +192,14 @@ def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
 _COUNTED = ("ssd.over_provisioning", "ftl.victim")
 _TIMED = (
     "part.t_read", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write", "host.t_request",
-    "host.link_rate",
+    "host.link_rate", "sim.cache_read",
 )  # fmt: skip
 """What is varied where nothing is given: what data sheets do not say of counts, and of times."""
+_CHOICES = {"sim.cache_read": ("true", "false")}
 
 
 def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...]:
-    """Keys to vary where none is given: half to twice the preset's value, and all victim policies.
+    """Keys to vary where none is given: half to twice the preset's value, and all choices.
 
     Raises:
         InputError: the drive has none of them.
@@ -206,15 +220,22 @@ def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...
     return tuple(kept)
 
 
-def numbers_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float]:
-    """What the drive has for these keys, where it is a number of their space."""
+def values_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float | str]:
+    """What the drive has for these keys, where it is a value of their space."""
     shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
-    found = {}
+    found: dict[str, float | str] = {}
     for key in keys:
-        match = _NUMBER.fullmatch(str(_value(shown, key.name)))
+        text = _text(_value(shown, key.name))
+        if text in key.choices:
+            found[key.name] = text
+        match = _NUMBER.fullmatch(text)
         if match is not None and not key.choices and match[2] == key.unit and key.low <= float(match[1]) <= key.high:
             found[key.name] = float(match[1])
     return found
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - as TOML has it
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it
@@ -227,7 +248,9 @@ def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has 
         # Those without a number of their own, which a range of another key would be.
         victims = tuple(each for each, _ in _core.list_registry("victims") if ":" not in each)
         return Key(name, choices=victims) if value in victims else None
+    if name in _CHOICES:
+        return Key(name, choices=_CHOICES[name]) if value is not None else None
     match = _NUMBER.fullmatch(str(value)) if value is not None else None
     if match is None or float(match[1]) <= 0:
         return None
-    return Key(name, float(match[1]) / 2, float(match[1]) * 2, match[2])
+    return Key(name, float(match[1]) / 2, float(match[1]) * 2, match[2], spread=0.25)

@@ -1,12 +1,12 @@
 """A trace with the response time of each request: replayed with its arrivals, and compared as distributions by class.
 
-The CSV of MSR Cambridge: time in ticks of 100 ns, host, disk, Read or Write, offset, size, response time in ticks;
-plain, or compressed by gzip or zstd. The first 50,000 requests are read, replayed at their own times on a drive that
-is full, addresses beyond it folded into it, and held against ours of the same requests. A class, and a group, is the
-reads or the writes. Ignored: requests whose response time is 0, and what the machine of the trace did besides.
+The formats are those of `trace_times`; plain, or compressed by gzip or zstd. The first 50,000 requests are read,
+replayed at their own times on a drive that is full, addresses beyond it folded into it, and held against ours of the
+same requests. A class, and a group, is the reads or the writes. Ignored: requests without a response time, and what the
+machine of the trace did besides. Times of an ETW trace are those of completions, from which arrivals are replayed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -18,23 +18,20 @@ from ..validate.measures import percentile
 from . import distribution
 from .measured import GroupRuns, How, Measurement, Target, tolerance
 from .space import Drive
+from .trace_times import Format, Wrong, format_of, times
 
 __all__ = ["is_one", "read"]
 
 _MOST = 50_000
-_COLUMNS = ("time", "host", "disk", "kind", "offset", "size", "response")
-_TICK_NS = 100
+_FIRST = 4
 
 
 def is_one(path: Path) -> bool:
-    """Whether the first line is one of such a trace."""
-    if not path.name.endswith((".csv", ".csv.gz", ".csv.zst")):
-        return False
+    """Whether the first lines are of such a trace."""
     try:
-        first = _rows(path, 1)
+        return format_of(_lines(path, _FIRST)) is not None
     except (OSError, pl.exceptions.PolarsError):
         return False
-    return first.width == len(_COLUMNS) and first.item(0, 3).strip().lower() in ("read", "write")
 
 
 def read(path: Path, how: How) -> Measurement:
@@ -46,40 +43,43 @@ def read(path: Path, how: How) -> Measurement:
     if how.workload:
         raise InputError(f"{path}: the trace is the workload itself; expected no --workload beside it")
     try:
-        rows = _rows(path, _MOST)
+        form = format_of(_lines(path, _FIRST))
+        assert form is not None
+        lines = _lines(path, form.lines * _MOST)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{path}: expected a trace in CSV: {str(error).splitlines()[0]}") from None
-    rows.columns = list(_COLUMNS)
-    kinds = rows["kind"].str.strip_chars().str.to_lowercase()
-    ticks = rows["response"].str.strip_chars().cast(pl.UInt64, strict=False)
-    for at in (~kinds.is_in(["read", "write"]) | ticks.is_null()).fill_null(value=True).arg_true().head(1):
+        raise InputError(f"{path}: expected a trace as text: {str(error).splitlines()[0]}") from None
+    try:
+        count, found = times(form.requests(lines), _MOST)
+    except Wrong as wrong:
         raise InputError(
-            f"{path}:{at + 1}: {','.join(str(cell or '') for cell in rows.row(at))[:60]!r} is no request with a "
-            f"response time; expected {', '.join(_COLUMNS[:3])}, Read or Write, {', '.join(_COLUMNS[4:])}"
-        )
-    figures = {
-        kind: found
-        for kind in ("read", "write")
-        if (found := distribution.figures((ticks.filter((kinds == kind) & (ticks > 0)) * _TICK_NS).to_numpy()))
-    }
+            f"{path}:{wrong.number}: {lines[wrong.number - 1][:60]!r} is no request with a response time; "
+            f"expected {wrong}"
+        ) from None
+    figures = {kind: distribution.figures(found[kind]) for kind in ("read", "write") if found.get(kind)}
     if not figures:
-        raise InputError(
-            f"{path}: no request has a response time; expected them in the last column, in ticks of 100 ns"
-        )
-    return _Trace(path, figures, rows.height, how)
+        raise InputError(f"{path}: no request has a response time; expected them {form.where}")
+    return _Trace(path, form, figures, count, how)
 
 
-def _rows(path: Path, most: int) -> pl.DataFrame:
-    """The first lines, as text."""
-    return pl.read_csv(path, has_header=False, infer_schema=False, n_rows=most)
+def _lines(path: Path, most: int) -> Sequence[str]:
+    """The first lines."""
+    return [
+        line or ""
+        for line in pl.read_csv(
+            path, has_header=False, infer_schema=False, n_rows=most, separator="\x1f", quote_char=None,
+            truncate_ragged_lines=True,
+        ).to_series()
+    ]  # fmt: skip
 
 
 class _Trace(GroupRuns):
     """A group for each class; both have one run."""
 
-    def __init__(self, path: Path, figures: Mapping[str, Mapping[str, float]], requests: int, how: How) -> None:
+    def __init__(
+        self, path: Path, form: Format, figures: Mapping[str, Mapping[str, float]], requests: int, how: How
+    ) -> None:
         self.name = path.name
-        self._path, self._requests, self._how = path, requests, how
+        self._path, self._form, self._requests, self._how = path, form, requests, how
         self.targets = tuple(
             Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", "us", real, tolerance(name))
             for kind, each in figures.items()
@@ -88,7 +88,7 @@ class _Trace(GroupRuns):
 
     def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
         """The trace on a drive."""
-        return drive.run(str(self._path), self._how.precondition, self._requests, form="msr")
+        return drive.run(str(self._path), self._how.precondition, self._requests, trace=self._form.run)
 
     def figure(self, target: Target, result: Result) -> float | None:
         """Ours, of the class alone."""
