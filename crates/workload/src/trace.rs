@@ -52,7 +52,7 @@ mod vscsi;
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::request::{SECTOR_BYTES, Source};
-use head::{Contest, Head, Vote};
+use head::{Contest, Head, Reading, Vote};
 use line_format::LineFormat;
 use lines::LineReader;
 use palimpsest_flash::error::{Error, Result};
@@ -99,6 +99,7 @@ pub struct Format {
     pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
     contest: fn(&Head<'_>) -> Option<Contest>,
+    reads: fn(&Head<'_>, &[u8]) -> Option<Reading>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
     /// None where its traces are only read.
@@ -118,6 +119,7 @@ impl Format {
             is_text: true,
             recognise: head::vote::<F>,
             contest: head::contest::<F>,
+            reads: head::reads::<F>,
             open: line_source::open::<F>,
             holds: F::HOLDS,
             create: Some(output::LineSink::<F>::create),
@@ -284,10 +286,36 @@ fn unknown_format(head: &Head<'_>, name: &str) -> Error {
     let found = match input::known_binary(head.bytes) {
         Some(kind) => format!("this is {kind}"),
         None if head.bytes.contains(&0) => "this is a binary file of unknown format".to_string(),
-        None => "no line near the start of the file reads as a request in any known format".to_string(),
+        None => match nearest(head) {
+            Some((number, what)) => {
+                return Error::input(format!("{name}:{number}"), format!("{what}; expected one of {}", format_names()));
+            }
+            None => "no line near the start of the file reads as a request in any known format".to_string(),
+        },
     };
-    Error::input(name, format!("{found}; expected a trace, plain or .gz or .zst, of one of {}", format_names()))
+    let packed = "plain or compressed by gzip, zstd, xz or bzip2";
+    Error::input(name, format!("{found}; expected a trace, {packed}, of one of {}", format_names()))
 }
+
+/// The first line with a digit, its number, and what is wrong with it in the format that reads most of its columns.
+fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
+    let (number, line) = head.lines().find(|(_, line)| line.iter().any(u8::is_ascii_digit))?;
+    let shown = fields::quoted(line);
+    // The first of those that read as far.
+    let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
+    let what = match best.max_by_key(|(_, reading)| reading.columns) {
+        Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
+            format!("{shown} is no request in a known format; as {}, the nearest, {}", format.name, reading.fault)
+        }
+        _ => {
+            format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
+        }
+    };
+    Some((number, what))
+}
+
+/// A format that reads fewer columns of a line is not near it.
+const LEAST_COLUMNS: usize = 2;
 
 fn format_names() -> String {
     names_of(|_| true)

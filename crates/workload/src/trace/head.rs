@@ -52,6 +52,39 @@ pub fn vote<F: LineFormat>(head: &Head<'_>) -> Vote {
     vote
 }
 
+/// How far a format reads a line that is none of its own.
+pub struct Reading {
+    /// Columns before the one that is wrong, or one less.
+    pub columns: usize,
+    /// What is wrong.
+    pub fault: String,
+}
+
+/// How far the line format `F` reads `line`: what is wrong depends on the columns up to that which is wrong, so it is near the
+/// end of the shortest start of the line in which the same is wrong, whatever the message quotes. `None` where nothing is.
+pub fn reads<F: LineFormat>(head: &Head<'_>, line: &[u8]) -> Option<Reading> {
+    const LONGEST: usize = 512;
+    let fault_of = |part: &[u8]| {
+        let mut format = F::default();
+        format.prepare(head);
+        format.parse(part).err().map(|fault| fault.what)
+    };
+    let line = &line[..line.len().min(LONGEST)];
+    let kind_of = |fault: &str| fault.split('"').next().map(str::to_owned);
+    let fault = fault_of(line)?;
+    let kind = kind_of(&fault);
+    let is_separator = |byte: u8| matches!(byte, b',' | b';' | b' ' | b'\t');
+    let mut columns = 0;
+    for end in 1..=line.len() {
+        let ends = end == line.len() || (is_separator(line[end]) && !is_separator(line[end - 1]));
+        if ends && fault_of(&line[..end]).and_then(|fault| kind_of(&fault)) == kind {
+            return Some(Reading { columns, fault });
+        }
+        columns += usize::from(ends);
+    }
+    None
+}
+
 /// What tells formats apart that read the same lines as other requests: requests follow each other, so that with the right unit
 /// of sizes more of them begin where another has ended.
 #[derive(Debug, Clone, Copy)]

@@ -42,6 +42,7 @@ pub const FORMAT: Format = Format {
     is_text: false,
     recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
     contest: |_| None,
+    reads: |_, _| None,
     open: |opened| {
         let what = "a Parquet file needs random access; expected a file rather than a pipe, not compressed as a whole";
         Err(Error::input(opened.lines.name(), what))

@@ -55,6 +55,7 @@ impl Format {
             is_text: false,
             recognise: |head: &Head<'_>| Vote { lines: F::recognise(head.bytes), first_line: 1 },
             contest: |_| None,
+            reads: |_, _| None,
             open: open::<F>,
             holds: Holds { time_grain: F::TIME_GRAIN, ..Holds::PLAIN },
             create: None,

@@ -199,6 +199,18 @@ fn what_is_no_trace_is_named() {
     assert!(wrong(b"\0\x01\x02binary").1.contains("binary file of unknown format"));
     assert!(wrong(b"7z\xbc\xaf\x27\x1c").1.contains("7-Zip"));
     assert!(wrong(b"some prose\nand more\n").1.contains("msr, alibaba"));
+    // The line found, and the nearest format with what is wrong in it.
+    for (line, format, said) in [
+        ("128166372003061629,hm,1,Read,383496192", "msr", "the line ends before column size"),
+        ("128166372003061629,hm,1,Erase,383496192,4096,5", "msr", "Erase"),
+        ("  8,0    1        1     0.5   99  D   R 8 * 8 [x]", "blkparse", "*"),
+    ] {
+        let (place, what) = wrong(format!("# of a tool\n{line}\n").as_bytes());
+        assert_eq!(place, "t:2", "{what}");
+        assert!(what.contains(&format!("\"{}", &line[..20])), "{what}");
+        assert!(what.contains(&format!("as {format}, the nearest, ")) && what.contains(said), "{what}");
+    }
+    assert!(wrong(b"about 5 words\n").1.contains("--columns"));
     let (place, what) = wrong(b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n");
     assert_eq!(place, "t");
     assert!(what.contains("no request"), "{what}");
