@@ -144,5 +144,5 @@ def check_crashes(
     found = explore(run, check, setup, **options)
     if found.findings:
         text = "\n".join(line for finding in found.findings for line in finding.lines())
-        raise CrashError(f"{len(found.findings)} ways to lose data in {found.states} states\n{text}")
+        raise CrashError(f"power cuts lose data, in {found.states} states\n{text}")
     return found

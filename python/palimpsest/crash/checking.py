@@ -61,7 +61,7 @@ def image_of(history: History, state: State) -> dict[int, bytes]:
 def _picked(history: History, image: Mapping[int, bytes], state: State) -> dict[int, bytes]:
     found = dict(image)
     for unit, number in state.picks:
-        digest = dict(history.versions(unit))[number]
+        digest = history.digest_of(unit, number)
         if digest:
             found[unit] = digest
         else:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import units
+from .. import completion, units
 from ..errors import EXIT_FAILURE, InputError
 from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
 from ..progress import at_terminal
@@ -65,7 +65,12 @@ _OPTIONS = (
     click.option(
         "--timeout", type=Duration(), default="60s", help="Most time of a check; setup and run have ten times it."
     ),
-    click.option("--ssd", metavar="NAME|FILE", help=f"The drive that recovers from cuts.  [default: {_SSD}, {_FTL}]"),
+    click.option(
+        "--ssd",
+        metavar="NAME|FILE",
+        shell_complete=completion.files_and("ssds"),
+        help=f"The drive that recovers from cuts.  [default: {_SSD} with {_FTL}]",
+    ),
     ftl_option,
     set_option,
     click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
@@ -218,7 +223,9 @@ def _told(explored: Explored, made: list[Finding], out: Path) -> str:
     rate = f", {len(explored.states) / explored.seconds * 3600:,.0f} an hour" if explored.seconds > 0 else ""
     told = f"{len(explored.states)} states ({all_}{rate}), {explored.duplicates} more had the same bytes"
     told += f", {explored.cuts} cuts of the drive: " if explored.operations else ": "
-    return told + (f"{fail} fail, in {len(made)} ways; see {out}" if made else "nothing is lost")
+    return told + (
+        f"{fail} fail, in {len(made)} {'way' if len(made) == 1 else 'ways'}; see {out}" if made else "nothing is lost"
+    )
 
 
 def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:

@@ -106,6 +106,7 @@ class Cuts:
         )
         self._script = _core.CrashScript(options.to_json(), history.unit, steps)
         operations = self._script.operations()
+        self.steps = len(steps)
         self.before = operations[self._first - 1] if self._first else 0
         self.operations = operations[-1] - self.before if len(operations) > self._first else 0
 

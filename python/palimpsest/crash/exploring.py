@@ -24,6 +24,8 @@ from .windows import EXHAUSTIVE, State, Window, key_of, states, windows
 __all__ = ["Checkers", "Explored", "Limits", "Say", "explore_in", "prepare"]
 
 _STATES, _CUTS = 64, 32
+_LONG_SCRIPT = 4000
+"""Requests of a script of which a batch has fewer cuts, as each plays them all."""
 _MOST_SEEN = 4096
 """Drawn states in a row that were all seen before: then no more are drawn."""
 
@@ -258,6 +260,7 @@ class _Exploration:
         of_cache: Iterator[State] | None = states(self._explored.found, self._explored.plan.seed)
         count = 0 if self._cuts is None else self._cuts.operations
         first = iter(spread(count))
+        most_cuts = _CUTS if self._cuts is None else max(2, min(_CUTS, _CUTS * _LONG_SCRIPT // self._cuts.steps))
         self._deeper: list[Cut] = [
             deeper for cut, line in self._tried.items() for deeper in again(cut, line["recovery"])
         ]
@@ -278,7 +281,7 @@ class _Exploration:
                 self._seen.add(key)
                 chosen.append(state)
             cuts: list[Cut] = []
-            while len(cuts) < _CUTS:
+            while len(cuts) < most_cuts:
                 cut = self._deeper.pop(0) if self._deeper and len(cuts) % 2 else None
                 if cut is None:
                     number = next(first, None)

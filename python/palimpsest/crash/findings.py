@@ -7,6 +7,7 @@ back into it, one after the other, as long as it still fails: what is lost in th
 
 import re
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from .checking import Whose
@@ -26,7 +27,7 @@ class Write:
     """A write of the program, and what of it a state has.
 
     Attributes:
-        number: the event, from 1.
+        number: the request, from 1.
         offset: its first byte.
         length: its bytes.
         kept: units of it that are there.
@@ -88,8 +89,8 @@ class Finding:
         if len(self.cut) > 1:
             when += f", and again in operation {', then '.join(map(str, self.cut[1:]))} of the recovery"
         made.append(f"  the power fails {when}, after request {self.requests}")
-        if self.said:
-            made.append(f"  the program had said: {' | '.join(self.said)}")
+        if self.said or self.next:
+            made.append(f"  the program had said: {' | '.join(self.said) or 'nothing'}")
         if self.next:
             made.append(f"  and says next: {self.next}")
         lost = [each for each in self.writes if each.is_lost]
@@ -215,19 +216,20 @@ def describe(history: History, line: dict[str, Any], count: int) -> Finding:
     while flush and history.events[flush - 1].kind != "flush":
         flush -= 1
     first = min([flush, *(number + 1 for number in held.values() if number >= 0)])
+    numbers = list(accumulate(int(event.kind != TEXT) for event in history.events[: state.stop]))
     writes = []
     for number in range(first, state.stop):
         event = history.events[number]
         if event.kind == WRITE and event.units:
             there = sum(held.get(unit, number) >= number for unit, _ in event.units)
-            writes.append(Write(number + 1, event.offset, event.length, there, len(event.units), event.zeros))
+            writes.append(Write(numbers[number], event.offset, event.length, there, len(event.units), event.zeros))
     return Finding(
         id=line["id"],
         what=line.get("what", ""),
         line=line.get("line", ""),
         output=line.get("output", ""),
         count=count,
-        requests=state.stop,
+        requests=numbers[-1] if numbers else 0,
         said=tuple(said[-3:]),
         next=after.decode(errors="replace").splitlines()[0] if after.strip() else "",
         writes=tuple(writes),

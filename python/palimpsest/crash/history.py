@@ -95,6 +95,10 @@ class History:
         known = self.versions(unit)
         return known[bisect_left(known, (stop, b"")) - 1]
 
+    def digest_of(self, unit: int, number: int) -> bytes:
+        """What event `number` put into a unit; -1: what the base had."""
+        return self.version_at(unit, number + 1)[1]
+
     def sum_at(self, stop: int) -> int:
         """The sum that identifies what the disk holds when all events before `stop` are done."""
         if self._sums is None:

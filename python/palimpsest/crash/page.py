@@ -29,7 +29,8 @@ def _finding(number: int, finding: Finding) -> str:
     shown = "\n".join(line.strip() for line in rest)
     output = finding.output.strip()
     more = f"<details><summary>All that the check says</summary><pre>{html.escape(output)}</pre></details>"
-    return f"<h3>{number}. {html.escape(first)}</h3><pre>{html.escape(shown)}</pre>{more if output else ''}"
+    is_more = output not in ("", finding.line)
+    return f"<h3>{number}. {html.escape(first)}</h3><pre>{html.escape(shown)}</pre>{more if is_more else ''}"
 
 
 def _by_request(explored: Explored) -> Specification:
@@ -70,7 +71,7 @@ def _tiles(found: dict[str, Any]) -> str:
     tiles = [
         (f"{explored['states']:,}", "states checked"),
         (f"{explored['failed']:,}", "fail"),
-        (f"{len(found['findings'])}", "ways to lose data"),
+        (f"{len(found['findings'])}", "kinds of failures"),
         (f"{explored['duplicates']:,}", "more had the same bytes"),
         (f"{explored['cuts']:,}", f"cuts of {explored['flash_operations']:,} flash operations"),
         (f"{recorded['writes']:,}", f"writes, {recorded['flushes']:,} flushes"),

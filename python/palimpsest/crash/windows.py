@@ -30,6 +30,9 @@ EXHAUSTIVE = 1 << 12
 """Windows of no more states are explored as a whole."""
 
 
+_LONG = 1000
+
+
 class Window:
     """Cuts at which the same is durable, and the same was said, and the last of them.
 
@@ -42,9 +45,17 @@ class Window:
     def __init__(self, history: History, start: int, stop: int, said: int) -> None:
         self.history, self.start, self.stop, self.said = history, start, stop, said
 
-    @cached_property
+    @property
     def choices(self) -> dict[int, list[int]]:
         """Of each unit that may hold one of several contents: the events that put them there, the oldest first."""
+        # Programs that say much and flush little have many long windows: they are not kept.
+        return self._choices if self.stop - self.start <= _LONG else self._chosen()
+
+    @cached_property
+    def _choices(self) -> dict[int, list[int]]:
+        return self._chosen()
+
+    def _chosen(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for number in range(self.start, self.stop):
             event = self.history.events[number]
@@ -62,7 +73,7 @@ class Window:
         """The writes of which something may be lost."""
         return sorted({number for known in self.choices.values() for number in known[1:]})
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many states it has, those of the same bytes counted apart."""
         return prod(len(known) for known in self.choices.values())
@@ -89,7 +100,7 @@ def key_of(history: History, state: State) -> tuple[int, int]:
     """What is the same of states that hold the same bytes, with the same said."""
     total = history.sum_at(state.stop)
     for unit, number in state.picks:
-        total += place_of(unit, dict(history.versions(unit))[number])
+        total += place_of(unit, history.digest_of(unit, number))
         total -= place_of(unit, history.version_at(unit, state.stop)[1])
     return total % (1 << 128), state.said
 
