@@ -87,3 +87,26 @@ fn sequential_bandwidth_is_bound_by_link_bus_or_dies() {
     let link = bandwidth("host.link_rate=500MB/s", "write");
     reaches("sequential write, link", link, 0.5e9, 0.95);
 }
+
+/// Random reads of a die of P planes, deep: where planes read independently P reads take P commands + tR + P transfers, else two pages seldom
+/// have one address, and a read takes command + tR + transfer.
+#[test]
+fn planes_read_together_at_one_address_or_at_any() {
+    for planes in [2u32, 4] {
+        for how in ["aligned", "independent"] {
+            let sets = format!(
+                "ssd.channels=1 ssd.planes_per_die={planes} ssd.blocks_per_plane=64 ssd.over_provisioning=28% ftl.read=dma \
+                 sim.cache_register=false sim.plane_reads={how} host.link_rate=unlimited"
+            );
+            let ssd = drive("tlc-32g", &sets);
+            let mut run = Run::new(&ssd, "rw=randread,bs=4k,n=40k,iodepth=256");
+            run.precondition = "fill:100%";
+            let (part, measured) = (&ssd.drive.part, run.result().throughput.iops.unwrap());
+            let on_bus = part.t_command + part.bus_rate.time_for(4096);
+            let rate = |reads: u32| 1e9 * f64::from(reads) / (part.t_read + u64::from(reads) * on_bus) as f64;
+            let (form, share) = if how == "aligned" { (rate(1), 1.04) } else { (rate(planes), 1.0) };
+            println!("{planes} planes, {how}: {measured:.0} reads/s, form {form:.0}");
+            assert!(measured <= form * share * 1.001 && measured >= form * 0.97);
+        }
+    }
+}

@@ -61,6 +61,8 @@ pub struct SimSettings {
     pub block_order: BlockOrder,
     /// Operations of one kind on different planes of a die that run together where their addresses allow it.
     pub multi_plane: MultiPlane,
+    /// Whether reads of different planes run together whatever their addresses.
+    pub independent_reads: bool,
 }
 
 /// Times of the controller; all zero where it takes none.

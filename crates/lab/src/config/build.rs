@@ -157,6 +157,7 @@ fn sim(values: &Values) -> SimSettings {
         cache_register: values.flag("sim.cache_register"),
         cache_read: values.flag("sim.cache_read"),
         block_order: values.choice("sim.block_order", &[BlockOrder::Needed, BlockOrder::Planned]),
+        independent_reads: values.choice("sim.plane_reads", &[false, true]),
         multi_plane: values.choice("sim.multi_plane", &[MultiPlane::Off, MultiPlane::Waiting, MultiPlane::Group]),
     }
 }

@@ -234,6 +234,12 @@ static AROUND: &[Key] = &[
          group of a file system",
     ),
     Key::new(
+        "sim.plane_reads",
+        Choice(&["aligned", "independent"]),
+        "aligned",
+        "reads on different planes of a die that sim.multi_plane lets run together: those of one page address, or any",
+    ),
+    Key::new(
         "sim.block_order",
         Choice(&["needed", "planned"]),
         "needed",

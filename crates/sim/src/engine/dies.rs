@@ -272,7 +272,7 @@ impl Engine {
             let other = &self.pending[index as usize].operation;
             let together = other.kind == operation.kind
                 && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
-                && (operation.kind == OperationKind::Erase || other.page == operation.page)
+                && (other.page == operation.page || self.at_any_page(operation.kind))
                 && other.loads == operation.loads
                 && usize::from(batch.count) < MOST_PLANES;
             if together {
@@ -280,6 +280,16 @@ impl Engine {
                 batch.members[usize::from(batch.count)] = index;
                 batch.count += 1;
             }
+        }
+    }
+
+    /// Whether operations of `kind` run together in their planes whatever their pages.
+    #[inline]
+    fn at_any_page(&self, kind: OperationKind) -> bool {
+        match kind {
+            OperationKind::Read => self.settings.independent_reads,
+            OperationKind::Program => false,
+            OperationKind::Erase => true,
         }
     }
 
