@@ -73,6 +73,13 @@ _OPTIONS = (
     ),
     ftl_option,
     set_option,
+    click.option(
+        "--precondition",
+        default="none",
+        metavar="SPEC",
+        shell_complete=completion.preconditions,
+        help="State of the drive at first, as of run: one that is in use collects garbage.",
+    ),
     click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
     jobs_option("Checks"),
     seed_option,
@@ -114,7 +121,7 @@ def _plan(out: Path, options: dict[str, Any]) -> Plan:
     if not options["no_drive"]:
         ssd = options["ssd"] or _SSD
         drive = {"ssd": ssd, "ftl": options["ftl"] or (_FTL if options["ssd"] is None else None)}
-        drive["overrides"] = tuple(options["overrides"])
+        drive |= {"overrides": tuple(options["overrides"]), "precondition": options["precondition"]}
     elif options["ssd"] or options["ftl"] or options["overrides"]:
         raise InputError("--no-drive: there is no drive; expected no --ssd, --ftl and --set")
     return Plan(

@@ -52,6 +52,7 @@ class Plan:
         ssd: the drive, of which the states after each flash operation are explored; None: of no drive.
         ftl: its layer.
         overrides: its settings.
+        precondition: its state at first, as of a run: a drive in use collects garbage.
         seed: of what is drawn, and of the drive.
     """
 
@@ -68,6 +69,7 @@ class Plan:
     ssd: str | None = None
     ftl: str | None = None
     overrides: tuple[str, ...] = ()
+    precondition: str = "none"
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class Plan:
             "ssd": self.ssd,
             "ftl": self.ftl,
             "set": list(self.overrides),
+            "precondition": self.precondition,
             "seed": self.seed,
         }
 

@@ -79,7 +79,7 @@ class Cuts:
     """
 
     def __init__(self, plan: Plan, history: History) -> None:
-        self._history = history
+        self._history, self._is_used = history, plan.precondition != "none"
         steps = list(_base(history))
         self._first = len(steps)
         self._of_step: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ class Cuts:
             workload="crash",
             payload="bytes",
             fidelity="count",
-            precondition="none",
+            precondition=plan.precondition,
             seed=plan.seed,
         )
         self._script = _core.CrashScript(options.to_json(), history.unit, steps)
@@ -134,6 +134,9 @@ class Cuts:
         for number, digest in reversed(self._history.versions(unit)):
             if number <= event and (is_zero if not digest else self._history.contents[digest] == data):
                 return unit, number
+        if self._is_used and unit not in self._history.base:
+            # What preconditioning put there: the host has not written it before.
+            return unit, -1
         raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
 
 

@@ -66,6 +66,7 @@ def plan_in(out: Path) -> Plan | None:
             ssd=known["ssd"],
             ftl=known["ftl"],
             overrides=tuple(known["set"]),
+            precondition=known["precondition"],
             seed=known["seed"],
         )
     except (KeyError, TypeError) as error:

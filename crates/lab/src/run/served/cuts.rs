@@ -4,6 +4,7 @@
 //! everything that the script wrote is read back. The power may fail again in the recovery. The verifier holds the layer to what it guarantees:
 //! what was durable is there. Counted: requests come one after the other, and an operation is the whole of its effect or torn.
 
+use super::super::precondition::Precondition;
 use super::{Failure, Served};
 use crate::config::Resolved;
 use crate::run::{Fidelity, Options};
@@ -43,7 +44,8 @@ pub struct Left {
     pub step: usize,
     /// Flash operations of the layer's last recovery: as many cuts may come in it.
     pub recovery_operations: u64,
-    /// Units that do not hold what the steps before that put there, by number, with what they hold.
+    /// Units that do not hold what the steps before that put there, by number, with what they hold. What preconditioning put there is not
+    /// known: a unit that the step was the first to write is here only if it holds what the step writes.
     pub changed: Vec<(u64, Vec<u8>)>,
 }
 
@@ -159,12 +161,19 @@ impl Scripts<'_> {
                 holds.extend(units(offset, bytes).zip(bytes.chunks_exact(self.unit as usize)));
             }
         }
+        let (mut changed, mut read) = (Vec::new(), Vec::new());
+        let is_new = self.options.precondition == Precondition::None;
         if let Step::Write { offset, bytes } = *broken {
-            for unit in units(offset, bytes) {
-                holds.entry(unit).or_insert(&zeros);
+            for (unit, written) in units(offset, bytes).zip(bytes.chunks_exact(self.unit as usize)) {
+                if is_new {
+                    holds.entry(unit).or_insert(&zeros);
+                } else if !holds.contains_key(&unit) {
+                    read.clear();
+                    served.read(Self::extent(unit * self.unit, self.unit), &mut read).map_err(failed)?;
+                    changed.extend((read == written).then(|| (unit, read.clone())));
+                }
             }
         }
-        let (mut changed, mut read) = (Vec::new(), Vec::new());
         for (unit, held) in holds {
             read.clear();
             served.read(Self::extent(unit * self.unit, self.unit), &mut read).map_err(failed)?;
