@@ -5,6 +5,8 @@
 //! conservation law holds at its end.
 
 pub mod image;
+#[cfg(test)]
+mod large;
 pub mod precondition;
 pub mod served;
 mod session;

@@ -244,7 +244,6 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
     let core = core_options(&options)?;
-    config::check_memory(&resolved.drive, core.payload, files::available_memory()).map_err(raise)?;
     let trace = trace_options(&options, &resolved);
     let playing = playing(&options, &resolved)?;
     let drive_bytes = resolved.drive.logical_bytes();
@@ -253,6 +252,8 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
         let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
+            let touched = core.touches(source.expected_requests());
+            config::check_memory(&resolved.drive, &touched, files::available_memory())?;
             run_from(
                 &resolved,
                 source.as_mut(),

@@ -3,7 +3,7 @@
 //! A quantity is a decimal number and a unit, with or without blanks between them. Decimals become integers without floating
 //! point, so `"0.1us"` is exactly 100 ns, and a time that is no whole number of nanoseconds is refused. Units are
 //! case-sensitive: bytes are binary (`KiB`, `MiB`, `GiB`, `TiB`, `B`), so `"4k"` and `"16MB"` are refused, with the likely unit;
-//! rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as in data sheets) or binary (`MiB/s`); bits a second are refused,
+//! capacities of drives are decimal, too (`"30.72TB"`); rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as in data sheets) or binary (`MiB/s`); bits a second are refused,
 //! as the number of pins is unknown. A ratio is a percentage or a bare number below 1; a bare 1 or more is refused, as it may
 //! mean either. Signs and exponents are refused except in bare ratios.
 //!
@@ -78,6 +78,23 @@ const BYTES: Dimension = Dimension {
     ],
 };
 
+/// Drives are sold in decimal units.
+const CAPACITY: Dimension = Dimension {
+    what: "a capacity",
+    example: "30.72TB",
+    units: &[
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ],
+    ..BYTES
+};
+
 const RATE: Dimension = Dimension {
     what: "a rate",
     example: "1.2GB/s",
@@ -132,6 +149,19 @@ pub fn format_age(age: Nanos) -> String {
 /// No number, no unit or another (`"16MB"`, `"4k"`), or not a whole number of bytes.
 pub fn parse_bytes(text: &str) -> Parsed<u64> {
     BYTES.parse(text)
+}
+
+/// A capacity of a drive such as `"30.72TB"`, in bytes. Units: those of sizes, and MB, GB, TB.
+///
+/// # Errors
+/// No number, no unit or another, or not a whole number of bytes.
+pub fn parse_capacity(text: &str) -> Parsed<u64> {
+    CAPACITY.parse(text)
+}
+
+/// The shortest text of a capacity.
+pub fn format_capacity(bytes: u64) -> String {
+    CAPACITY.format(bytes)
 }
 
 /// The shortest text of a size.

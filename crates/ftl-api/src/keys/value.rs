@@ -3,8 +3,9 @@
 use super::blocks::{BlockCount, format_blocks, parse_blocks};
 use super::near;
 use palimpsest_flash::units::parse::{
-    Parsed, format_age, format_bytes, format_energy, format_rate, format_ratio, format_time, parse_age, parse_bytes,
-    parse_energy, parse_rate, parse_ratio, parse_time, ratio_from_number, shown,
+    Parsed, format_age, format_bytes, format_capacity, format_energy, format_rate, format_ratio, format_time,
+    parse_age, parse_bytes, parse_capacity, parse_energy, parse_rate, parse_ratio, parse_time, ratio_from_number,
+    shown,
 };
 use palimpsest_flash::units::{self, Nanos, Picojoules};
 
@@ -59,6 +60,11 @@ pub enum ValueType {
         /// The largest.
         max: u64,
     },
+    /// The capacity of a drive in bytes.
+    Capacity {
+        /// The largest.
+        max: u64,
+    },
     /// A transfer rate.
     Rate,
     /// A ratio.
@@ -91,6 +97,7 @@ pub enum Value {
     Age(Nanos),
     Times(Vec<Nanos>),
     Bytes(u64),
+    Capacity(u64),
     Rate(units::Rate),
     Ratio(f64),
     Ratios(Vec<f64>),
@@ -189,6 +196,7 @@ impl ValueType {
                 list.iter().map(time_in_list).collect::<Parsed<_>>().map(Value::Times)
             }
             (ValueType::Bytes { min, max }, Raw::Text(text)) => bytes(text, min, max).map(Value::Bytes),
+            (ValueType::Capacity { max }, Raw::Text(text)) => capacity(text, max).map(Value::Capacity),
             (ValueType::Rate, Raw::Text(text)) => parse_rate(text).map(Value::Rate),
             (ValueType::Ratio { max }, Raw::Text(text)) => parse_ratio(text).and_then(|ratio| at_most(ratio, max)),
             (ValueType::Ratio { max }, Raw::Float(number)) => {
@@ -233,6 +241,7 @@ impl ValueType {
             ValueType::Age => "expected an age such as \"90d\"".into(),
             ValueType::Times => "expected a list of times such as [\"35us\", \"45us\"]".into(),
             ValueType::Bytes { .. } => "expected a number of bytes such as \"16KiB\"".into(),
+            ValueType::Capacity { .. } => "expected a capacity such as \"30.72TB\" or \"64GiB\"".into(),
             ValueType::Rate => "expected a rate such as \"1.2GB/s\", or \"unlimited\"".into(),
             ValueType::Ratio { .. } => "expected a percentage such as \"28%\", or a number below 1 such as 0.28".into(),
             ValueType::ShareOr(word) => format!("expected {word}, or a percentage such as \"28%\""),
@@ -258,6 +267,7 @@ impl Value {
             Value::Time(time) => format_time(*time),
             Value::Age(age) => format_age(*age),
             Value::Bytes(bytes) => format_bytes(*bytes),
+            Value::Capacity(bytes) => format_capacity(*bytes),
             Value::Rate(rate) => format_rate(*rate),
             Value::Ratio(ratio) => format_ratio(*ratio),
             Value::Energy(energy) => format_energy(*energy),
@@ -349,6 +359,14 @@ fn bytes(text: &str, min: u64, max: u64) -> Parsed<u64> {
     }
     let (bytes, min, max) = (format_bytes(bytes), format_bytes(min), format_bytes(max));
     Err(format!("{bytes} is out of range; expected from {min} to {max}"))
+}
+
+fn capacity(text: &str, max: u64) -> Parsed<u64> {
+    let bytes = parse_capacity(text)?;
+    if bytes <= max {
+        return Ok(bytes);
+    }
+    Err(format!("{} is out of range; expected at most {}", format_capacity(bytes), format_capacity(max)))
 }
 
 fn factor(number: f64) -> Parsed<Value> {

@@ -22,7 +22,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
     let at = |key| schema::position(key).expect("the schema has the keys of drives");
     let (capacity, blocks) = (at("ssd.capacity"), at("ssd.blocks_per_plane"));
     let bytes = match resolved[capacity].value {
-        Value::Bytes(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
+        Value::Capacity(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
         _ => return keep(resolved, overlays),
     };
     let place = resolved[capacity].source.clone();

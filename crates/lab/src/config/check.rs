@@ -16,7 +16,7 @@ use palimpsest_flash::units::parse::{format_bytes, format_ratio, format_time};
 use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::Proposal;
-use palimpsest_ftl_api::keys::ValueType;
+use palimpsest_ftl_api::keys::{Value, ValueType};
 use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_workload::request::SECTOR_BYTES;
@@ -274,12 +274,33 @@ fn size(values: &Values) -> Result<()> {
     ];
     let pages = keys.iter().fold(1u128, |product, key| product * u128::from(values.count(key)));
     let page = values.bytes("part.page_size");
-    let subpages = pages * u128::from(page / values.bytes("part.subpage_size"));
+    let subpage = values.bytes("part.subpage_size");
+    let subpages = pages * u128::from(page / subpage);
     if subpages <= u128::from(MOST_SUBPAGES) {
         return Ok(());
     }
-    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated");
+    let cure = coarser_units(values, pages * u128::from(page)).unwrap_or_else(|| "a smaller drive".into());
+    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated; expected {cure}");
+    let capacity = values.key("ssd.capacity");
+    if capacity.rank >= values.key("ssd.blocks_per_plane").rank && capacity.value != Value::Capacity(0) {
+        return refuse(values, &["ssd.capacity", "ssd.over_provisioning", "part.subpage_size"], &what);
+    }
     refuse(values, &keys, &what)
+}
+
+/// The settings by which `bytes` of flash are few enough subpages, as drives of this size have them: units of several sectors of 4 KiB,
+/// of which a small write rewrites one. `None` where only the number of pages counts.
+fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
+    let (page, subpage) = (values.bytes("part.page_size"), values.bytes("part.subpage_size"));
+    let enough = |size: u64| bytes.div_ceil(size.into()) <= MOST_SUBPAGES.into();
+    let least = (1..16).map(|doublings| subpage << doublings).find(|&size| enough(size))?;
+    let within = format!("part.subpage_size={}", format_bytes(least));
+    if page.is_multiple_of(least) {
+        return Some(within);
+    }
+    // Larger pages are fewer only where the capacity says how many.
+    let by_capacity = values.key("ssd.capacity").value != Value::Capacity(0);
+    (by_capacity && least.is_multiple_of(page)).then(|| format!("{within} and part.page_size={}", format_bytes(least)))
 }
 
 fn program_order(drive: &DriveConfig, values: &Values) -> Result<()> {

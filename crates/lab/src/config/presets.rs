@@ -66,6 +66,7 @@ static SSDS: &[Preset] = presets!("ssds":
     "980pro-1t",
     "980-1t",
     "870qvo-4t",
+    "d5-p5336-30.72t",
     "mga-8k",
     "mga-16k",
     "spread-16g",

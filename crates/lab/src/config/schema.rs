@@ -5,8 +5,8 @@ use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
 use palimpsest_ftl::log::streams::CLASSIFIERS;
 use palimpsest_ftl_api::keys::ValueType::{
-    self, Age, Bytes, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate, Ratio, Ratios,
-    Time, Times,
+    self, Age, Bytes, Capacity, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate,
+    Ratio, Ratios, Time, Times,
 };
 use palimpsest_ftl_api::keys::{Key, Notation, near};
 use palimpsest_sim::die_failures::DIE_FAILURE;
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 const PAGE: ValueType = Bytes { min: 512, max: 16 << 20 };
 const WORD: ValueType = Bytes { min: 1, max: 16 << 20 };
 const SPARE: ValueType = Bytes { min: 0, max: 16 << 20 };
-const CAPACITY: ValueType = Bytes { min: 0, max: 1 << 60 };
+const CAPACITY: ValueType = Capacity { max: 1 << 60 };
 const BUFFER: ValueType = Bytes { min: 512, max: 1 << 40 };
 const PIECE: ValueType = Bytes { min: 0, max: 1 << 40 };
 const PROBABILITY: ValueType = Ratio { max: 1.0 };

@@ -1,11 +1,14 @@
 //! Limits of size, so that a mistake is refused before memory ends: of files of settings, and of drives.
 //!
-//! The memory of a drive is estimated from below: the tables of flash and the shadow, without those of the layer, the engine or the
-//! workload, and without the bytes that it will store.
+//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, without those of the engine or the
+//! workload, and without the bytes that it will store. Memory that is never touched is never taken: of a drive that is filled in part, and of
+//! which the workload writes little, the tables take little.
 
 use super::DriveConfig;
+use crate::layers::find_layer;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::units::parse::format_bytes;
 
 /// Bytes of the longest file of settings that is read.
 pub const LARGEST_FILE: u64 = 16 << 20;
@@ -16,6 +19,9 @@ const SUBPAGE_BYTES: [u64; 2] = [4, 20];
 
 /// Bytes for each logical subpage in the shadow, where contents are verified.
 const SHADOW_BYTES: u64 = 8;
+
+/// Bytes for each physical subpage where times are verified: those that are noted as they come, and those of the check, which looks at all.
+const VERIFIED_BYTES: [u64; 2] = [20, 32];
 
 /// Refuses a file of `length` bytes, read up to one more than [`LARGEST_FILE`].
 ///
@@ -28,25 +34,87 @@ pub fn check_length(path: &str, length: usize) -> Result<()> {
     Err(Error::input(path, format!("the file has more than {} MiB; expected a TOML file", LARGEST_FILE >> 20)))
 }
 
-/// Refuses a drive whose tables take more than the memory `available`, where that is known.
+/// What a run does to the tables of a drive.
+#[derive(Debug, Clone, Copy)]
+pub struct Touched {
+    /// What cells hold.
+    pub payload: Payload,
+    /// Whether times are verified.
+    pub verified: bool,
+    /// Share of the logical space that preconditioning fills, in order.
+    pub filled: f64,
+    /// How many times of that it writes in all.
+    pub times: f64,
+    /// Requests of the workload; `None` where they are unknown.
+    pub requests: Option<u64>,
+}
+
+impl Touched {
+    /// All of it, with `payload`.
+    pub fn all(payload: Payload) -> Self {
+        Touched { payload, verified: false, filled: 1.0, times: f64::INFINITY, requests: None }
+    }
+}
+
+/// A table takes memory in pieces of this: a request may touch one of each table.
+const PIECE: u64 = 4096;
+
+/// Bytes of the tables of `drive`, and of those that are touched.
+fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
+    let contents = touched.payload != Payload::None;
+    let (pages, physical) = (drive.geometry.pages(), drive.geometry.subpages());
+    let logical = drive.logical_subpages();
+    // Without tables for checkpoints, the least that a layer has: an entry a page.
+    let map = find_layer(&drive.ftl.name)
+        .and_then(|entry| entry.tables)
+        .map_or(4 * drive.logical_pages(), |tables| tables(&drive.ftl, &drive.geometry, logical));
+    let [noted, checked] = if touched.verified { VERIFIED_BYTES.map(|bytes| physical * bytes) } else { [0, 0] };
+    let flash = physical * SUBPAGE_BYTES[usize::from(contents)] + physical / 8 + pages + noted;
+    let host = map + if contents { logical * SHADOW_BYTES } else { 0 };
+    let written = (touched.filled * touched.times * logical as f64 / physical as f64).min(1.0);
+    let by_requests = |requests: u64| {
+        let tables: u64 = if contents { 7 } else { 4 };
+        checked + requests.saturating_mul(tables * PIECE)
+    };
+    let by_fill = (flash as f64 * written + host as f64 * touched.filled) as u64;
+    let all = flash + host + checked;
+    let least = touched.requests.map_or(all, |requests| by_fill.saturating_add(by_requests(requests)));
+    (all, least.min(all))
+}
+
+/// Whether the system gives the address space of the largest table, which is not touched here.
+fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
+    let bytes = drive.geometry.subpages() * if payload == Payload::None { 4 } else { 8 };
+    let mut table: Vec<u8> = Vec::new();
+    let reserved = usize::try_from(bytes).is_ok_and(|bytes| table.try_reserve_exact(bytes).is_ok());
+    std::hint::black_box(&table);
+    reserved
+}
+
+/// Refuses a drive whose tables take more than the memory `available`, where that is known, when they are `touched` so.
 ///
 /// # Errors
 /// [`Error::Input`].
-pub fn check_memory(drive: &DriveConfig, payload: Payload, available: Option<u64>) -> Result<()> {
-    let contents = payload != Payload::None;
-    let subpages = drive.geometry.pages() * u64::from(drive.geometry.subpages_per_page);
-    let shadow = if contents { drive.logical_subpages() * SHADOW_BYTES } else { 0 };
-    let least = subpages * SUBPAGE_BYTES[usize::from(contents)] + drive.geometry.pages() + shadow;
+pub fn check_memory(drive: &DriveConfig, touched: &Touched, available: Option<u64>) -> Result<()> {
+    let (all, least) = tables(drive, touched);
     match available {
-        Some(available) if least > available => {
-            let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+        Some(available) if least > available || !can_reserve(drive, touched.payload) => {
+            let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
+            let whole = if least < all { format!(" (of {} in all)", gib(all)) } else { String::new() };
+            let mut cures = vec!["a smaller ssd.capacity".to_owned()];
+            if drive.geometry.subpages_per_page > 1 {
+                cures.push(format!("part.subpage_size={}", format_bytes(drive.geometry.page_bytes().into())));
+            }
+            if touched.payload != Payload::None {
+                cures.push("--payload none".into());
+            }
             Err(Error::input(
                 format!("--ssd {}", drive.name),
                 format!(
-                    "the tables of this drive take more than {:.1} GiB of memory, and {:.1} GiB are free; expected a smaller drive \
-                     (fewer ssd.blocks_per_plane, say) or --payload none",
+                    "the tables of this drive take more than {}{whole} of memory, and {} are free; expected {}",
                     gib(least),
-                    gib(available)
+                    gib(available),
+                    cures.join(" or ")
                 ),
             ))
         }
@@ -65,9 +133,20 @@ mod tests {
             let set = [format!("ssd.blocks_per_plane={blocks}")];
             resolve("tlc-32g", None, &set, &|_| unreachable!()).unwrap().drive
         };
-        assert!(check_memory(&drive(10_000), Payload::Tag, Some(1 << 30)).is_err());
-        assert!(check_memory(&drive(10_000), Payload::Tag, None).is_ok());
-        assert!(check_memory(&drive(100), Payload::Tag, Some(1 << 30)).is_ok());
+        let all = Touched::all(Payload::Tag);
+        let refused = check_memory(&drive(10_000), &all, Some(1 << 30)).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "--ssd tlc-32g: the tables of this drive take more than 9.9 GiB of memory, and 1.0 GiB are free; expected a smaller \
+             ssd.capacity or part.subpage_size=16KiB or --payload none"
+        );
+        assert!(check_memory(&drive(10_000), &all, None).is_ok());
+        assert!(check_memory(&drive(100), &all, Some(1 << 30)).is_ok());
+        let part =
+            |filled, times, requests| Touched { payload: Payload::None, verified: false, filled, times, requests };
+        let fits = |touched| check_memory(&drive(10_000), &touched, Some(1 << 30)).is_ok();
+        assert!(!fits(part(1.0, 1.0, Some(1000))) && !fits(part(0.2, 9.0, Some(1000))) && !fits(part(0.2, 1.0, None)));
+        assert!(fits(part(0.2, 1.0, Some(1000))) && !fits(part(0.2, 1.0, Some(100_000))));
         assert!(check_length("a.toml", 1 << 20).is_ok());
         assert!(check_length("/dev/zero", (LARGEST_FILE + 1) as usize).is_err());
     }

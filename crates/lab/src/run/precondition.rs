@@ -8,10 +8,12 @@
 //! each ends with a sync.
 
 use super::session::AHEAD;
-use super::{Phase, Session};
+use super::{Fidelity, Options, Phase, Session};
+use crate::config::Touched;
 use crate::metrics::summary;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{format_bytes, parse_bytes};
@@ -96,6 +98,26 @@ impl Precondition {
             return Err(wrong("more than 100 overwrites of a drive change nothing".into()));
         }
         Ok(Precondition::Fill { share, random, write_bytes: write_bytes.unwrap_or(0) })
+    }
+}
+
+impl Options {
+    /// What a run of a workload of `requests` requests, `None` where that is unknown, does to the tables of a drive.
+    pub fn touches(&self, requests: Option<u64>) -> Touched {
+        let payload = self.payload;
+        let requests = match (self.requests, requests) {
+            (Some(most), Some(all)) => Some(most.min(all)),
+            (one, other) => one.or(other),
+        };
+        let verified = payload != Payload::None && self.fidelity == Fidelity::Timed;
+        let touched = Touched { verified, ..Touched::all(payload) };
+        match self.precondition {
+            Precondition::None => Touched { filled: 0.0, times: 1.0, requests, ..touched },
+            Precondition::Fill { share, random, .. } => {
+                Touched { filled: share, times: 1.0 + random, requests, ..touched }
+            }
+            Precondition::Steady | Precondition::Layout => touched,
+        }
     }
 }
 

@@ -28,8 +28,8 @@ impl Cells {
     }
 
     pub fn clear(&mut self) {
-        self.origins.fill(0);
-        self.programs.fill(0);
+        // New memory is not touched before it is used.
+        (self.origins, self.programs) = (vec![0; self.origins.len()], vec![0; self.programs.len()]);
         self.changes.clear();
         self.reads.clear();
     }

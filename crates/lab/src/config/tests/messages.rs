@@ -74,8 +74,8 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
-             enterprise-tlc-7.68t, zn540, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, mga-8k, mga-16k, \
-             spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, womv-16g",
+             enterprise-tlc-7.68t, zn540, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, \
+             d5-p5336-30.72t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, womv-16g",
         ),
         (
             "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
@@ -163,7 +163,29 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         "--set ssd.blocks_per_plane=16777216: ssd.channels = 4 (presets/ssds/llh-16g.toml:N), ssd.chips_per_channel = 4 \
              (presets/ssds/llh-16g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/llh-16g.toml:N), ssd.planes_per_die = 1 \
              (presets/ssds/llh-16g.toml:N), ssd.blocks_per_plane = 16777216, part.pages_per_block = 128 \
-             (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294705152 can be simulated",
+             (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294705152 can be simulated; expected \
+             a smaller drive",
+    ),
+    (
+        "default",
+        &["ssd.capacity=30.72TB"],
+        "--set ssd.capacity=30.72TB: ssd.capacity = 30.72TB, ssd.over_provisioning = 28% (presets/ssds/default.toml:N), \
+             part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes 9600036864 subpages; at most 4294705152 can be \
+             simulated; expected part.subpage_size=16KiB",
+    ),
+    (
+        "d5-p5336-30.72t",
+        &["ssd.capacity=122.88TB"],
+        "--set ssd.capacity=122.88TB: ssd.capacity = 122.88TB, ssd.over_provisioning = 14% \
+             (presets/ssds/d5-p5336-30.72t.toml:N), part.subpage_size = 16KiB (presets/ssds/d5-p5336-30.72t.toml:N): that makes \
+             8550088704 subpages; at most 4294705152 can be simulated; expected part.subpage_size=32KiB",
+    ),
+    (
+        "default",
+        &["ssd.capacity=122.88TB"],
+        "--set ssd.capacity=122.88TB: ssd.capacity = 122.88TB, ssd.over_provisioning = 28% (presets/ssds/default.toml:N), \
+             part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes 38400012288 subpages; at most 4294705152 can be \
+             simulated; expected part.subpage_size=64KiB and part.page_size=64KiB",
     ),
     (
         "tlc-32g",
