@@ -1,9 +1,13 @@
-"""Progress of runs, on standard error: only at a terminal, and only for runs of more than two seconds."""
+"""Progress of runs, on standard error: only at a terminal, and only for runs of more than two seconds.
+
+What is going to take more than five seconds, by its rate so far, shows its bar at once, with the time that is left.
+"""
 
 import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -18,6 +22,12 @@ __all__ = ["QUIET_S", "ProgressBoard", "at_terminal"]
 QUIET_S = 2.0
 """A run shorter than this shows nothing."""
 
+_LONG_S = 5.0
+"""What will take longer than this shows its bar before."""
+
+_RATE_S = 0.25
+"""A rate is known after this time."""
+
 
 class ProgressBoard:
     """A bar for each run: requests done, rate, simulated time, time left.
@@ -30,7 +40,8 @@ class ProgressBoard:
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._bars: Progress | None = None
-        self._tasks: dict[str, tuple[TaskID, str]] = {}
+        self._tasks: dict[str, tuple[TaskID, _Stage]] = {}
+        self._stages: dict[str, _Stage] = {}
 
     def __enter__(self) -> "ProgressBoard":
         self._started = time.monotonic()
@@ -54,27 +65,55 @@ class ProgressBoard:
             return None
 
         def update(phase: str, done: int, expected: int, simulated_ns: int) -> None:
-            if time.monotonic() - self._started >= QUIET_S:
-                with self._lock:
-                    self._show(label, phase, done, expected, simulated_ns)
+            now = time.monotonic()
+            with self._lock:
+                stage = self._stages.get(label)
+                if stage is None or not stage.goes_on(phase, done, expected):
+                    stage = self._stages[label] = _Stage(phase, expected, now, done)
+                stage.done = done
+                if now - self._started >= QUIET_S or stage.left_s(now) >= _LONG_S:
+                    self._show(label, stage, simulated_ns)
 
         return update
 
-    def _show(self, label: str, phase: str, done: int, expected: int, simulated_ns: int) -> None:
+    def _show(self, label: str, stage: "_Stage", simulated_ns: int) -> None:
         if not self._enabled:
             return
         if self._bars is None:
             self._bars = _new_bars()
             self._bars.start()
-        task, shown_phase = self._tasks.get(label, (None, ""))
-        if task is None or shown_phase != phase:
-            # Phases differ in speed: a new task keeps the rate and the time left correct.
+        task, shown = self._tasks.get(label, (None, None))
+        total = stage.expected or None
+        if task is None or shown is not stage:
+            # Stages differ in speed: a new task keeps the rate and the time left correct.
             if task is not None:
                 self._bars.remove_task(task)
-            task = self._bars.add_task(f"{label} {phase}", completed=done, total=expected or None, simulated="")
-            self._tasks[label] = (task, phase)
+            task = self._bars.add_task(f"{label} {stage.phase}", completed=stage.done, total=total, simulated="")
+            self._tasks[label] = (task, stage)
         simulated = units.nanoseconds(simulated_ns) if simulated_ns else ""
-        self._bars.update(task, completed=done, total=expected or None, simulated=simulated)
+        self._bars.update(task, completed=stage.done, total=total, simulated=simulated)
+
+
+@dataclass
+class _Stage:
+    """A part of a run in which requests take alike: a phase, or the filling and the overwriting of preconditioning."""
+
+    phase: str
+    expected: int
+    began: float
+    first: int
+    done: int = 0
+
+    def goes_on(self, phase: str, done: int, expected: int) -> bool:
+        """Whether a report with these numbers is one of this stage."""
+        return (phase, expected) == (self.phase, self.expected) and done >= self.done
+
+    def left_s(self, now: float) -> float:
+        """Seconds that are left at the rate so far; 0 where that is not known."""
+        elapsed, done = now - self.began, self.done - self.first
+        if elapsed < _RATE_S or done <= 0:
+            return 0.0
+        return max(self.expected - self.done, 0) * elapsed / done
 
 
 def at_terminal() -> bool:

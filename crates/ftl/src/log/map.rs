@@ -37,6 +37,23 @@ pub trait Map: Send + Sized + State {
         }
     }
 
+    /// Whether the `count` units from `first` on are at the entries from `entry` on.
+    fn holds_run(&self, first: u32, count: u32, entry: u32) -> bool {
+        count <= self.units()
+            && first <= self.units() - count
+            && (0..count).all(|at| self.locate(first + at) == entry + at)
+    }
+
+    /// Calls `see` with each unit that is somewhere, and its entry.
+    fn each_placed(&self, mut see: impl FnMut(u32, u32)) {
+        for unit in 0..self.units() {
+            let entry = self.locate(unit);
+            if entry != UNMAPPED {
+                see(unit, entry);
+            }
+        }
+    }
+
     /// After a power cut: the newest copy of `unit` that was found so far is at `entry`.
     fn restore(&mut self, unit: u32, entry: u32) {
         self.place(unit, entry);

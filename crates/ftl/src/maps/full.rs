@@ -13,6 +13,9 @@ pub struct FullMap(Vec<u32>);
 /// What is stored for no entry.
 const NOTHING: u32 = !UNMAPPED;
 
+/// Entries that are looked at at once, whether there are any.
+const PIECE: usize = 1024;
+
 impl State for FullMap {
     fn save(&self, out: &mut Vec<u8>) {
         self.0.save(out);
@@ -58,6 +61,17 @@ impl Map for FullMap {
         for (place, entry) in self.0[first as usize..(first + count) as usize].iter_mut().zip(entry..) {
             debug_assert_eq!(*place, NOTHING);
             *place = !entry;
+        }
+    }
+
+    fn each_placed(&self, mut see: impl FnMut(u32, u32)) {
+        for (piece, first) in self.0.chunks(PIECE).zip((0..).step_by(PIECE)) {
+            if piece.iter().fold(0, |any, &entry| any | entry) == 0 {
+                continue;
+            }
+            for (unit, &entry) in (first..).zip(piece).filter(|&(_, &entry)| entry != NOTHING) {
+                see(unit, !entry);
+            }
         }
     }
 

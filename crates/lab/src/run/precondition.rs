@@ -133,8 +133,10 @@ pub(super) fn precondition(
         Precondition::Fill { share, random, write_bytes } => {
             let units = ((session.units() as f64 * share) as u64).max(1);
             let overwrites = (units as f64 * random) as u64;
-            session.expect(Phase::Precondition, units + overwrites)?;
+            // Filling is much faster than overwriting: each has a rate, and a time left, of its own.
+            session.expect(Phase::Precondition, units)?;
             fill(session, units, write_bytes)?;
+            session.expect(Phase::Precondition, overwrites)?;
             let before = session.written();
             overwrite(session, units, overwrites)?;
             done.last_write_amplification = session.amplification_since(before);
@@ -142,8 +144,9 @@ pub(super) fn precondition(
         Precondition::Steady => {
             let units = session.units();
             let window = (units / WINDOWS_PER_DRIVE).max(1);
-            session.expect(Phase::Precondition, units + window * MOST_WINDOWS as u64)?;
+            session.expect(Phase::Precondition, units)?;
             fill(session, units, 0)?;
+            session.expect(Phase::Precondition, window * MOST_WINDOWS as u64)?;
             let steady = settle(session, units, window)?;
             (done.last_write_amplification, done.converged) = (Some(steady.0), Some(steady.1));
         }
