@@ -107,6 +107,17 @@ impl States for Kept {
         shelf.memory > 0 || shelf.folder.is_some()
     }
 
+    fn takes(&mut self, bytes: u64) -> bool {
+        let mut shelf = shelf();
+        let Some(folder) = &shelf.folder else { return bytes <= shelf.memory };
+        if bytes <= shelf.memory.max(folder.bytes) {
+            return true;
+        }
+        let note = folder.too_large(bytes);
+        shelf.notes.push(note);
+        false
+    }
+
     fn find(&mut self, key: &Key) -> Option<Arc<Vec<u8>>> {
         let folder = {
             let mut shelf = shelf();
@@ -165,12 +176,16 @@ impl Folder {
         Ok(Some(state))
     }
 
+    fn too_large(&self, bytes: u64) -> String {
+        let what = format!("the state takes {bytes} bytes, and the folder may take {}", self.bytes);
+        format!("{}: {what}; expected a larger --state-size", self.path.display())
+    }
+
     fn write(&self, key: &str, state: &[u8]) -> std::result::Result<(), String> {
         let (key, path) = self.file(key);
         let needed = (HEADER + key.len() + state.len()) as u64;
         if needed > self.bytes {
-            let what = format!("the state takes {needed} bytes, and the folder may take {}", self.bytes);
-            return Err(format!("{}: {what}; expected a larger --state-size", self.path.display()));
+            return Err(self.too_large(needed));
         }
         self.prune(self.bytes - needed, &path);
         // Threads may write the same state at the same time, as processes may.

@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// them.
 pub const UNREAD_TABLES: [&str; 3] = ["host", "controller", "sim"];
 
+/// A state takes this for each physical subpage at the least, and is made whatever room there is up to so many bytes.
+const LEAST_SUBPAGE_BYTES: u64 = 4;
+const SMALL: u64 = 1 << 30;
+
 /// What a state depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -40,6 +44,11 @@ pub trait States {
 
     /// Keeps `state`, which replaces the one of `key`.
     fn keep(&mut self, key: &Key, state: Vec<u8>);
+
+    /// Whether there is room for a state of `bytes`, or more, which is to be made in memory first.
+    fn takes(&mut self, _bytes: u64) -> bool {
+        true
+    }
 
     /// Whether anything is kept at all.
     fn is_used(&self) -> bool {
@@ -92,7 +101,8 @@ pub(super) fn precondition<'a>(
     states: &mut dyn States,
 ) -> Result<(Session<'a>, summary::Precondition)> {
     let what = &session.options.precondition;
-    let keeps = states.is_used() && session.drive.ftl.state().is_some();
+    let least = session.drive.io.geometry().subpages() * LEAST_SUBPAGE_BYTES;
+    let keeps = states.is_used() && session.drive.ftl.state().is_some() && (least <= SMALL || states.takes(least));
     let Some(key) = key(resolved, session.options).filter(|_| keeps) else {
         let done = write(&mut session, source, what)?;
         return Ok((session, done));
