@@ -65,6 +65,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         pick(&["part.subpage_size=4KiB", "part.subpage_size=8KiB", "part.subpage_size=1KiB"]),
         pick(&["ssd.over_provisioning=60%", "ssd.over_provisioning=100%"]),
         pick(&["part.cell=slc", "part.cell=tlc", "part.cell=mlc"]),
+        pick(&["part.pages_per_program=1", "part.pages_per_program=1", "part.pages_per_program=3"]),
         pick(&["ftl.gc_start=2 blocks", "ftl.gc_start=4 blocks"]),
         pick(&["ftl.gc_stop=4 blocks", "ftl.gc_stop=5 blocks"]),
         pick(&["ftl.gc_pace=block", "ftl.gc_pace=paced"]),
