@@ -190,7 +190,7 @@ fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) 
         let after = if host.rng.below(4) == 0 { host.rng.below(40) } else { host.rng.below(1500) };
         memory.end_after((kill > 0 && !ends_well).then_some(after));
         let mut watcher = |_| ControlFlow::Continue(());
-        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), syncs: false };
+        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: kill == 0, syncs: false };
         let mut served = match Served::keep(&resolved, &options, Some(keep), &mut watcher) {
             Ok(served) => served,
             Err(error) => {
@@ -218,11 +218,49 @@ fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) 
     }
 }
 
+/// The machine of a drive whose image survives that crashes `crashes` times.
+fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
+    let resolved = drive(ftl, extra);
+    let options = options(Fidelity::Count);
+    let mut memory = Memory::new(length_of(&resolved).expect("an image of this size"));
+    let name = format!("{ftl} {extra:?} seed {seed}");
+    let mut host = Host { name, sectors: Vec::new(), dirty: Vec::new(), writes: 0, rng: Rng::new(seed, 4) };
+    for crash in 0..crashes {
+        let mut watcher = |_| ControlFlow::Continue(());
+        let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: crash == 0, syncs: true };
+        let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher)
+            .unwrap_or_else(|error| panic!("{}: crash {crash}: {error}", host.name));
+        memory.keep_before();
+        if crash == 0 {
+            host.sectors = vec![Sector::default(); (served.bytes() / SECTOR_BYTES) as usize];
+        }
+        host.look_at_all(&mut served).unwrap_or_else(|failure| panic!("{}: crash {crash}: {failure:?}", host.name));
+        let requests = host.rng.below(300);
+        host.use_drive(&mut served, requests).unwrap_or_else(|failure| panic!("{}: {failure:?}", host.name));
+        drop(served);
+        let mut rng = host.rng.clone();
+        memory = memory.crash(&mut |below| rng.below(below));
+        host.rng = rng;
+    }
+}
+
+#[test]
+fn nothing_that_was_flushed_is_lost_by_a_crash_of_the_machine() {
+    let only = std::env::var("IMAGE_FTL").ok();
+    for entry in layers::layers().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+        let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
+        let mut needs: Vec<&str> = vec![blocks.as_str()];
+        needs.extend(entry.needs());
+        crashed(entry.name, &needs, number("IMAGE_CASES", 8), number("IMAGE_SEED", 1));
+    }
+    let checkpoint = ["ftl.checkpoint=256KiB", "ssd.blocks_per_plane=24"];
+    crashed("page", &checkpoint, number("IMAGE_CASES", 8), number("IMAGE_SEED", 1));
+}
+
 fn every_layer(fidelity: Fidelity, extra: &[&str], kills: u64) {
     let only = std::env::var("IMAGE_FTL").ok();
     let (kills, seed) = (number("IMAGE_CASES", kills), number("IMAGE_SEED", 1));
-    let kept = layers::layers().filter(|entry| !entry.is_file_system());
-    for entry in kept.filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+    for entry in layers::layers().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let mut needs: Vec<&str> = vec![blocks.as_str()];
         needs.extend(extra);
@@ -237,7 +275,7 @@ fn a_drive_that_an_image_cannot_keep_is_refused() {
         let set: Vec<String> = set.iter().map(|&text| text.into()).collect();
         resolve_to_keep("mga-8k", Some(ftl), &set, &|_| unreachable!()).expect_err("it is refused").to_string()
     };
-    assert!(refused("codesign", &[]).starts_with("--image: the layer codesign is a file system"));
+    assert!(refused("codesign", &["fs.files=names"]).contains("expected fs.files=addresses"));
     assert!(
         refused("page", &["faults.power_cut_at=7"]).starts_with("--image: its power fails when the server is killed")
     );

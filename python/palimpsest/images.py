@@ -56,9 +56,13 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
         if is_default("seed"):
             options["seed"] = seed
     needed = _core.image_settings(options["ssd"], options["ftl"], list(options["overrides"]))
-    if needed and not image.exists():
-        what = "no buffer survives the end of the server, so writes are acknowledged when programmed"
-        click.echo(f"{needed[0]}: {what}", err=True)
+    reasons = {
+        "buffer.ack=program": "no buffer survives the end of the server, so writes are acknowledged when programmed",
+        "fs.files=addresses": "flash does not say which program's file has which address, so a range of them is a file",
+    }
+    for setting in needed if not image.exists() else []:
+        if setting in reasons:
+            click.echo(f"{setting}: {reasons[setting]}", err=True)
     options["overrides"] = (*options["overrides"], *needed)
     return kept
 

@@ -318,7 +318,7 @@ impl Device for Attached<'_> {
         self.link.before = self.io.all_of(&[self.link.epoch, self.link.before]);
         self.link.epoch = Gate::NONE;
         self.io.barrier(self.link.before);
-        Ok(())
+        self.io.nand.settle_image()
     }
 
     fn trim(&mut self, block: u32) -> Flash<()> {

@@ -524,7 +524,9 @@ impl Ftl for Replay {
             Err(Fault::NotFormatted) => None,
             Err(fault) => return Err(halt(fault)),
         };
-        if let Some(lost) = std::mem::replace(&mut self.mounted, mounted) {
+        let lost = std::mem::replace(&mut self.mounted, mounted);
+        let remembers = lost.is_some();
+        if let Some(lost) = lost {
             self.before = lost.counters().after(self.before);
         }
         let sequence = self.mounted.as_ref().map_or(0, FileSystem::sequence);
@@ -535,6 +537,9 @@ impl Ftl for Replay {
         }
         (self.dirty_since, self.committed_at) = (None, 0);
         self.find_files();
+        if !remembers {
+            self.own_ranges();
+        }
         Ok(())
     }
 

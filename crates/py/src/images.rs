@@ -1,7 +1,7 @@
 //! Images of drives.
 
 use crate::{raise, read_file};
-use palimpsest_lab::run::image::{WITHOUT_BUFFER, resolve_to_keep};
+use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_server::image;
 use pyo3::prelude::*;
 use std::path::Path;
@@ -17,8 +17,7 @@ pub fn image_seed(path: &str) -> PyResult<Option<u64>> {
 #[pyfunction]
 #[pyo3(signature = (ssd, ftl, overrides))]
 pub fn image_settings(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<Vec<&'static str>> {
-    let (_, changed) = resolve_to_keep(ssd, ftl, &overrides, &read_file).map_err(raise)?;
-    Ok(if changed { WITHOUT_BUFFER.into() } else { Vec::new() })
+    Ok(resolve_to_keep(ssd, ftl, &overrides, &read_file).map_err(raise)?.1)
 }
 
 /// What the image at `path` holds (`info`), whether all of it matches its checksums (`check`), or what giving back space that nothing needs came

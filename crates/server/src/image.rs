@@ -6,7 +6,7 @@
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::image::Medium;
 use palimpsest_lab::nand::image::inspect::{Figures, Look, inspect};
-use palimpsest_lab::nand::image::layout::{MAGIC, PAGE, VERSION};
+use palimpsest_lab::nand::image::layout::{MAGIC, PAGE};
 use palimpsest_lab::nand::image::mount::{Found, find};
 use palimpsest_lab::run::image::{resolved_in, wrong};
 use rustix::fs::{FlockOperation, flock};
@@ -26,19 +26,22 @@ fn cannot(path: &Path, error: &io::Error) -> Error {
 }
 
 impl ImageFile {
-    /// The file at `path`, for writing; where there is none, a new one of `length` zeros.
+    /// The file at `path`, for writing, and whether it is new: where there is none, one of `length` bytes that says nothing yet.
     ///
     /// # Errors
     /// [`Error::Input`]: it cannot be opened or made, or another process has it.
-    pub fn open(path: &Path, length: Option<u64>) -> Result<ImageFile> {
+    pub fn open(path: &Path, length: Option<u64>) -> Result<(ImageFile, bool)> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(length.is_some()).truncate(false).mode(0o600);
         let file = options.open(path).map_err(|error| cannot(path, &error))?;
         let image = ImageFile::locked(file, path, FlockOperation::NonBlockingLockExclusive)?;
-        if let Some(length) = length {
-            image.begin(length).map_err(|error| cannot(path, &error))?;
+        let is_new = length.map_or(Ok(false), |length| image.begin(length)).map_err(|error| cannot(path, &error))?;
+        if is_new {
+            // Its name survives a crash of the machine with it.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| cannot(path, &error))?;
         }
-        Ok(image)
+        Ok((image, is_new))
     }
 
     /// The file at `path`, to be inspected: no server writes to it meanwhile.
@@ -51,15 +54,20 @@ impl ImageFile {
         ImageFile::locked(file, path, FlockOperation::NonBlockingLockShared)
     }
 
-    /// A file that is empty, or an image that was not made to its end, becomes `length` zeros.
-    fn begin(&self, length: u64) -> io::Result<()> {
+    /// A file that is empty or nothing but `length` zeros, or an image that was not made to its end, becomes one that begins: returns whether it is one.
+    fn begin(&self, length: u64) -> io::Result<bool> {
         let mut header = vec![0; (PAGE.min(self.length()?)) as usize];
         self.read(0, &mut header)?;
         let is_begun = header.starts_with(&MAGIC) && header[MAGIC.len()..].iter().all(|&byte| byte == 0);
-        if is_begun {
-            self.0.set_len(0)?;
+        let is_hole = self.length()? == length && self.next_data(0)?.is_none();
+        if !(is_begun || is_hole || header.is_empty()) {
+            return Ok(false);
         }
-        if is_begun || header.is_empty() { self.0.set_len(length) } else { Ok(()) }
+        self.0.set_len(0)?;
+        // Whoever is killed here leaves what begins as an image, and no more.
+        self.write(0, &MAGIC)?;
+        self.0.set_len(length)?;
+        Ok(true)
     }
 
     fn locked(file: File, path: &Path, lock: FlockOperation) -> Result<ImageFile> {
@@ -166,7 +174,7 @@ pub fn info(path: &Path) -> Result<Value> {
     let blocks = drive.geometry.blocks();
     Ok(json!({
         "image": path.display().to_string(),
-        "format": VERSION,
+        "format": found.header.version,
         "drive": drive.name,
         "ftl": drive.ftl.name,
         "part": drive.part.name,
@@ -190,6 +198,7 @@ pub fn info(path: &Path) -> Result<Value> {
             "rated_erases": drive.part.endurance,
             "bad_blocks": figures.bad_blocks,
         },
+        "drive_ns": life.clock,
         "services": life.services,
         "broken_off": life.broken_off,
         "ended_well": life.ended_well,
@@ -209,7 +218,7 @@ pub fn check(path: &Path) -> Result<Value> {
     resolved_in(&found, &path.display().to_string())?;
     Ok(json!({
         "image": path.display().to_string(),
-        "format": VERSION,
+        "format": found.header.version,
         "checked_pages": figures.pages,
         "checked_bytes": figures.bytes,
         "damaged": figures.found,
@@ -222,7 +231,7 @@ pub fn check(path: &Path) -> Result<Value> {
 /// # Errors
 /// [`Error::Input`]: it is none that can be used, or damaged.
 pub fn compact(path: &Path) -> Result<Value> {
-    let image = ImageFile::open(path, None)?;
+    let (image, _) = ImageFile::open(path, None)?;
     let io = |error: io::Error| cannot(path, &error);
     let (_, figures) = looked(path, &image, Look::Records)?;
     if figures.found > 0 {

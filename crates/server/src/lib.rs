@@ -135,7 +135,7 @@ pub fn serve(
             scope.spawn(move || timed.run(service));
         }
         if let Some(Listener::Tcp(page)) = &page {
-            scope.spawn(move || page::run(page, service));
+            scope.spawn(move || page::run(page, service as &dyn page::Shown));
         }
         for listener in &listeners.0 {
             scope.spawn(move || listen::accept(listener, service, scope));
@@ -189,8 +189,8 @@ fn open_drive<'a>(
 ) -> Result<Served<'a>> {
     let Some(path) = image else { return Served::new(resolved, options, watcher) };
     let (begin, name) = (Instant::now(), path.display().to_string());
-    let file = ImageFile::open(path, Some(length_of(resolved)?))?;
-    let keep = Keep { medium: Box::new(file), name: name.clone(), syncs };
+    let (file, is_new) = ImageFile::open(path, Some(length_of(resolved)?))?;
+    let keep = Keep { medium: Box::new(file), name: name.clone(), is_new, syncs };
     let served = Served::keep(resolved, options, Some(keep), watcher)?;
     say(&match served.mounted() {
         None => format!("{name}: a new image"),

@@ -163,7 +163,31 @@ impl Nand {
         self.errors.is_some()
     }
 
-    /// Page `ppn` was programmed at `now`.
+    /// When page `ppn` was programmed; 0 where reads have no errors.
+    pub(super) fn programmed_at(&self, ppn: u32) -> Nanos {
+        self.errors.as_ref().map_or(0, |errors| errors.programmed_at[ppn as usize])
+    }
+
+    /// Reads of `block` since its erase; 0 where reads have no errors.
+    pub fn reads(&self, block: u32) -> u32 {
+        self.errors.as_ref().map_or(0, |errors| errors.reads[block as usize])
+    }
+
+    /// `block` was read so often since its erase, as the image says.
+    pub(super) fn found_reads(&mut self, block: u32, reads: u32) {
+        if let Some(errors) = &mut self.errors {
+            errors.reads[block as usize] = reads;
+        }
+    }
+
+    /// Page `ppn` was programmed then, as the image says.
+    pub(super) fn found_program(&mut self, ppn: u32, at: Nanos) {
+        if let Some(errors) = &mut self.errors {
+            errors.programmed_at[ppn as usize] = at;
+        }
+    }
+
+    /// Page `ppn` is programmed at `now`.
     pub fn note_program(&mut self, ppn: u32, now: Nanos) {
         if let Some(errors) = &mut self.errors {
             errors.programmed_at[ppn as usize] = now;
@@ -184,7 +208,8 @@ impl Nand {
             return Attempt { steps, lost: if keeps { 0 } else { self.read_dead(home, wanted) } };
         }
         let Some(errors) = &mut self.errors else { return Attempt { steps: 0, lost: 0 } };
-        errors.reads[block as usize] = errors.reads[block as usize].saturating_add(1);
+        let reads = errors.reads[block as usize].saturating_add(1);
+        errors.reads[block as usize] = reads;
         let mut draw = Rng::new(errors.seed ^ u64::from(ppn) << 32 ^ u64::from(erases), 0xb17 + u64::from(programs));
         let tolerated = errors.tolerated(draw.unit().max(1e-300));
         let (set, age) = (&errors.settings, now.saturating_sub(errors.programmed_at[ppn as usize]));
@@ -208,6 +233,9 @@ impl Nand {
             self.payload.lose(first, wanted);
             // Where that fails, the next write does, which says so.
             let _ = self.keep_record(home);
+        }
+        if self.payload.image.is_some() {
+            self.keep_reads(block, reads);
         }
         Attempt { steps: taken, lost: if fails { wanted.count_ones() } else { 0 } }
     }

@@ -6,8 +6,12 @@
 //! from it. [`layout`] says what is where, [`record`] what pages and blocks have, [`mount`] how flash is found again,
 //! [`inspect`] what can be said of an image without its drive. Memory holds tables and checksums; bytes are read when they are wanted.
 //!
-//! Ignored: how long data has been stored and how often a block was read, which begin anew, and copies of data before it is flushed.
+//! Where a crash of the machine is to leave flash whole, too, all is synchronized before cells that hold data are given to other data, and what
+//! is newer than the last flush is held against its checksums when flash is found again ([`doubted`]).
+//!
+//! How often a block was read is kept when that has grown by a share of it. Ignored: copies of data before it is flushed.
 
+mod doubted;
 pub mod inspect;
 pub mod layout;
 #[doc(hidden)]
@@ -19,6 +23,7 @@ mod tests;
 
 use super::generations::Change;
 use super::{Flash, Halt, Nand, SubpageMask, TORN};
+use crate::units::Nanos;
 use layout::{Layout, Life, Shape};
 use record::{BlockMark, PageRecord, Stored, SubpageRecord, check_of, page_term, term};
 use std::collections::VecDeque;
@@ -27,6 +32,10 @@ use std::ops::Range;
 
 /// Blocks that wait for the space of their cells to be given back: those erased last are the next to be written.
 const LAZY: usize = 32;
+
+/// Reads of a block since its erase that are not kept: so many, or this share of all.
+const FEW_READS: u32 = 64;
+const READS_SHARE: u32 = 16;
 
 /// Where the bytes of an image are. What was never written is zeros.
 pub trait Medium: Send + Sync {
@@ -76,6 +85,8 @@ struct Mark {
     version: u32,
     /// What it adds to the sum.
     term: u64,
+    /// Reads of the block that it has.
+    reads: u32,
 }
 
 /// An image of flash.
@@ -185,9 +196,14 @@ impl Image {
         let lost = self.terms[void.clone()].iter().fold(before.term, |lost, &term| lost.wrapping_add(term));
         self.announce(self.life.sum.wrapping_sub(lost).wrapping_add(term))?;
         self.medium.write(self.layout.mark(block, version), &bytes)?;
-        self.marks[block as usize] = Mark { epoch, version, term };
+        self.marks[block as usize] = Mark { epoch, version, term, reads: mark.reads };
         self.terms[void].fill(0);
         Ok(())
+    }
+
+    /// All that was written survives a crash of the machine, if that is wanted: what comes next may go over what it replaces.
+    fn settle(&self) -> io::Result<()> {
+        if self.syncs { self.medium.sync() } else { Ok(()) }
     }
 
     /// The levels of page `ppn` as they were written.
@@ -230,7 +246,7 @@ impl Image {
         if self.life != self.life_written {
             self.write_life()?;
         }
-        if self.syncs { self.medium.sync() } else { Ok(()) }
+        self.settle()
     }
 }
 
@@ -256,6 +272,26 @@ impl Nand {
         }
     }
 
+    /// The time of the drive is this: for ages of data after the image is opened again.
+    pub fn note_clock(&mut self, now: Nanos) {
+        if let Some(image) = &mut self.payload.image {
+            image.life.clock = image.life.clock.max(now);
+        }
+    }
+
+    /// The time of the drive that the image has.
+    pub fn kept_clock(&self) -> Nanos {
+        self.payload.image.as_ref().map_or(0, |image| image.life.clock)
+    }
+
+    /// What is written from now on comes after all that was written before, for who opens the image after a crash of the machine, too.
+    ///
+    /// # Errors
+    /// [`Halt::Image`].
+    pub fn settle_image(&self) -> Flash<()> {
+        self.payload.image.as_ref().map_or(Ok(()), |image| image.settle()).map_err(broken)
+    }
+
     /// A flush has been done: where the image is to survive a crash of the machine, all is there.
     ///
     /// # Errors
@@ -276,7 +312,12 @@ impl Nand {
         let erased: Vec<u32> = image.erased.drain(..).collect();
         let empty = erased.into_iter().filter(|&block| self.blocks[block as usize].next_page == 0);
         empty.into_iter().try_for_each(|block| image.punch_block(block)).map_err(broken)?;
-        image.life.ended_well = true;
+        for block in 0..self.geometry.blocks() {
+            if self.reads(block) != self.image().marks[block as usize].reads {
+                self.keep_mark(block, false)?;
+            }
+        }
+        self.image().life.ended_well = true;
         self.flush_image()
     }
 }
@@ -326,7 +367,10 @@ impl Nand {
         if before.goes_over {
             // Until the next record comes, what is programmed over is torn.
             let record = self.record_of(ppn, written, &before.spare);
-            self.image().write_page(ppn, &record, &before.spare)?;
+            let image = self.image();
+            image.settle()?;
+            image.write_page(ppn, &record, &before.spare)?;
+            image.settle()?;
         }
         let width = self.geometry.subpages_per_page;
         let first = (ppn * width) as usize;
@@ -394,6 +438,7 @@ impl Nand {
             spare: spare.len() as u32,
             spare_check: if spare.is_empty() { 0 } else { crc32fast::hash(spare) },
             copy: self.pairs.copy_words(ppn),
+            programmed_at: self.programmed_at(ppn),
             subpages: (0..width).map(subpage).collect(),
         }
     }
@@ -401,20 +446,30 @@ impl Nand {
     /// Writes the mark of `block`.
     pub(super) fn keep_mark(&mut self, block: u32, erase: bool) -> Flash<()> {
         let super::Block { erases, bad, torn, kept, .. } = self.blocks[block as usize];
+        let reads = self.reads(block);
         let Some(image) = &mut self.payload.image else { return Ok(()) };
-        image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept }).map_err(broken)
+        image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept, reads }).map_err(broken)
+    }
+
+    /// `block` was read so often since its erase: that is kept now and then.
+    #[cold]
+    pub(super) fn keep_reads(&mut self, block: u32, reads: u32) {
+        let Some(image) = &self.payload.image else { return };
+        let kept = image.marks[block as usize].reads;
+        if reads.saturating_sub(kept) >= FEW_READS.max(kept / READS_SHARE) {
+            // Where that fails, the next write does, which says so.
+            let _ = self.keep_mark(block, false);
+        }
     }
 
     /// `block` was erased.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_erase(&mut self, block: u32) -> Flash<()> {
-        let image = self.image();
-        if image.syncs {
-            // What was moved from the block must be there before its cells are written again.
-            image.medium.sync().map_err(broken)?;
-        }
+        // What was moved from the block must be there before its cells are written again, and that its records are void, too.
+        self.image().settle().map_err(broken)?;
         self.keep_mark(block, true)?;
+        self.image().settle().map_err(broken)?;
         let image = self.payload.image.as_deref_mut().expect("an image");
         image.erased.retain(|&other| other != block);
         while image.erased.front().is_some_and(|&front| self.blocks[front as usize].next_page > 0) {

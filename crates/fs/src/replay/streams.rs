@@ -1,6 +1,6 @@
 //! The files of streams, from their names: `STREAM.PART`, both hexadecimal.
 
-use super::{NO_STREAM, Replay};
+use super::{NO_STREAM, RANGES, Replay};
 use crate::ROOT;
 
 /// Records that the file `ino` is that of `stream`.
@@ -28,6 +28,20 @@ impl Replay {
             let entry = self.files.entry(stream).or_insert((ino, part));
             if part >= entry.1 {
                 *entry = (ino, part);
+            }
+        }
+    }
+
+    /// Gives the pages of the disk to the files of their ranges: nothing is known but what is in flash.
+    pub(super) fn own_ranges(&mut self) {
+        let Some(filesystem) = &self.mounted else { return };
+        for (&stream, &(ino, _)) in self.files.range(RANGES..) {
+            let first = (stream - RANGES) * u64::from(self.range);
+            for index in 0..self.range {
+                let Some(owner) = self.owners.get_mut((first + u64::from(index)) as usize) else { break };
+                if matches!(filesystem.locate(ino, index), Ok(Some(_))) {
+                    *owner = (ino, index);
+                }
             }
         }
     }

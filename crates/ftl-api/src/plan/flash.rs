@@ -198,6 +198,7 @@ impl Io {
         }
         self.nand.note_single(program.ppn, program.single);
         let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
+        self.time_program(program.ppn);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);
         if self.guard.is_some() && outcome == Outcome::Failed {
@@ -206,12 +207,17 @@ impl Io {
         Ok(outcome)
     }
 
+    /// Page `ppn` is programmed now, where ages count.
+    #[inline]
+    pub(super) fn time_program(&mut self, ppn: u32) {
+        if self.nand.reads_fail() {
+            self.nand.note_program(ppn, self.present.now + self.data_age);
+        }
+    }
+
     #[inline]
     pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
-        if self.nand.reads_fail() {
-            self.nand.note_program(program.ppn, self.present.now + self.data_age);
-        }
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
         let bytes = program.written.count_ones() * part.subpage_bytes;

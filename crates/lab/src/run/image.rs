@@ -2,7 +2,7 @@
 //!
 //! An image begins with the drive as it is new. When it is opened again, flash is as the image says, and the layer recovers from it as after a
 //! power cut: all else in memory was lost. So its write buffer is never one that a power cut spares, and what the host has trimmed may come
-//! back. What the host had put there is unknown to the verifier until it is read or written. Times are not verified against the plan,
+//! back. What the host had put there is unknown to the verifier until it is read or written. Ages of data go on with the drive's time. Times are not verified against the plan,
 //! which knows nothing of what was there before.
 
 pub mod fuzzing;
@@ -14,7 +14,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::image::Medium;
-use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST};
+use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST, VERSION};
 use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::die_failures::DieFailures;
@@ -28,14 +28,19 @@ pub struct Keep {
     pub medium: Box<dyn Medium>,
     /// Its name in messages.
     pub name: String,
+    /// Whether there is nothing in it yet.
+    pub is_new: bool,
     /// Whether what is flushed is to survive a crash of the machine, too.
     pub syncs: bool,
 }
 
 /// Settings with which a drive acknowledges what is programmed, in place of what is in a buffer that a power cut spares.
-pub const WITHOUT_BUFFER: [&str; 2] = ["buffer.ack=program", "buffer.flush=programs"];
+const WITHOUT_BUFFER: [&str; 2] = ["buffer.ack=program", "buffer.flush=programs"];
 
-/// The drive as [`resolve`] has it, as an image can keep it: with [`WITHOUT_BUFFER`] where it needs that, which comes with it.
+/// The setting with which flash says which address a page of a file has: a file is a range of addresses.
+const FILES_OF_ADDRESSES: &str = "fs.files=addresses";
+
+/// The drive as [`resolve`] has it, as an image can keep it, and the settings that this needs beside its own.
 ///
 /// # Errors
 /// Those of [`resolve`]; [`Error::Input`] for a drive that an image cannot keep.
@@ -44,8 +49,9 @@ pub fn resolve_to_keep(
     ftl: Option<&str>,
     set: &[String],
     read_file: ReadFile<'_>,
-) -> Result<(Resolved, bool)> {
-    let resolved = resolve(ssd, ftl, set, read_file)?;
+) -> Result<(Resolved, Vec<&'static str>)> {
+    let mut resolved = resolve(ssd, ftl, set, read_file)?;
+    let (mut set, mut needed) = (set.to_vec(), Vec::new());
     if resolved.drive.loses_power() {
         let expected = "expected a drive without faults.power_cut_at and faults.power_cuts";
         return Err(Error::input(
@@ -58,13 +64,20 @@ pub fn resolve_to_keep(
         return Err(Error::input("--image", what));
     }
     if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {
-        let what = "is a file system, and which of its files has which address is not in flash; expected another --ftl";
-        return Err(Error::input("--image", format!("the layer {} {what}", resolved.drive.ftl.name)));
+        let key = resolved.key("fs.files");
+        if let Some(asked) = key.filter(|key| key.source.starts_with("--set ") && !key.source.contains("addresses")) {
+            let what = "which files of a program have which addresses is not in flash";
+            let expected = "expected fs.files=addresses, or no --image";
+            return Err(Error::input(&asked.source, format!("{what}; {expected}")));
+        }
+        needed.push(FILES_OF_ADDRESSES);
+        set.push(FILES_OF_ADDRESSES.into());
+        resolved = resolve(ssd, ftl, &set, read_file)?;
     }
     let buffered = find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.buffered);
     let host = &resolved.drive.host;
     if host.acknowledge != Acknowledge::Buffer || !(buffered || host.flush_is_free) {
-        return Ok((resolved, false));
+        return Ok((resolved, needed));
     }
     let asked = ["buffer.ack", "buffer.flush"].into_iter().filter_map(|key| resolved.key(key));
     if let Some(asked) =
@@ -77,9 +90,9 @@ pub fn resolve_to_keep(
         let expected = "expected buffer.ack=program, or no --image";
         return Err(Error::input(&asked.source, format!("no buffer survives the end of a server; {expected}")));
     }
-    let mut set = set.to_vec();
+    needed.extend(WITHOUT_BUFFER);
     set.extend(WITHOUT_BUFFER.map(String::from));
-    Ok((resolve(ssd, ftl, &set, read_file)?, true))
+    Ok((resolve(ssd, ftl, &set, read_file)?, needed))
 }
 
 /// A number that depends on every value of the configuration (FNV-1a of 64 bits over `key = value` lines).
@@ -110,6 +123,7 @@ pub fn wrong(name: &str, fault: &Fault) -> Error {
 
 fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header {
     Header {
+        version: VERSION,
         shape: nand.image_shape(),
         logical_subpages: resolved.drive.logical_subpages(),
         seed,
@@ -158,9 +172,7 @@ pub fn check_same(found: &Found, resolved: &Resolved, seed: u64, name: &str) -> 
 impl Session<'_> {
     /// From now on the drive, which is new, is kept in an image: a new one, where `keep` is empty. Returns what there was.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
-        let Keep { medium, name, syncs } = keep;
-        let io = |error| wrong(&name, &Fault::Io(error));
-        let is_new = medium.length().map_err(io)? == length_of(resolved)? && medium.next_data(0).map_err(io)?.is_none();
+        let Keep { medium, name, is_new, syncs } = keep;
         let nand = &mut self.drive.io.nand;
         // What the plan is verified against begins with the drive.
         self.drive.io.ledger = None;
@@ -179,13 +191,22 @@ impl Session<'_> {
             return Err(Error::input(&name, "the image has a drive of another size than its configuration says"));
         }
         let mounted = nand.open_image(medium, &found.header, syncs).map_err(|fault| wrong(&name, &fault))?;
+        self.drive.io.data_age = nand.kept_clock();
         self.drive.mount()?;
         self.verifier.shadow.learn();
         Ok(Some(mounted))
     }
 
+    /// The measurement has begun: what an earlier service stored has the age that it has.
+    pub(super) fn go_on_with_ages(&mut self) {
+        let kept = self.drive.io.nand.kept_clock();
+        self.drive.io.data_age = self.drive.io.data_age.max(kept);
+    }
+
     /// `command` has been done: a flush is one of the image, too.
     pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
+        let now = self.drive.engine.now() + self.drive.io.data_age;
+        self.drive.io.nand.note_clock(now);
         let (nand, bytes) = (&mut self.drive.io.nand, u64::from(command.extent.sectors) * SECTOR_BYTES);
         match command.kind {
             RequestKind::Write => nand.note_host(bytes, 0),
@@ -198,6 +219,8 @@ impl Session<'_> {
 
     /// The service has ended, and nothing is in flight.
     pub(super) fn close_image(&mut self) -> Result<()> {
+        let now = self.drive.engine.now() + self.drive.io.data_age;
+        self.drive.io.nand.note_clock(now);
         self.drive.io.nand.close_image().map_err(explain)
     }
 }

@@ -123,6 +123,7 @@ impl<'a> Served<'a> {
         session.start_timing()?;
         session.drive.drops_requests = true;
         session.start_measuring();
+        session.go_on_with_ages();
         session.expect(Phase::Run, 0)?;
         Ok(Served {
             resolved,

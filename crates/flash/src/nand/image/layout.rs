@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
-/// The version of the format.
-pub const VERSION: u32 = 1;
+/// The version of the format. The first had no times, and no reads of blocks: its images become those of this one when they are opened.
+pub const VERSION: u32 = 2;
 /// Bytes of the header, and what everything is aligned to.
 pub const PAGE: u64 = 4096;
 /// Where the configuration is.
@@ -178,6 +178,8 @@ impl Layout {
 /// What the header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
+    /// Version of the format.
+    pub version: u32,
     /// Shape of the flash.
     pub shape: Shape,
     /// Logical subpages that the drive exports.
@@ -211,7 +213,7 @@ impl Header {
     /// It in bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
         bytes.extend([0; 4]);
         self.shape.words().iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         for long in [self.logical_subpages, self.seed, self.hash] {
@@ -238,12 +240,13 @@ impl Header {
         if bytes.len() < PAGE as usize {
             return Err(Unusable::Short(length, PAGE));
         }
-        if word(16) != VERSION && word(16) != 0 {
-            return Err(Unusable::Version(word(16)));
+        let version = word(16);
+        if version > VERSION {
+            return Err(Unusable::Version(version));
         }
         let mut without = bytes[..PAGE as usize].to_vec();
         without[20..24].fill(0);
-        if crc32fast::hash(&without) != word(20) || word(16) != VERSION {
+        if crc32fast::hash(&without) != word(20) || version == 0 {
             return Err(Unusable::Header);
         }
         let shape = Shape {
@@ -255,6 +258,7 @@ impl Header {
             level_bytes: word(44),
         };
         let header = Header {
+            version,
             shape,
             logical_subpages: long(48),
             seed: long(56),
@@ -273,7 +277,7 @@ impl Header {
     }
 }
 
-/// Figures of the drive's life, as of the last flush.
+/// Figures of the drive's life, as of the last flush, and in the first version of the format without its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Life {
     /// Bytes that the host wrote.
@@ -292,6 +296,8 @@ pub struct Life {
     pub sum: u64,
     /// Whether the last service synchronized, so that a crash of the machine may have left any sum.
     pub syncs: bool,
+    /// Time of the drive.
+    pub clock: u64,
 }
 
 /// Where the figures with that version are.
@@ -305,8 +311,8 @@ impl Life {
         let mut bytes = [0; Self::BYTES];
         bytes[4..8].copy_from_slice(&version.to_le_bytes());
         let flags = 1 | u64::from(self.ended_well) << 1 | u64::from(self.syncs) << 2;
-        let Life { host_written, host_read, operations, services, broken_off, sum, .. } = *self;
-        let longs = [host_written, host_read, operations, services, broken_off, sum, flags];
+        let Life { host_written, host_read, operations, services, broken_off, sum, clock, .. } = *self;
+        let longs = [host_written, host_read, operations, services, broken_off, sum, flags, clock];
         for (place, long) in bytes[8..].chunks_exact_mut(8).zip(longs) {
             place.copy_from_slice(&long.to_le_bytes());
         }
@@ -320,6 +326,8 @@ impl Life {
         let of = |place: &[u8]| {
             let long = |at: usize| u64::from_le_bytes(place[8 + at * 8..16 + at * 8].try_into().expect("8 bytes"));
             let word = |at: usize| u32::from_le_bytes(place[at..at + 4].try_into().expect("4 bytes"));
+            let right = |length: usize| word(0) == crc32fast::hash(&place[4..length]);
+            let is_first = !right(Self::BYTES) && right(Self::BYTES_OF_FIRST);
             let life = Life {
                 host_written: long(0),
                 host_read: long(1),
@@ -329,8 +337,9 @@ impl Life {
                 sum: long(5),
                 ended_well: long(6) >> 1 & 1 == 1,
                 syncs: long(6) >> 2 & 1 == 1,
+                clock: if is_first { 0 } else { long(7) },
             };
-            (word(0) == crc32fast::hash(&place[4..Self::BYTES]) && long(6) > 0).then(|| (life, word(4)))
+            ((is_first || right(Self::BYTES)) && long(6) > 0).then(|| (life, word(4)))
         };
         let mut all: Vec<_> = bytes.chunks_exact(LIFE_BYTES as usize).take(2).filter_map(of).collect();
         if let [(_, one), (_, other)] = all[..]
@@ -342,7 +351,8 @@ impl Life {
     }
 
     /// Bytes of the figures.
-    const BYTES: usize = 64;
+    const BYTES: usize = 72;
+    const BYTES_OF_FIRST: usize = 64;
 
     /// Bytes of both places.
     pub const PLACES: usize = 2 * LIFE_BYTES as usize;

@@ -1,4 +1,5 @@
-//! An image in memory, for tests: writes can be made to end, as the end of a process or a full disk does.
+//! An image in memory, for tests: writes can be made to end, as the end of a process or a full disk does, and what was not synchronized can be lost
+//! in part, as in a crash of the machine.
 
 use super::Medium;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ struct Bytes {
     /// Writes that are done; the next one fails, halfway at a border of pieces, and so do all later ones.
     ends_after: Option<u64>,
     synced: u64,
+    /// Of each piece that was written since it was synchronized: what it held before each write; `None` where that is not kept.
+    before: Option<BTreeMap<u64, Vec<Option<Box<[u8]>>>>>,
 }
 
 /// Bytes in memory; clones share them.
@@ -54,6 +57,28 @@ impl Memory {
         bytes.ends_after = writes.map(|writes| bytes.writes + writes);
     }
 
+    /// From now on [`Self::crash`] knows what was not synchronized.
+    pub fn keep_before(&self) {
+        self.lock().before = Some(BTreeMap::new());
+    }
+
+    /// What a crash of the machine leaves: of each piece that was written since it was synchronized, what it held at any moment since, whole.
+    /// `choose` draws a number below its argument.
+    pub fn crash(&self, choose: &mut dyn FnMut(u64) -> u64) -> Memory {
+        let crashed = self.copy();
+        let own = self.lock();
+        for (&piece, before) in own.before.iter().flatten() {
+            let Some(held) = before.get(choose(before.len() as u64 + 1) as usize) else { continue };
+            let pieces = &mut crashed.lock().pieces;
+            match held {
+                Some(bytes) => _ = pieces.insert(piece, bytes.clone()),
+                None => _ = pieces.remove(&piece),
+            }
+        }
+        crashed.keep_before();
+        crashed
+    }
+
     /// A copy that shares nothing.
     pub fn copy(&self) -> Memory {
         let bytes = self.lock();
@@ -83,11 +108,19 @@ impl Memory {
 }
 
 impl Bytes {
+    /// `piece` is to be changed.
+    fn note(&mut self, piece: u64) {
+        if let Some(before) = &mut self.before {
+            before.entry(piece).or_default().push(self.pieces.get(&piece).cloned());
+        }
+    }
+
     fn put(&mut self, mut at: u64, mut bytes: &[u8]) {
         self.length = self.length.max(at + bytes.len() as u64);
         while !bytes.is_empty() {
             let (piece, offset) = (at / PIECE, (at % PIECE) as usize);
             let (now, rest) = bytes.split_at(bytes.len().min(PIECE as usize - offset));
+            self.note(piece);
             let place = self.pieces.entry(piece).or_insert_with(|| vec![0; PIECE as usize].into());
             place[offset..offset + now.len()].copy_from_slice(now);
             (at, bytes) = (at + now.len() as u64, rest);
@@ -138,7 +171,11 @@ impl Medium for Memory {
     fn punch(&self, range: Range<u64>) -> io::Result<()> {
         let mut own = self.lock();
         let (first, end) = (range.start.div_ceil(PIECE), range.end / PIECE);
-        own.pieces.retain(|piece, _| !(first..end).contains(piece));
+        let punched: Vec<u64> = own.pieces.range(first..end.max(first)).map(|(&piece, _)| piece).collect();
+        for piece in punched {
+            own.note(piece);
+            own.pieces.remove(&piece);
+        }
         for (from, to) in [(range.start, range.end.min(first * PIECE)), (range.start.max(end * PIECE), range.end)] {
             if from < to && own.pieces.contains_key(&(from / PIECE)) {
                 own.put(from, &vec![0; (to - from) as usize]);
@@ -153,7 +190,9 @@ impl Medium for Memory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.lock().synced += 1;
+        let mut own = self.lock();
+        own.synced += 1;
+        own.before.iter_mut().for_each(BTreeMap::clear);
         Ok(())
     }
 }

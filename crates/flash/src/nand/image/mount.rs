@@ -3,7 +3,7 @@
 //! Tables are rebuilt block by block from the records of pages; what a block remembers of the order of its programs comes with the newest of
 //! them. Anything that does not match its checksum, or that no drive of this configuration writes, ends it: the end of a process leaves no such thing.
 
-use super::layout::{Header, Layout, Life, MAGIC, PAGE, Shape, TEXT_AT, Unusable};
+use super::layout::{Header, Layout, Life, MAGIC, PAGE, Shape, TEXT_AT, Unusable, VERSION};
 use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
 use super::{Image, Mark, Medium};
 use crate::nand::{Nand, TORN, UNWRITTEN};
@@ -41,7 +41,8 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::Unusable(Unusable::Version(version)) => {
-                write!(f, "the image has format {version}; expected format {} of this program", super::layout::VERSION)
+                let most = super::layout::VERSION;
+                write!(f, "the image has format {version}; expected one up to {most}, as this program has it")
             }
             Fault::Unusable(Unusable::Short(length, expected)) => {
                 let how = if length < expected { "cut short" } else { "too long" };
@@ -123,7 +124,7 @@ impl Nand {
         for block in 0..self.geometry.blocks() {
             let state = self.blocks[block as usize];
             if state.bad || state.kept {
-                let mark = BlockMark { erases: 0, bad: state.bad, torn: false, kept: state.kept };
+                let mark = BlockMark { bad: state.bad, kept: state.kept, ..BlockMark::default() };
                 self.image().write_mark(block, false, &mark)?;
             }
         }
@@ -152,6 +153,10 @@ impl Nand {
         let lives = Life::read(&places);
         (image.life, image.life_version) = lives.first().copied().unwrap_or_default();
         image.life.sum = 0;
+        // The older figures are there since a flush after which all was synchronized.
+        let in_doubt = lives.iter().any(|(life, _)| life.syncs);
+        let settled = lives.iter().map(|(life, _)| life.operations).min().unwrap_or(0);
+        let settled = if in_doubt { settled } else { u64::MAX };
         let mut mounted = Mounted { pages: 0, ended_well: image.life.ended_well };
         self.operations = image.life.operations;
         self.payload.image = Some(Box::new(image));
@@ -181,7 +186,7 @@ impl Nand {
             if data_from < range.end {
                 records.resize((range.end - range.start) as usize, 0);
                 self.image().medium.read(range.start, &mut records)?;
-                mounted.pages += self.take_block(block, &records)?;
+                mounted.pages += self.take_block(block, &records, settled)?;
                 data_from = 0;
             }
         }
@@ -192,35 +197,43 @@ impl Nand {
         if let Some(faults) = &mut self.faults {
             faults.go_on(self.operations);
         }
+        let operations = self.operations;
         let image = self.image();
+        if header.version < VERSION {
+            image.medium.write(0, &Header { version: VERSION, ..header.clone() }.bytes())?;
+        }
         image.life.broken_off += u64::from(!mounted.ended_well);
         image.life.services += 1;
-        (image.life.ended_well, image.life.syncs) = (false, syncs);
+        (image.life.ended_well, image.life.syncs, image.life.operations) = (false, syncs, operations);
         image.flush()?;
         Ok(mounted)
     }
 
     fn take_mark(&mut self, block: u32, mark: Option<Newest<BlockMark>>) {
-        let Some(Newest { what: BlockMark { erases, bad, torn, kept }, epoch, version, check }) = mark else { return };
+        let Some(Newest { what: mark, epoch, version, check }) = mark else { return };
+        let BlockMark { erases, bad, torn, kept, reads } = mark;
         let state = &mut self.blocks[block as usize];
         (state.erases, state.bad, state.torn, state.kept) = (erases, bad, torn, kept);
         let (image, term) = (self.image(), term(block.into(), check));
         image.erases_before += u64::from(erases);
-        image.marks[block as usize] = Mark { epoch, version, term };
+        image.marks[block as usize] = Mark { epoch, version, term, reads };
         image.life.sum = image.life.sum.wrapping_add(term);
+        self.found_reads(block, reads);
     }
 
-    /// Takes over the pages of `block`, whose records are in `places`; returns how many are programmed.
-    fn take_block(&mut self, block: u32, places: &[u8]) -> Result<u64, Fault> {
+    /// Takes over the pages of `block`, whose records are in `places`; returns how many are programmed. Those of operations after `settled` may
+    /// not be whole.
+    fn take_block(&mut self, block: u32, places: &[u8], settled: u64) -> Result<u64, Fault> {
         let (width, first) = (self.geometry.subpages_per_page, self.first_page(block) as u32);
         let epoch = self.image().marks[block as usize].epoch;
         let (mut newest, mut taken): (Option<PageRecord>, u64) = (None, 0);
+        let mut torn = Vec::new();
         for (ppn, places) in (first..).zip(places.chunks_exact(places.len() / self.geometry.pages_per_block as usize)) {
             let place = || format!("page {} of block {block}", ppn - first);
             let damaged = |_| Fault::Damaged(format!("the record of {} does not match its checksum", place()));
             let (record, version) = newest_record(places, width, epoch).map_err(damaged)?;
             self.image().versions[ppn as usize] = version;
-            let Some(Newest { what: record, check, .. }) = record else { continue };
+            let Some(Newest { what: mut record, check, .. }) = record else { continue };
             let (image, term) = (self.image(), page_term(ppn, check));
             image.terms[ppn as usize] = term;
             image.life.sum = image.life.sum.wrapping_add(term);
@@ -232,6 +245,9 @@ impl Nand {
             if !sound {
                 return Err(Fault::Damaged(format!("the record of {} is one that this drive does not write", place())));
             }
+            if record.operation > settled && self.tear_what_is_not_whole(ppn, &mut record, version)? {
+                torn.push(ppn);
+            }
             self.take_page(ppn, &record, version)?;
             taken += 1;
             if newest.as_ref().is_none_or(|other| other.operation <= record.operation) {
@@ -240,6 +256,9 @@ impl Nand {
         }
         if let Some(newest) = newest {
             self.take_order(block, &newest);
+        }
+        for ppn in torn {
+            self.keep_record(ppn).map_err(|halt| Fault::Io(std::io::Error::other(format!("{halt:?}"))))?;
         }
         Ok(taken)
     }
@@ -272,6 +291,7 @@ impl Nand {
         self.operations = self.operations.max(record.operation);
         self.programs[ppn as usize] = record.programs;
         self.generations.found(ppn, record.generation);
+        self.found_program(ppn, record.programmed_at);
         let damaged = |what: &str, subpage: u32| {
             Fault::Damaged(format!("{what} of physical subpage {subpage} do not match their checksum"))
         };

@@ -117,6 +117,8 @@ pub struct PageRecord {
     pub spare_check: u32,
     /// Page, programs and erases of what it is a copy of.
     pub copy: Option<[u32; 3]>,
+    /// Time of the drive when it was programmed; 0 where reads have no errors.
+    pub programmed_at: u64,
     pub subpages: Vec<SubpageRecord>,
 }
 
@@ -146,7 +148,7 @@ impl PageRecord {
         out.extend(self.spare.to_le_bytes());
         out.extend(self.spare_check.to_le_bytes());
         self.copy.unwrap_or_default().iter().for_each(|word| out.extend(word.to_le_bytes()));
-        out.extend([0; 8]);
+        out.extend(self.programmed_at.to_le_bytes());
         debug_assert_eq!(out.len(), HEAD);
         for subpage in &self.subpages {
             out.extend(subpage.logical.to_le_bytes());
@@ -204,6 +206,7 @@ impl PageRecord {
             spare: word(place, 24),
             spare_check: word(place, 28),
             copy: flag(4).then(|| [word(place, 32), word(place, 36), word(place, 40)]),
+            programmed_at: long(place, 44),
             subpages: all,
         };
         Place::Whole(record, word(place, 4), place[17].into())
@@ -230,6 +233,8 @@ pub struct BlockMark {
     pub bad: bool,
     pub torn: bool,
     pub kept: bool,
+    /// Reads since its erase, or somewhat fewer; 0 where reads have no errors.
+    pub reads: u32,
 }
 
 impl BlockMark {
@@ -241,6 +246,7 @@ impl BlockMark {
         bytes[12..16].copy_from_slice(&self.erases.to_le_bytes());
         bytes[16] = 1;
         bytes[17] = u8::from(self.bad) | u8::from(self.torn) << 1 | u8::from(self.kept) << 2;
+        bytes[20..24].copy_from_slice(&self.reads.to_le_bytes());
         let sum = crc32fast::hash(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -259,7 +265,8 @@ impl BlockMark {
             return Place::Damaged;
         }
         let flag = |bit: u32| place[17] >> bit & 1 == 1;
-        let mark = BlockMark { erases: word(place, 12), bad: flag(0), torn: flag(1), kept: flag(2) };
+        let (bad, torn, kept) = (flag(0), flag(1), flag(2));
+        let mark = BlockMark { erases: word(place, 12), bad, torn, kept, reads: word(place, 20) };
         Place::Whole(mark, word(place, 4), word(place, 8))
     }
 

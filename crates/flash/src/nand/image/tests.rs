@@ -32,6 +32,7 @@ fn new_nand(part: &Part, faults: &FaultSettings) -> Nand {
 
 fn header(nand: &Nand) -> Header {
     Header {
+        version: super::layout::VERSION,
         shape: nand.image_shape(),
         logical_subpages: 30,
         seed: 1,
@@ -172,6 +173,80 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
     }
 }
 
+/// The format of the first version: lives without a time.
+fn as_first_version(memory: &Memory) {
+    for version in 0..2 {
+        let mut place = vec![0; 64];
+        memory.read(life_at(version), &mut place).unwrap();
+        if place[4..].iter().any(|&byte| byte != 0) {
+            let sum = crc32fast::hash(&place[4..]);
+            place[..4].copy_from_slice(&sum.to_le_bytes());
+            place.resize(72, 0);
+            memory.write(life_at(version), &place).unwrap();
+        }
+    }
+    let mut page = vec![0; PAGE as usize];
+    memory.read(0, &mut page).unwrap();
+    let (header, _) = Header::read(&page, memory.length().unwrap()).unwrap();
+    memory.write(0, &Header { version: 1, ..header }.bytes()).unwrap();
+}
+
+#[test]
+fn an_image_of_the_first_version_becomes_one_of_this() {
+    let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
+    let mut rng = Rng::new(1, 5);
+    (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
+    nand.note_host(10, 20);
+    nand.note_clock(77);
+    nand.close_image().unwrap();
+    let expected = seen(&mut nand);
+    as_first_version(&memory);
+    let (old, figures) = inspect(&memory, Look::Everything).unwrap();
+    assert_eq!((old.header.version, figures.found), (1, 0));
+    assert_eq!(figures.life.map(|life| (life.host_written, life.clock, life.ended_well)), Some((10, 0, true)));
+    let mut opened = new_nand(&slc(), &FaultSettings::default());
+    opened.open_image(Box::new(memory.clone()), &old.header, false).unwrap();
+    assert_eq!(seen(&mut opened), expected);
+    let (now, figures) = inspect(&memory, Look::Everything).unwrap();
+    assert_eq!((now.header.version, figures.found), (super::layout::VERSION, 0));
+}
+
+#[test]
+fn ages_and_reads_go_on() {
+    let settings = crate::nand::errors::ErrorSettings { strength: 40, disturb: 1000, ..Default::default() };
+    let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
+    nand.set_read_errors(settings.clone(), 1);
+    for page in 0..3 {
+        nand.note_program(page, 1000 + u64::from(page));
+        let data = nand.buffers().keep(&[3; 4096]);
+        let _ = nand.program(page, 1, &[page], &[data]).unwrap();
+        nand.buffers().end_request();
+    }
+    let found = |memory: &Memory| {
+        let mut again = new_nand(&slc(), &FaultSettings::default());
+        again.set_read_errors(settings.clone(), 1);
+        let header = header(&again);
+        again.open_image(Box::new(memory.copy()), &header, false).unwrap();
+        again
+    };
+    for reads in 1..=3000 {
+        let _ = nand.attempt_read(0, 0, 1, 5000, false);
+        if reads % 500 == 0 {
+            let kept = found(&memory).reads(0);
+            assert!((reads - 64 - reads / 16..=reads).contains(&kept), "{kept} of {reads} reads are kept");
+        }
+    }
+    nand.note_clock(5000);
+    nand.close_image().unwrap();
+    let again = found(&memory);
+    assert_eq!((0..3).map(|page| again.programmed_at(page)).collect::<Vec<_>>(), [1000, 1001, 1002]);
+    assert_eq!((again.reads(0), again.reads(1), again.kept_clock()), (3000, 0, 5000));
+    let mut again = again;
+    let _ = again.erase(0).unwrap();
+    assert_eq!(found(&memory).reads(0), 3000, "another image");
+    again.close_image().unwrap();
+}
+
 #[test]
 fn a_program_that_is_cut_off_has_not_begun_or_is_torn() {
     for (index, part) in (0..).zip(parts()) {
@@ -220,13 +295,14 @@ fn every_changed_bit_of_a_record_is_noticed() {
         spare: 2,
         spare_check: 5,
         copy: Some([1, 2, 3]),
+        programmed_at: 1 << 40,
         subpages: vec![subpage, SubpageRecord { stored: Stored::Zeros, check: 0, ..subpage }],
     };
     let mut place = Vec::new();
     record.write(3, 200, &mut place);
     place.resize(record_bytes(2) as usize, 0);
     assert_eq!(PageRecord::read(&place, 2), Place::Whole(record.clone(), 3, 200));
-    let mark = BlockMark { erases: 3, bad: true, torn: false, kept: true };
+    let mark = BlockMark { erases: 3, bad: true, torn: false, kept: true, reads: 77 };
     let mut marked = mark.bytes(4, 5).to_vec();
     assert_eq!(BlockMark::read(&marked), Place::Whole(mark, 4, 5));
     for bit in 0..place.len() * 8 {

@@ -63,7 +63,8 @@ fn whole_image(layer: usize) -> &'static Whole {
         let (resolved, _) = resolve_to_keep("mga-8k", Some(LAYERS[layer]), &set, &|_| unreachable!()).expect("a drive");
         let memory = Memory::new(length_of(&resolved).expect("a drive that an image can hold"));
         let (options, mut watcher) = (options(), |_| ControlFlow::Continue(()));
-        let mut served = Served::keep(&resolved, &options, Some(keep(&memory)), &mut watcher).expect("a new image");
+        let mut served =
+            Served::keep(&resolved, &options, Some(keep(&memory, true)), &mut watcher).expect("a new image");
         let (mut rng, mut sectors) = (Rng::new(3, layer as u64), vec![0; served.bytes() as usize]);
         for _ in 0..120 {
             let all = sectors.len() as u64 / SECTOR_BYTES;
@@ -79,8 +80,8 @@ fn whole_image(layer: usize) -> &'static Whole {
     })
 }
 
-fn keep(memory: &Memory) -> Keep {
-    Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), syncs: false }
+fn keep(memory: &Memory, is_new: bool) -> Keep {
+    Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false }
 }
 
 /// Reads `length` bytes from `at` on, lets `change` change them, gives them their checksum again, and writes them.
@@ -177,7 +178,7 @@ fn look_and_serve(memory: &Memory, resolved: &Resolved, sectors: Option<&[u8]>) 
         let _ = inspect(&memory.copy(), look);
     }
     let (options, mut watcher) = (options(), |_| ControlFlow::Continue(()));
-    let Ok(mut served) = Served::keep(resolved, &options, Some(keep(memory)), &mut watcher) else { return };
+    let Ok(mut served) = Served::keep(resolved, &options, Some(keep(memory, false)), &mut watcher) else { return };
     for sector in 0..served.bytes() / SECTOR_BYTES {
         let mut bytes = Vec::new();
         match served.read(Extent { sector, sectors: 1 }, &mut bytes) {
