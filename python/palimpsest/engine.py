@@ -82,7 +82,7 @@ def provenance(options: RunOptions) -> dict[str, Any]:
     found = {}
     for name in ("workload", "ssd"):
         path = Path(getattr(options, name))
-        is_drive = name == "ssd" and not ("/" in options.ssd or options.ssd.endswith(".toml"))
+        is_drive = name == "ssd" and not ("/" in options.ssd or options.ssd.endswith((".toml", ".pal")))
         with contextlib.suppress(OSError):
             is_preset = name == "workload" and _core.workload_spec(options.workload.partition(",")[0]) is not None
             if not is_drive and not is_preset and holder(path).is_file():

@@ -9,7 +9,7 @@ import click
 from . import images
 from .options import RunOptions
 from .run_options import ftl_option, seed_option, set_option, ssd_option
-from .serving import OUTCOME, PRECONDITION, RECORD, OwnFolder, until_its_end
+from .serving import OUTCOME, PAGE, PRECONDITION, RECORD, OwnFolder, until_its_end
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,6 +31,7 @@ _OPTIONS = (
         metavar="SCHEME",
         help="Which channel each page of a write goes to, above the layer block; as of list schemes.  [default: rr]",
     ),
+    PAGE,
     click.option(
         "--run",
         metavar="COMMAND",
@@ -78,6 +79,7 @@ def add_to(
         folder: Path,
         *,
         scheme: str,
+        page: str | None,
         run: str | None,
         record: Path | None,
         clock: str,
@@ -112,7 +114,7 @@ def add_to(
             **kept,
             "mount": {"at": str(folder), "scheme": scheme},
             "clock": clock,
-            "page": None,
+            "page": page,
             "run": run,
             "record": None if record is None else str(record),
         }

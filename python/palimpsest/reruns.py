@@ -22,6 +22,9 @@ __all__ = ["Outcome", "rerun"]
 
 _SHOWN = 5
 
+SERVED = ("nbd", "files")
+"""The workloads of drives that programs used."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -77,6 +80,11 @@ def _options(result: Result, folder: Path) -> RunOptions:
         raise InputError(
             f"{place}: the result does not say how it was made; expected one of this version or a later one"
         )
+    if came["options"].get("workload") in SERVED:
+        drive = f"--ssd {folder / 'config.toml'} --workload FILE.parquet --precondition none"
+        what = "its requests came from programs, and are not in the folder"
+        expected = f"expected the file that --record wrote, to play it: palimpsest run {drive}"
+        raise InputError(f"{place}: {what}; {expected}")
     fields: dict[str, Any] = came["options"] | {"overrides": tuple(came["options"]["overrides"])}
     if "ssd" in came.get("files_blake2b", {}):
         # `config.toml` has all keys, those of the options included.

@@ -12,7 +12,8 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,9 +88,6 @@ def test_names_links_modes_and_times(tmp_path: Path) -> None:
         assert b"\xff\xfe\n" in [os.fsencode(entry.name) for entry in tmp_path.iterdir()]
         with pytest.raises(OSError, match="too long"):
             (tmp_path / ("x" * 256)).touch()
-        with pytest.raises(OSError) as refused:
-            os.setxattr(two, "user.x", b"y")
-        assert refused.value.errno == errno.EOPNOTSUPP
 
 
 @needs_fuse
@@ -165,6 +163,11 @@ class Fsx:
                 mapped[at:end] = data
                 self.shadow[at:end] = data
 
+    def allocate(self) -> None:
+        at, length = self.place()
+        os.posix_fallocate(self.file, at, length)
+        self.reach(at + length)
+
     def sync(self) -> None:
         os.fsync(self.file)
 
@@ -174,7 +177,9 @@ class Fsx:
 
     def run(self, steps: int) -> None:
         kinds = (
-            [self.write] * 6 + [self.read] * 5 + [self.truncate, self.punch, self.map, self.map, self.sync, self.open]
+            [self.write] * 6
+            + [self.read] * 5
+            + [self.truncate, self.punch, self.map, self.map, self.sync, self.open, self.allocate]
         )
         for _ in range(steps):
             self.random.choice(kinds)()
@@ -255,6 +260,200 @@ def test_it_is_full_when_it_says_so(tmp_path: Path) -> None:
             time.sleep(0.05)
 
 
+def refused(act: Callable[[], object]) -> int:
+    """The number of the error that an operation is refused with."""
+    with pytest.raises(OSError) as error:
+        act()
+    return error.value.errno or 0
+
+
+def used_inodes(at: Path) -> int:
+    """Inodes in use."""
+    found = os.statvfs(at)
+    return found.f_files - found.f_ffree
+
+
+@needs_fuse
+def test_extended_attributes(tmp_path: Path) -> None:
+    at, image = tmp_path / "at", tmp_path / "files.pal"
+    at.mkdir()
+    with mounted(at, "--image", str(image), drive=TINY):
+        path, folder = at / "file", at / "folder"
+        path.write_text("x")
+        folder.mkdir()
+        for place in (path, folder):
+            os.setxattr(place, "user.one", b"1")
+            os.setxattr(place, "user.large", bytes(range(256)) * 200)
+            os.setxattr(place, "trusted.root", b"")
+            assert sorted(os.listxattr(place)) == ["trusted.root", "user.large", "user.one"]
+            os.setxattr(place, "user.one", b"two", os.XATTR_REPLACE)
+            assert os.getxattr(place, "user.one") == b"two"
+            assert refused(lambda place=place: os.setxattr(place, "user.one", b"", os.XATTR_CREATE)) == errno.EEXIST
+            assert refused(lambda place=place: os.setxattr(place, "user.no", b"", os.XATTR_REPLACE)) == errno.ENODATA
+            assert refused(lambda place=place: os.getxattr(place, "user.no")) == errno.ENODATA
+            assert refused(lambda place=place: os.removexattr(place, "user.no")) == errno.ENODATA
+            acl = "system.posix_acl_access"
+            assert refused(lambda place=place, acl=acl: os.setxattr(place, acl, b"\2\0\0\0")) == errno.EOPNOTSUPP
+        (at / "linked").hardlink_to(path)
+        assert os.getxattr(at / "linked", "user.one") == b"two"
+        os.removexattr(path, "user.large")
+        subprocess.run(["cp", "-a", str(path), str(at / "copy")], check=True)
+        assert os.getxattr(at / "copy", "user.one") == b"two"
+        path.unlink()
+        subprocess.run(["sync", str(folder)], check=True)
+        before = used_inodes(at)
+        shutil.rmtree(folder)
+        until = time.monotonic() + 30
+        while used_inodes(at) > before - 2:
+            assert time.monotonic() < until, "they are gone with their folder, when the kernel forgets it"
+            time.sleep(0.05)
+    with mounted_again(at, image):
+        assert os.getxattr(at / "linked", "user.one") == b"two"
+        assert os.listxattr(at / "linked") == os.listxattr(at / "copy")
+
+
+@needs_fuse
+def test_room_can_be_had_before_it_is_written(tmp_path: Path) -> None:
+    small = ("--set", "ssd.over_provisioning=800%", "--ftl", "page")
+    libc = ctypes.CDLL(None, use_errno=True)
+    keep_size, zero_range = 1, 16
+
+    def allocate(file: int, mode: int, at: int, length: int) -> int:
+        done = libc.fallocate(file, mode, ctypes.c_long(at), ctypes.c_long(length))
+        return ctypes.get_errno() if done else 0
+
+    with mounted(tmp_path, *small):
+        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+        room = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_bsize
+        os.write(file, b"abc")
+        os.posix_fallocate(file, 0, 1 << 20)
+        assert os.fstat(file).st_size == 1 << 20
+        assert os.fstat(file).st_blocks * 512 >= 1 << 20
+        assert os.pread(file, 6, 0) == b"abc\0\0\0"
+        assert allocate(file, keep_size, 1 << 20, 1 << 20) == 0
+        assert os.fstat(file).st_size == 1 << 20
+        assert os.fstat(file).st_blocks * 512 >= 2 << 20
+        assert allocate(file, keep_size, 0, room * 2) == errno.ENOSPC
+        assert allocate(file, zero_range, 1, 100) == 0
+        assert os.pread(file, 3, 0) == b"a\0\0"
+        other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+        assert refused(lambda: [os.write(other, bytes(1 << 16)) for _ in range(room >> 16)]) == errno.ENOSPC
+        # What was asked for before is there.
+        for at in range(0, 2 << 20, 1 << 16):
+            assert os.pwrite(file, b"z" * (1 << 16), at) == 1 << 16
+        os.ftruncate(other, 12_345)
+        os.ftruncate(file, 1)
+        os.fsync(file)
+        assert os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_bsize >= room * 0.95
+        os.close(file)
+        os.close(other)
+
+
+@needs_fuse
+def test_a_file_can_be_cut_where_there_is_no_room(tmp_path: Path) -> None:
+    small = ("--set", "ssd.over_provisioning=800%", "--ftl", "page")
+    with mounted(tmp_path, *small):
+        number = 0
+
+        def fill() -> None:
+            nonlocal number
+            while True:
+                (tmp_path / f"file{number}").write_bytes(b"x" * 10_000)
+                number += 1
+
+        assert refused(fill) == errno.ENOSPC
+        for each in range(0, number, 7):
+            os.truncate(tmp_path / f"file{each}", 1234)
+        assert (tmp_path / "file0").read_bytes() == b"x" * 1234
+
+
+@needs_fuse
+def test_holes_are_found(tmp_path: Path) -> None:
+    with mounted(tmp_path), (tmp_path / "sparse").open("w+b", buffering=0) as file:
+        page = os.statvfs(tmp_path).f_bsize
+        os.pwrite(file.fileno(), b"x", 10 * page + 5)
+        os.ftruncate(file.fileno(), 30 * page)
+        places = [(0, os.SEEK_DATA), (0, os.SEEK_HOLE), (10 * page + 7, os.SEEK_DATA), (10 * page, os.SEEK_HOLE)]
+        assert [os.lseek(file.fileno(), *place) for place in places] == [10 * page, 0, 10 * page + 7, 11 * page]
+        assert refused(lambda: os.lseek(file.fileno(), 12 * page, os.SEEK_DATA)) == errno.ENXIO
+        assert refused(lambda: os.lseek(file.fileno(), 30 * page, os.SEEK_HOLE)) == errno.ENXIO
+
+
+@needs_fuse
+def test_a_folder_that_is_read_again_from_its_beginning_has_what_came_since(tmp_path: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.opendir.restype = ctypes.c_void_p
+    libc.readdir.restype = ctypes.c_void_p
+
+    def names(folder: ctypes.c_void_p) -> set[bytes]:
+        found = set()
+        while entry := libc.readdir(folder):
+            found.add(ctypes.string_at(entry + 19))
+        return found
+
+    with mounted(tmp_path):
+        (tmp_path / "one").touch()
+        folder = ctypes.c_void_p(libc.opendir(os.fsencode(tmp_path)))
+        assert names(folder) == {b".", b"..", b"one"}
+        (tmp_path / "two").touch()
+        libc.rewinddir(folder)
+        assert names(folder) == {b".", b"..", b"one", b"two"}
+        libc.closedir(folder)
+
+
+def as_nobody(act: Callable[[], object]) -> int:
+    """Does something as a user without rights, in another process; its status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            act()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@needs_fuse
+def test_who_changes_a_program_takes_its_rights(tmp_path: Path) -> None:
+    with mounted(tmp_path):
+        path = tmp_path / "program"
+        path.write_text("#!/bin/sh")
+        # The folders above are root's alone.
+        folder = os.open(tmp_path, os.O_RDONLY)
+        for change in (lambda file: os.write(file, b"x"), lambda file: os.ftruncate(file, 3)):
+            path.chmod(0o6777)
+            os.setxattr(path, "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+            assert as_nobody(lambda change=change: change(os.open("program", os.O_WRONLY, dir_fd=folder))) == 0
+            assert stat.S_IMODE(path.stat().st_mode) == 0o777
+            assert os.listxattr(path) == []
+        path.chmod(0o6755)
+        os.chown(path, 1, 1)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+        os.close(folder)
+
+
+@needs_fuse
+def test_figures_are_shown_meanwhile(tmp_path: Path) -> None:
+    at = tmp_path / "at"
+    at.mkdir()
+    command = [str(COMMAND), "mount", str(at), *SMALL, "--page", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith("figures at http://127.0.0.1:"), line
+        process.stderr.readline()
+        (at / "file").write_bytes(bytes(100_000))
+        with urllib.request.urlopen(line.split()[-1] + "/live.json", timeout=10) as answer:
+            assert json.load(answer)["host"]["bytes_written"] >= 100_000
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
 @needs_fuse
 def test_what_a_killed_one_leaves_is_removed(tmp_path: Path) -> None:
     with mounted(tmp_path) as process:
@@ -288,6 +487,21 @@ def test_an_image_keeps_it(tmp_path: Path) -> None:
     assert {"also", "kept", "second", "third"} <= set(done.stdout.split("drive ")[0].split())
 
 
+@contextmanager
+def mounted_again(at: Path, image: Path) -> Iterator[None]:
+    """The file system that `image` keeps, at `at`."""
+    command = [str(COMMAND), "mount", str(at), "--image", str(image)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            while not (line := process.stderr.readline()).startswith("mounted"):
+                assert line, "it is mounted"
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+
 def is_written(path: Path) -> bool:
     """Writes a file; whether that is not refused."""
     try:
@@ -316,6 +530,23 @@ def test_a_power_cut_of_the_drive_leaves_what_was_synced(tmp_path: Path) -> None
             os.close(later)
         (tmp_path / "after").write_text("works")
         assert (tmp_path / "after").read_text() == "works"
+
+
+@needs_fuse
+def test_who_was_not_in_the_operation_that_a_power_cut_met_hears_of_it(tmp_path: Path) -> None:
+    with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
+        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+        os.fsync(file)
+        os.pwrite(file, b"not synced when the power fails", 0)
+        others = 0
+        while is_written(tmp_path / f"file{others}"):
+            others += 1
+        assert others > 5
+        assert refused(lambda: os.fsync(file)) == errno.EIO, "what it had written is lost"
+        os.pwrite(file, b"again ", 0)
+        os.fsync(file)
+        os.close(file)
+        assert (tmp_path / "file").read_bytes() == b"again "
 
 
 @needs_fuse

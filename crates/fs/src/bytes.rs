@@ -62,8 +62,7 @@ impl FileSystem {
             };
             contents.extend(held);
         }
-        self.write_pages(device, ino, &pages, None, &contents)?;
-        self.extend(ino, end)
+        self.write_up_to(device, ino, &pages, None, &contents, end)
     }
 
     /// Makes the file `ino` `size` bytes long: drops bytes beyond, fills new ones with zeros.
@@ -76,16 +75,18 @@ impl FileSystem {
         if size.div_ceil(width) > u64::from(self.most_pages()) {
             return Err(Fault::TooLarge);
         }
-        self.make_room(device, 8)?;
+        self.make_room(device, 16)?;
         if size < old {
             let last = (size / width) as u32;
+            // All in one commit, and where the file system is full, too.
             if !size.is_multiple_of(width) && self.locate(ino, last)?.is_some() {
                 let mut page = self.page_bytes(device, ino, last)?;
                 page[(size % width) as usize..].fill(0);
                 let contents = device.hold(&page);
-                self.write_pages(device, ino, &[last], None, &contents)?;
+                self.replace_page(device, ino, last, &contents)?;
             }
             self.cut(ino, size.div_ceil(width) as u32);
+            self.reserved.give_back(ino, size.div_ceil(width) as u32..u32::MAX);
         }
         self.inode_mut(ino).size = size;
         self.touch(ino);

@@ -26,7 +26,7 @@ impl FileSystem {
     /// Refuses `pages` more valid pages where they exceed the capacity.
     pub(super) fn admit(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
         let fits = |filesystem: &Self| {
-            let taken = filesystem.allocator.valid_pages() + filesystem.pending + pages;
+            let taken = filesystem.taken() + pages;
             taken as i64 <= Self::capacity(filesystem.shape)
         };
         if !fits(self) {

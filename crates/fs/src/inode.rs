@@ -10,10 +10,12 @@ use super::device::NO_PAGE;
 pub const INODE_BYTES: usize = 128;
 /// Direct pointers.
 pub const DIRECT: u32 = 12;
-/// Words of an inode that have no meaning here, but for [`LINKS`]: who mounts the file system keeps modes and times in them.
+/// Words of an inode that have no meaning here, but for the last two: who mounts the file system keeps modes and times in them.
 pub const WORDS: usize = 14;
 /// The word that counts the names of the inode beyond the first.
 pub const LINKS: usize = WORDS - 1;
+/// The word that names the file of its extended attributes; 0 where it has none.
+pub const ATTRIBUTES: usize = WORDS - 2;
 /// Where the words begin in an inode on the device.
 const AT_WORDS: usize = INODE_BYTES - 4 * WORDS;
 

@@ -16,7 +16,7 @@
 //! Sans-I/O: a [`Device`] reads and writes. Trace replay drives it ([`replay`]); tests run it in memory.
 //!
 //! A file may have several names, and outlive the last one while who mounted it has it open. Modes, owners and times are [words](WORDS) of
-//! an inode without a meaning here. Ignored: extended attributes. The host's memory holds all metadata.
+//! an inode without a meaning here, and so are [extended attributes](extended). The host's memory holds all metadata.
 
 mod allocator;
 mod bytes;
@@ -25,6 +25,7 @@ mod collect;
 mod commit;
 pub mod device;
 mod directory;
+pub mod extended;
 pub mod imbalance;
 mod inode;
 pub mod layers;
@@ -35,15 +36,17 @@ mod mount;
 mod names;
 mod placing;
 pub mod replay;
+mod reserved;
 pub mod schemes;
 pub mod settings;
 mod store;
 mod verify;
 mod words;
+mod writing;
 
 pub use allocator::Status;
 use allocator::{PageAllocator, Role};
-use device::{Device, NO_PAGE, Purpose, Shape};
+use device::{Device, NO_PAGE, Shape};
 use directory::Directory;
 pub use directory::LONGEST_NAME;
 pub use inode::FileType;
@@ -52,9 +55,9 @@ use lifetimes::Lifetimes;
 use log::{Log, Record};
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::nand::Halt;
-use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::prefetch::prefetch;
 use placing::Placing;
+use reserved::Reserved;
 use schemes::Scheme;
 use std::collections::{BTreeMap, BTreeSet};
 pub use words::WORDS;
@@ -63,8 +66,6 @@ pub use words::WORDS;
 const INODE_FILE: u32 = 0;
 /// The root directory.
 pub const ROOT: u32 = 1;
-/// Pages written between two checks of the free space.
-const WRITE_STEP: usize = 32;
 
 /// Why an operation of the file system failed.
 #[derive(Debug)]
@@ -88,6 +89,8 @@ pub enum Fault {
     /// The name is empty, longer than [`LONGEST_NAME`] bytes or a page, or holds a slash or a zero; or a directory would move
     /// into itself.
     Invalid,
+    /// What is asked for is not known.
+    Unsupported,
     /// The device holds no file system of this shape.
     NotFormatted,
     /// The contents of the device are not those of a file system of this program.
@@ -191,13 +194,14 @@ pub struct FileSystem {
     /// Inodes that outlive their last name, and those that have.
     pins: BTreeSet<u32>,
     orphans: BTreeSet<u32>,
+    reserved: Reserved,
 }
 
 // Schemes have no state.
 palimpsest_flash::state!(FileSystem {
     turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence, anchor, anchor_next,
     collecting, log, has_changed, uncommitted, counters
-} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing, pins, orphans });
+} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing, pins, orphans, reserved });
 
 impl FileSystem {
     fn new(shape: Shape, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Self {
@@ -230,6 +234,7 @@ impl FileSystem {
             placing: Placing::default(),
             pins: BTreeSet::new(),
             orphans: BTreeSet::new(),
+            reserved: Reserved::default(),
         };
         filesystem.inodes.push(Some(Inode::new(FileType::File, shape.channels)));
         filesystem
@@ -476,62 +481,6 @@ impl FileSystem {
         }
     }
 
-    /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
-    /// stays. `addresses` are those of the pages on the disk that the host sees; without any they count as in the file.
-    ///
-    /// # Errors
-    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
-    pub fn write_pages(
-        &mut self,
-        device: &mut dyn Device,
-        ino: u32,
-        pages: &[u32],
-        addresses: Option<&[u32]>,
-        contents: &[Data],
-    ) -> Done<()> {
-        self.file(ino)?;
-        if pages.iter().any(|&page| page >= self.most_pages()) {
-            return Err(Fault::TooLarge);
-        }
-        let per_page = self.shape.subpages_per_page as usize;
-        assert_eq!(contents.len(), pages.len() * per_page, "contents of every page");
-        let inode = self.inode(ino)?;
-        let is_hole = |&&page: &&u32| {
-            let pointer = inode.pointer(page, self.width);
-            self.allocator.prefetch_owner(pointer);
-            pointer == NO_PAGE
-        };
-        let holes = pages.iter().filter(is_hole).count() as u64;
-        self.admit(device, holes + 4 + holes.min(2 + holes / u64::from(self.width)))?;
-        self.collect_in_turn(device)?;
-        let mut placing = std::mem::take(&mut self.placing);
-        self.place(device, ino, pages, addresses.unwrap_or(pages), &mut placing);
-        if let Some(lifetimes) = &self.lifetimes {
-            device.set_hint(lifetimes.expect(ino));
-        }
-        let channels = placing.placed.chunks(WRITE_STEP);
-        let steps = pages.chunks(WRITE_STEP).zip(channels).zip(contents.chunks(WRITE_STEP * per_page));
-        for ((pages, channels), contents) in steps {
-            // Each page may need a leaf of its own.
-            self.make_room(device, 2 * pages.len() as u64 + 8)?;
-            for ((&page, &channel), contents) in pages.iter().zip(channels).zip(contents.chunks(per_page)) {
-                let to = self.allocator.allocate(channel).ok_or(Fault::Full)?;
-                device.write(to, contents, Purpose::Data)?;
-                self.counters.data_pages += 1;
-                let overwrites = self.inode(ino)?.pointer(page, self.width) != NO_PAGE;
-                if let Some(lifetimes) = &mut self.lifetimes {
-                    if overwrites {
-                        lifetimes.invalidated(ino);
-                    }
-                    lifetimes.programmed(ino);
-                }
-                self.point(ino, page, to);
-            }
-        }
-        self.placing = placing;
-        Ok(())
-    }
-
     /// Whether a write of `pages` pages gives each channel all of its pages as one command group, in the order of the request.
     pub fn groups_pages(&self, pages: u32) -> bool {
         self.scheme.groups_pages(pages)
@@ -540,31 +489,6 @@ impl FileSystem {
     /// Counts `pages` file pages read from `channel` as issued to it.
     pub fn note_read(&mut self, channel: u32, pages: u32) {
         self.issued[channel as usize] += u64::from(pages);
-    }
-
-    /// Makes the page `page` of the file `ino` a hole.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
-    pub fn punch(&mut self, device: &mut dyn Device, ino: u32, page: u32) -> Done<()> {
-        if self.file(ino)?.pointer(page, self.width) != NO_PAGE {
-            self.make_room(device, 8)?;
-            self.point(ino, page, NO_PAGE);
-        }
-        Ok(())
-    }
-
-    /// Makes the file `ino` at least `bytes` long.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`].
-    pub fn extend(&mut self, ino: u32, bytes: u64) -> Done<()> {
-        if self.file(ino)?.size < bytes {
-            self.inode_mut(ino).size = bytes;
-            self.touch(ino);
-            self.record_inode(ino);
-        }
-        Ok(())
     }
 
     /// Makes all changes so far durable.

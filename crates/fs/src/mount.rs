@@ -5,10 +5,12 @@
 use super::allocator::{PageAllocator, Role};
 use super::commit::Checkpoint;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
-use super::inode::{FileType, INODE_BYTES, Inode, LINKS, Leaf};
+use super::inode::{ATTRIBUTES, FileType, INODE_BYTES, Inode, LINKS, Leaf};
 use super::log::Replay;
 use super::schemes::Scheme;
 use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
+
+const NO_INODE: &str = "a name leads to no inode";
 
 /// Reads `page`, which must be a page of bytes.
 pub(super) fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
@@ -134,7 +136,14 @@ impl FileSystem {
             if let Some(directory) = self.directories.get_mut(&ino) {
                 directory.parent = parent;
             }
-            *names.get_mut(ino as usize).ok_or(Fault::Corrupt("a name leads to no inode"))? += 1;
+            *names.get_mut(ino as usize).ok_or(Fault::Corrupt(NO_INODE))? += 1;
+        }
+        for ino in ROOT..self.inodes.len() as u32 {
+            let at = self.inode(ino).map_or(0, |inode| inode.words[ATTRIBUTES]);
+            if at != 0 {
+                let is_file = at > ROOT && self.file(at).is_ok();
+                *names.get_mut(at as usize).filter(|_| is_file).ok_or(Fault::Corrupt(NO_INODE))? += 1;
+            }
         }
         for ino in ROOT + 1..names.len() as u32 {
             let links = self.inode(ino).map_or(0, |inode| inode.words[LINKS] + 1);
@@ -142,7 +151,10 @@ impl FileSystem {
                 named if named == links => {}
                 0 if links == 1 => {
                     self.make_room(device, 8)?;
+                    // Its attributes go with it.
+                    let at = self.inode(ino)?.words[ATTRIBUTES];
                     self.discard(ino);
+                    names[at as usize] = 0;
                 }
                 _ => return Err(Fault::Corrupt("an inode counts other names than there are")),
             }

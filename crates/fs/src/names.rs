@@ -2,9 +2,9 @@
 
 use super::device::Device;
 use super::directory::{Directory, LONGEST_NAME};
-use super::inode::{FileType, Inode, LINKS};
+use super::inode::{ATTRIBUTES, FileType, Inode, LINKS};
 use super::log::{MOST_INODES, Record};
-use super::{Done, Fault, FileSystem, NO_PAGE, ROOT};
+use super::{Done, Fault, FileSystem, NO_PAGE, ROOT, WORDS};
 use palimpsest_flash::geometry::FileGroup;
 
 /// Pages that one change of a directory may add to a commit, beside the directory's inode.
@@ -78,15 +78,12 @@ impl FileSystem {
     ) -> Done<u32> {
         let name = name.as_ref();
         self.admit_name(device, parent, name)?;
-        let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
-        if next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES {
-            return Err(Fault::Full);
-        }
+        let next = self.next_inode()?;
         self.make_room(device, ENTRY_PAGES)?;
         self.insert_inode(next, Inode::new(file_type, self.shape.channels));
         self.touch(next);
         self.record_inode(next);
-        for (place, &value) in words.iter().take(LINKS).enumerate() {
+        for (place, &value) in words.iter().take(WORDS).enumerate() {
             self.set_word(next, place, value);
         }
         self.insert_entry(parent, name, next);
@@ -171,6 +168,13 @@ impl FileSystem {
         if self.directory(ino)?.pages() < self.most_pages() { Ok(()) } else { Err(Fault::Full) }
     }
 
+    /// The number of the next new inode.
+    pub(super) fn next_inode(&self) -> Done<u32> {
+        let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
+        let exceeds = next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES;
+        if exceeds { Err(Fault::Full) } else { Ok(next) }
+    }
+
     /// Adds the inode `ino`.
     pub(super) fn insert_inode(&mut self, ino: u32, inode: Inode) {
         while self.inodes.len() <= ino as usize {
@@ -238,7 +242,12 @@ impl FileSystem {
 
     /// Frees `ino` and everything that it points to.
     pub(super) fn discard(&mut self, ino: u32) {
+        let attributes = self.inode_mut(ino).words[ATTRIBUTES];
+        if attributes != 0 {
+            self.discard(attributes);
+        }
         self.cut(ino, 0);
+        self.reserved.give_back(ino, 0..u32::MAX);
         self.orphans.remove(&ino);
         self.directories.remove(&ino);
         self.touch_record(ino);

@@ -2,7 +2,7 @@
 
 use super::allocator::Role;
 use super::device::NO_PAGE;
-use super::inode::{FileType, LINKS};
+use super::inode::{ATTRIBUTES, FileType, LINKS};
 use super::{Fault, FileSystem, INODE_FILE, ROOT};
 
 impl FileSystem {
@@ -67,6 +67,9 @@ impl FileSystem {
                     queue.push(ino);
                 }
             }
+        }
+        for inode in self.inodes.iter().flatten().filter(|inode| inode.words[ATTRIBUTES] != 0) {
+            named[inode.words[ATTRIBUTES] as usize] += 1;
         }
         let names = |ino: &usize| match &self.inodes[*ino] {
             Some(inode) => inode.words[LINKS] + u32::from(!self.orphans.contains(&(*ino as u32))),

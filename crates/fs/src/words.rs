@@ -1,12 +1,12 @@
 //! What is known of an inode beside its type, size and pages: words for who mounts the file system; and the space that is left.
 
-use super::device::Device;
-use super::inode::LINKS;
+use super::device::{Device, NO_PAGE};
+use super::inode::ATTRIBUTES;
 use super::log::Record;
 use super::{Done, FileSystem};
 
 /// Words of an inode that have no meaning here: modes, owners and times of who mounts the file system.
-pub const WORDS: usize = LINKS;
+pub const WORDS: usize = ATTRIBUTES;
 
 impl FileSystem {
     /// The words of `ino` without a meaning here.
@@ -14,7 +14,7 @@ impl FileSystem {
     /// # Errors
     /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn words(&self, ino: u32) -> Done<&[u32; WORDS]> {
-        self.inode(ino).map(|inode| inode.words[..LINKS].try_into().expect("the words of its user"))
+        self.inode(ino).map(|inode| inode.words[..WORDS].try_into().expect("the words of its user"))
     }
 
     /// Sets words of `ino`, each with its place, in one commit.
@@ -40,13 +40,33 @@ impl FileSystem {
 
     /// Pages that files and metadata may still take; a commit may free more.
     pub fn room(&self) -> u64 {
-        let taken = self.allocator.valid_pages() + self.pending;
+        let taken = self.taken();
         (Self::capacity(self.shape) - taken as i64).max(0) as u64
     }
 
-    /// Pages that hold files and metadata, or would after a commit.
+    /// Pages that hold files and metadata, or would after a commit, and those that are reserved.
     pub fn taken(&self) -> u64 {
-        self.allocator.valid_pages() + self.pending
+        self.allocator.valid_pages() + self.pending + self.reserved.taken(self.width)
+    }
+
+    /// The first page of `ino` from `page` on that is no hole.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`](super::Fault::NotFound).
+    pub fn next_page(&self, ino: u32, page: u32) -> Done<Option<u32>> {
+        Ok(self.inode(ino)?.pages(self.width).map(|(at, _)| at).find(|&at| at >= page))
+    }
+
+    /// The first page of `ino` from `page` on that is a hole.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`](super::Fault::NotFound).
+    pub fn next_hole(&self, ino: u32, page: u32) -> Done<u32> {
+        let (mut hole, inode) = (page, self.inode(ino)?);
+        while hole < self.most_pages() && inode.pointer(hole, self.width) != NO_PAGE {
+            hole += 1;
+        }
+        Ok(hole)
     }
 
     /// Inodes in use.
@@ -54,11 +74,12 @@ impl FileSystem {
         (self.inodes.len() - self.unused.len()) as u64
     }
 
-    /// Pages of `ino` that are no holes.
+    /// Pages of `ino` that are no holes, or reserved.
     ///
     /// # Errors
     /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn pages_of(&self, ino: u32) -> Done<u64> {
-        Ok(self.inode(ino)?.channels.iter().map(|&pages| u64::from(pages)).sum())
+        let held: u64 = self.inode(ino)?.channels.iter().map(|&pages| u64::from(pages)).sum();
+        Ok(held + self.reserved.pages_of(ino))
     }
 }

@@ -177,7 +177,7 @@ impl Resolved {
     }
 }
 
-/// The drive that `ssd` (a preset's name, or a path: anything with a `/` or ending in `.toml`) describes, with the translation
+/// The drive that `ssd` (a preset's name, or a path: anything with a `/` or ending in `.toml` or, of an image, `.pal`) describes, with the translation
 /// layer `ftl` instead of its own and with `overrides` (each `key=value`).
 ///
 /// # Errors
@@ -349,7 +349,7 @@ fn missing(key: &Known) -> String {
 
 /// Whether `name` is a path rather than the name of a preset.
 fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".toml")
+    name.contains('/') || name.ends_with(".toml") || name.ends_with(".pal")
 }
 
 /// `value` as a file of settings has it.
@@ -357,10 +357,10 @@ pub fn shown(value: &Value) -> String {
     notation::to_toml(value)
 }
 
-/// The file name of a path without `.toml`; a preset's name as it is.
+/// The file name of a path without its ending; a preset's name as it is.
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.strip_suffix(".toml").unwrap_or(name)
+    name.strip_suffix(".toml").or_else(|| name.strip_suffix(".pal")).unwrap_or(name)
 }
 
 /// `path` relative to the folder of the file at `place` (`FILE:LINE`); unchanged if absolute or set by an option.

@@ -85,6 +85,7 @@ pub fn serve(
         scheme,
         image: wanted.image.as_ref().map(PathBuf::from),
         image_sync: wanted.image_sync,
+        page: wanted.page.clone(),
         run: wanted.run.clone(),
     });
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });

@@ -7,11 +7,13 @@ use crate::drive::{Drive, Witness};
 use crate::engine::Engine;
 use crate::handshake::{self, Chosen, Export};
 use crate::outbox::Outbox;
+use crate::page::Shown;
 use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
 use crate::timed::{self, Timed};
 use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::Fault;
 use palimpsest_lab::error::Error;
+use palimpsest_lab::run::served::Served;
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io;
@@ -194,6 +196,20 @@ impl Client {
     }
 }
 
+impl Shown for Service<'_> {
+    fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        self.drive.look(look);
+    }
+
+    fn connections(&self) -> usize {
+        self.clients().len()
+    }
+
+    fn is_ending(&self) -> bool {
+        *self.ending()
+    }
+}
+
 /// What all threads share.
 pub struct Service<'a> {
     /// The drive as a client finds it.
@@ -267,16 +283,6 @@ impl<'a> Service<'a> {
 
     fn log(&self, line: &str) {
         self.log.say(line, &self.say);
-    }
-
-    /// Whether the service ends.
-    pub fn is_ending(&self) -> bool {
-        *self.ending()
-    }
-
-    /// Clients that are connected.
-    pub fn connections(&self) -> usize {
-        self.clients().len()
     }
 
     /// The service is to end.
@@ -363,13 +369,17 @@ impl Waker {
     }
 
     /// Connects: whoever waits sees that the service ends.
-    fn wake(&self) {
+    pub fn wake(&self) {
         match self {
             Waker::Tcp(address) => drop(address.map(|address| TcpStream::connect_timeout(&address, FAREWELL))),
             Waker::Unix(path) => drop(UnixStream::connect(path)),
         }
     }
 }
+
+/// Bytes of replies that the system keeps of a connection by a socket in the file system: large reads are on their way while the next are
+/// served. TCP finds its own.
+const SEND_BUFFER: usize = 1 << 20;
 
 /// Accepts clients until the service ends.
 pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s Scope<'s, '_>) {
@@ -383,7 +393,10 @@ pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s S
             let mut number = 0;
             accept_from(service, scope, || {
                 number += 1;
-                Ok((listener.accept()?.0, number.to_string()))
+                let stream = listener.accept()?.0;
+                // Where that is refused it goes slower.
+                let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+                Ok((stream, number.to_string()))
             });
         }
     }

@@ -6,9 +6,17 @@
 #[cfg(target_os = "linux")]
 pub mod attributes;
 #[cfg(target_os = "linux")]
+mod errors;
+#[cfg(target_os = "linux")]
+mod extended;
+#[cfg(target_os = "linux")]
 pub mod files;
 #[cfg(target_os = "linux")]
+mod handles;
+#[cfg(target_os = "linux")]
 mod mounted;
+#[cfg(target_os = "linux")]
+mod ranges;
 
 #[cfg(target_os = "linux")]
 pub use mounted::mount;
@@ -26,6 +34,8 @@ pub struct Settings {
     pub image: Option<PathBuf>,
     /// Whether what is durable is to survive a crash of the machine, too.
     pub image_sync: bool,
+    /// Where figures are shown meanwhile: an address of this machine.
+    pub page: Option<String>,
     /// A command for the shell, which finds the folder as `$mount`: the mount ends with it.
     pub run: Option<String>,
 }

@@ -4,7 +4,6 @@
 //! text format of Prometheus. Only GET; one request a connection, one connection after the other, each with a limit of time. A request
 //! that names another host than this machine is refused, so that pages of other sites cannot read it.
 
-use crate::listen::Service;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::run::served::Served;
 use serde_json::{Value, json};
@@ -21,6 +20,18 @@ const LONGEST: usize = 8 << 10;
 
 /// The page itself.
 const PAGE: &str = include_str!("page.html");
+
+/// What is shown.
+pub trait Shown {
+    /// Looks at the drive.
+    fn look(&self, look: &mut dyn FnMut(&Served<'_>));
+
+    /// Clients that are connected.
+    fn connections(&self) -> usize;
+
+    /// Whether it ends.
+    fn is_ending(&self) -> bool;
+}
 
 /// Opens the socket of `place`, an address of this machine.
 ///
@@ -41,7 +52,7 @@ pub fn open(place: &str) -> Result<TcpListener> {
 }
 
 /// Answers until the service ends.
-pub fn run(listener: &TcpListener, service: &Service<'_>) {
+pub fn run(listener: &TcpListener, service: &dyn Shown) {
     let begin = Instant::now();
     for stream in listener.incoming() {
         if service.is_ending() {
@@ -52,7 +63,7 @@ pub fn run(listener: &TcpListener, service: &Service<'_>) {
     }
 }
 
-fn answer(stream: &mut TcpStream, service: &Service<'_>, begin: Instant) -> io::Result<()> {
+fn answer(stream: &mut TcpStream, service: &dyn Shown, begin: Instant) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let (until, mut asked, mut piece) = (Instant::now() + TIMEOUT, Vec::new(), [0; 1024]);
@@ -76,7 +87,7 @@ fn answer(stream: &mut TcpStream, service: &Service<'_>, begin: Instant) -> io::
 }
 
 /// Status, type and body of the answer.
-fn respond(asked: &str, service: &Service<'_>, begin: Instant) -> (&'static str, &'static str, String) {
+fn respond(asked: &str, service: &dyn Shown, begin: Instant) -> (&'static str, &'static str, String) {
     let text = "text/plain; charset=utf-8";
     let mut words = asked.split_ascii_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -104,17 +115,17 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || name == "[::1]" || name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn figures(service: &Service<'_>) -> Value {
+fn figures(service: &dyn Shown) -> Value {
     let mut value = Value::Null;
-    service.drive.look(&mut |served: &Served<'_>| {
+    service.look(&mut |served: &Served<'_>| {
         value = serde_json::to_value(served.figures()).expect("figures can be printed");
     });
     value
 }
 
-fn live(service: &Service<'_>, begin: Instant) -> Value {
+fn live(service: &dyn Shown, begin: Instant) -> Value {
     let (mut value, mut blocks) = (figures(service), Value::Null);
-    service.drive.look(&mut |served: &Served<'_>| {
+    service.look(&mut |served: &Served<'_>| {
         blocks = serde_json::to_value(served.blocks()).expect("blocks can be printed");
     });
     value["blocks"] = blocks;

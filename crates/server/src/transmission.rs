@@ -12,6 +12,9 @@ use std::io;
 /// Bytes that a connection keeps for requests, and as many for replies.
 pub const KEPT: usize = 512 << 10;
 
+/// Bytes of messages that are served together, so that what is read from the drive is still in the caches when it is sent.
+const TOGETHER: usize = 160 << 10;
+
 /// Bytes of the header of a request.
 const HEADER: usize = 28;
 
@@ -327,7 +330,7 @@ fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result
         match next(input, export)? {
             Next::Message(asked, length) => {
                 bytes += kept_bytes(&asked);
-                if bytes > KEPT && !batch.is_empty() {
+                if bytes > TOGETHER && !batch.is_empty() {
                     return Ok(None);
                 }
                 input.begin += length;

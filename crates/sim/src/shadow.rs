@@ -104,7 +104,7 @@ impl Verifier for Shadow {
             RequestKind::Flush => self.flush(),
             RequestKind::Read => {
                 let mut delivered = io.host_mut().take_delivered();
-                self.verify(command.extent, &mut delivered, io.buffers())?;
+                self.verify(command.extent, &mut delivered, io.buffers(), None)?;
                 io.host_mut().reuse(delivered);
             }
         }
@@ -382,14 +382,22 @@ impl Shadow {
         self.sectors[sectors].fill(self.learns.into());
     }
 
-    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there. Sorts it.
+    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there. Sorts it, and appends the bytes of
+    /// `extent` to `into`, of which those that are lost mean nothing.
     ///
     /// # Errors
     /// [`Error::Rule`] with the first subpage that is wrong.
-    pub fn verify(&mut self, extent: Extent, delivered: &mut [(u32, Data)], buffers: &Buffers) -> Result<()> {
+    pub fn verify(
+        &mut self,
+        extent: Extent,
+        delivered: &mut [(u32, Data)],
+        buffers: &Buffers,
+        mut into: Option<&mut Vec<u8>>,
+    ) -> Result<()> {
         if self.payload == Payload::None {
             return Ok(());
         }
+        into.iter_mut().for_each(|into| into.reserve(extent.sectors as usize * SECTOR_BYTES as usize));
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
         let wanted = || pieces(extent, self.per_subpage).map(|piece| piece.lsn);
         let got = || delivered.iter().map(|&(lsn, _)| lsn);
@@ -402,6 +410,8 @@ impl Shadow {
             if is_bytes && let Some(&(_, next)) = delivered.get(index + 1) {
                 buffers.prefetch(next);
             }
+            // It is in the cache for the fingerprint then.
+            into.iter_mut().for_each(|into| self.append(extent, lsn, buffers.get(data), into));
             if data == Data::LOST {
                 // The host gets an error, and has to write it again.
                 self.unreadable += 1;
@@ -468,21 +478,15 @@ impl Shadow {
         self.lost.writes.extend(lost);
     }
 
-    /// Appends the bytes of `extent`, out of what a verified read of it delivered, which is sorted, to `into`.
-    pub fn assemble(&self, extent: Extent, delivered: &[(u32, Data)], buffers: &Buffers, into: &mut Vec<u8>) {
-        let sector_bytes = SECTOR_BYTES as usize;
-        into.reserve(extent.sectors as usize * sector_bytes);
-        for &(lsn, data) in delivered {
-            let begin = u64::from(lsn) * u64::from(self.per_subpage);
-            let (from, to) = (extent.sector.max(begin), extent.end().min(begin + u64::from(self.per_subpage)));
-            match buffers.get(data) {
-                Some(subpage) => {
-                    into.extend_from_slice(
-                        &subpage[(from - begin) as usize * sector_bytes..(to - begin) as usize * sector_bytes],
-                    );
-                }
-                None => into.resize(into.len() + (to - from) as usize * sector_bytes, 0),
-            }
+    /// Appends the part of subpage `lsn` within `extent`, which holds `bytes`, to `into`; nothing is zeros.
+    fn append(&self, extent: Extent, lsn: u32, bytes: Option<&[u8]>, into: &mut Vec<u8>) {
+        let begin = u64::from(lsn) * u64::from(self.per_subpage);
+        let place = |sector: u64| (sector - begin) as usize * SECTOR_BYTES as usize;
+        let (first, end) =
+            (place(extent.sector.max(begin)), place(extent.end().min(begin + u64::from(self.per_subpage))));
+        match bytes {
+            Some(subpage) => into.extend_from_slice(&subpage[first..end]),
+            None => into.resize(into.len() + end - first, 0),
         }
     }
 }
@@ -565,14 +569,14 @@ mod tests {
         port.begin_write();
         shadow.interrupted(&port, Some(extent), None);
         let second = Data::new(port.written_tag(pieces(extent, 1).next().expect("one piece"), first.value));
-        shadow.verify(extent, &mut [(0, second)], &buffers).expect("the write was done");
-        shadow.verify(extent, &mut [(0, first)], &buffers).expect_err("it stays done");
+        shadow.verify(extent, &mut [(0, second)], &buffers, None).expect("the write was done");
+        shadow.verify(extent, &mut [(0, first)], &buffers, None).expect_err("it stays done");
         shadow.trim(&port, extent);
         shadow.interrupted(&port, None, None);
         shadow
-            .verify(extent, &mut [(0, first)], &buffers)
+            .verify(extent, &mut [(0, first)], &buffers, None)
             .expect("the copy of the second was erased, that of the first was not");
-        shadow.verify(extent, &mut [(0, second)], &buffers).expect_err("the newer one would have won");
+        shadow.verify(extent, &mut [(0, second)], &buffers, None).expect_err("the newer one would have won");
     }
 
     /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.
@@ -583,15 +587,15 @@ mod tests {
         let extent = Extent { sector: 0, sectors: 1 };
         let mut buffers = Buffers::new(512);
         let zeros = buffers.keep(&[0; 512]);
-        shadow.verify(extent, &mut [(0, zeros)], &buffers).expect("before the cut");
+        shadow.verify(extent, &mut [(0, zeros)], &buffers, None).expect("before the cut");
         shadow.expect_power_cut(false);
         port.begin_write();
         shadow.write(&port, extent);
         shadow.interrupted(&port, None, None);
-        shadow.verify(extent, &mut [(0, zeros)], &buffers).expect("the write is lost");
+        shadow.verify(extent, &mut [(0, zeros)], &buffers, None).expect("the write is lost");
         assert_eq!(*shadow.lost(), Lost { writes: BTreeSet::from([1]), subpages: 1 });
-        shadow.verify(extent, &mut [(0, Data::ZERO)], &buffers).expect("nothing is zeros");
+        shadow.verify(extent, &mut [(0, Data::ZERO)], &buffers, None).expect("nothing is zeros");
         let other = buffers.keep(&[1; 512]);
-        shadow.verify(extent, &mut [(0, other)], &buffers).expect_err("that was not written");
+        shadow.verify(extent, &mut [(0, other)], &buffers, None).expect_err("that was not written");
     }
 }

@@ -172,7 +172,7 @@ pub(super) fn base(name: &str, place: &str) -> Result<&'static Preset> {
 }
 
 /// The alternative to a name.
-const PATH: &str = ", or a path with a '/' or ending in .toml";
+const PATH: &str = ", or a path with a '/' or ending in .toml or .pal";
 
 fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
     presets.iter().find(|preset| preset.name == name).ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! What a POSIX program knows of an inode, in the words that the file system keeps for who mounts it: mode, owner, times, a generation.
 //!
 //! Times have 34 bits of seconds and 30 of nanoseconds, as ext4 has them: 1901 to 2446. Ignored: the time of the last read, which stays that
-//! of creation unless a program sets it, and extended attributes.
+//! of creation unless a program sets it.
 
 use fuser::{FileAttr, FileType};
 use palimpsest_lab::host::fs::{Done, FileSystem, WORDS};

@@ -1,20 +1,23 @@
 //! Requests of the kernel to a mounted volume: each is one operation of the file system, one after the other.
 //!
 //! An inode that the kernel knows outlives its last name until the kernel forgets it, so files that are open do. After a power cut an open
-//! file that is not the same any more gets ESTALE. Extended attributes, room without contents (`fallocate`, but for holes) and locks between
-//! machines are refused with EOPNOTSUPP, or left to the kernel.
+//! file that is not the same any more gets ESTALE, and the next `fsync` of each file that was open then EIO: what was written to it may be lost.
+//! Locks between machines are left to the kernel.
 
 use super::attributes::{
     ACCESSED, GENERATION, GROUP, MODE, MODIFIED, OWNER, attributes, changed, kind, modified, set_time, words,
 };
-use crate::attach::file::{KEEP_SIZE, PUNCH_HOLE};
+use super::errors::errno;
+use super::extended::{self, Refused};
+use super::handles::{Entry, Handles};
+use super::ranges;
 use fuser::{
     FileAttr, FileType, Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, consts,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, consts,
 };
 use palimpsest_lab::host::fs::device::Device;
 use palimpsest_lab::host::fs::{self, Done, Fault, FileSystem, LONGEST_NAME, ROOT};
-use palimpsest_lab::run::served::volume::{Trouble, Volume};
+use palimpsest_lab::run::served::volume::Volume;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -28,8 +31,10 @@ const KEPT: Duration = Duration::from_secs(1);
 /// Bytes of a request.
 const MOST_BYTES: u32 = 1 << 20;
 
-/// A name of a directory, with its number and type.
-type Entry = (u64, FileType, Vec<u8>);
+/// The file system takes set-user-ID bits and capabilities from what is written (`FUSE_HANDLE_KILLPRIV_V2`), so that the kernel does not ask for
+/// them before each write; and the flag of a write that does.
+const TAKES_RIGHTS: u64 = 1 << 28;
+const WRITE_TAKES_RIGHTS: u32 = 1 << 2;
 
 type Answer<T> = Result<T, i32>;
 
@@ -38,28 +43,8 @@ pub struct Files<'s, 'a> {
     volume: &'s Mutex<Volume<'a>>,
     /// How often the kernel has looked up each inode that it knows.
     known: BTreeMap<u32, u64>,
-    /// Directories that are open, as they were then.
-    open: BTreeMap<u64, Vec<Entry>>,
-    next: u64,
+    open: Handles,
     generation: u32,
-    power_cuts: u64,
-}
-
-fn errno(trouble: &Trouble) -> i32 {
-    match trouble {
-        Trouble::Refused(fault) => match fault {
-            Fault::Full => libc::ENOSPC,
-            Fault::NotFound => libc::ENOENT,
-            Fault::Exists => libc::EEXIST,
-            Fault::NotDirectory => libc::ENOTDIR,
-            Fault::IsDirectory => libc::EISDIR,
-            Fault::NotEmpty => libc::ENOTEMPTY,
-            Fault::TooLarge => libc::EFBIG,
-            Fault::Invalid => libc::EINVAL,
-            Fault::Halt(_) | Fault::NotFormatted | Fault::Corrupt(_) => libc::EIO,
-        },
-        Trouble::PowerLost | Trouble::Unreadable | Trouble::Drive => libc::EIO,
-    }
 }
 
 fn number(ino: u64) -> u32 {
@@ -84,8 +69,7 @@ impl<'s, 'a> Files<'s, 'a> {
     pub fn new(volume: &'s Mutex<Volume<'a>>, owner: (u32, u32)) -> Answer<Self> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let generation = since.as_secs() as u32;
-        let mut files =
-            Files { volume, known: BTreeMap::new(), open: BTreeMap::new(), next: 0, generation, power_cuts: 0 };
+        let mut files = Files { volume, known: BTreeMap::new(), open: Handles::default(), generation };
         files.act(|filesystem, device| {
             if filesystem.words(ROOT)?[MODE] != 0 {
                 return Ok(());
@@ -101,8 +85,7 @@ impl<'s, 'a> Files<'s, 'a> {
     fn act<T>(&mut self, operation: impl FnOnce(&mut FileSystem, &mut dyn Device) -> Done<T>) -> Answer<T> {
         let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let done = volume.with(operation).map_err(|trouble| errno(&trouble));
-        if volume.power_cuts() != self.power_cuts {
-            self.power_cuts = volume.power_cuts();
+        if self.open.note(volume.losses()) {
             let known: Vec<u32> = self.known.keys().copied().collect();
             let _ = volume.with(|filesystem, _| {
                 for ino in known {
@@ -114,6 +97,12 @@ impl<'s, 'a> Files<'s, 'a> {
             });
         }
         done
+    }
+
+    /// Makes all durable for who has `handle` open.
+    fn make_durable(&mut self, handle: u64) -> Answer<()> {
+        let done = self.act(|filesystem, device| filesystem.sync(device));
+        if self.open.has_lost(handle) { Err(libc::EIO) } else { done }
     }
 
     /// The kernel knows `ino` from now on.
@@ -203,10 +192,11 @@ impl<'s, 'a> Files<'s, 'a> {
     fn act_on<T>(
         &mut self,
         ino: u64,
-        generation: u64,
+        handle: u64,
         operation: impl FnOnce(&mut FileSystem, &mut dyn Device, u32) -> Done<T>,
     ) -> Answer<T> {
         let ino = number(ino);
+        let generation = self.open.generation(handle).ok_or(libc::EBADF)?;
         let done = self.act(|filesystem, device| {
             Self::check(filesystem, ino, generation)?;
             operation(filesystem, device, ino)
@@ -214,25 +204,45 @@ impl<'s, 'a> Files<'s, 'a> {
         done.map_err(|error| if error == libc::ENOENT { libc::ESTALE } else { error })
     }
 
-    /// Makes a range a hole; the size stays.
-    fn punch(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32, from: u64, end: u64) -> Done<()> {
-        let width = u64::from(filesystem.shape().page_bytes);
-        let end = end.min(filesystem.stat(ino)?.1);
-        let mut at = from;
-        while at < end {
-            let until = end.min((at / width + 1) * width);
-            let page = (at / width) as u32;
-            // The rest of the last page of a file is zeroes anyway.
-            let is_whole =
-                at.is_multiple_of(width) && (until.is_multiple_of(width) || until == filesystem.stat(ino)?.1);
-            if is_whole {
-                filesystem.punch(device, ino, page)?;
-            } else if filesystem.locate(ino, page)?.is_some() {
-                filesystem.write(device, ino, at, &vec![0; (until - at) as usize])?;
+    /// All that is in a directory.
+    fn entries(&mut self, ino: u32) -> Answer<Vec<Entry>> {
+        self.act(|filesystem, _| {
+            let above = u64::from(filesystem.parent(ino)?);
+            let mut entries = vec![
+                (u64::from(ino), FileType::Directory, b".".to_vec()),
+                (above, FileType::Directory, b"..".to_vec()),
+            ];
+            for (name, ino) in filesystem.list(ino)? {
+                entries.push((u64::from(ino), kind(filesystem.words(ino)?[MODE]), name.to_vec()));
             }
-            at = until;
-        }
-        filesystem.set_words(device, ino, &modified())
+            Ok(entries)
+        })
+    }
+
+    /// Does what may be refused with an error of its own.
+    fn act_or_refuse(
+        &mut self,
+        operation: impl FnOnce(&mut FileSystem, &mut dyn Device) -> Result<(), Refused>,
+    ) -> Answer<()> {
+        let mut error = Ok(());
+        self.act(|filesystem, device| match operation(filesystem, device) {
+            Err(Refused::Fault(fault)) => Err(fault),
+            Err(Refused::Error(refused)) => {
+                error = Err(refused);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        })?;
+        error
+    }
+}
+
+/// Sends an attribute, or names of them, to who has room for `size` bytes, or its length.
+fn send(reply: ReplyXattr, size: u32, bytes: &[u8]) {
+    match size as usize {
+        0 => reply.size(bytes.len() as u32),
+        size if size < bytes.len() => reply.error(libc::ERANGE),
+        _ => reply.data(bytes),
     }
 }
 
@@ -246,6 +256,7 @@ fn instant(time: TimeOrNow) -> SystemTime {
 impl Filesystem for Files<'_, '_> {
     fn init(&mut self, _: &Request<'_>, config: &mut KernelConfig) -> Result<(), i32> {
         let _ = config.add_capabilities(consts::FUSE_ASYNC_DIO);
+        let _ = config.add_capabilities(TAKES_RIGHTS);
         let _ = config.set_max_write(MOST_BYTES);
         Ok(())
     }
@@ -269,7 +280,7 @@ impl Filesystem for Files<'_, '_> {
 
     fn setattr(
         &mut self,
-        _: &Request<'_>,
+        request: &Request<'_>,
         ino: u64,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -286,8 +297,13 @@ impl Filesystem for Files<'_, '_> {
         reply: ReplyAttr,
     ) {
         let ino = number(ino);
+        // Who may do anything keeps the rights of what he cuts.
+        let takes_rights = uid.or(gid).is_some() || (size.is_some() && request.uid() != 0);
         let done = self.act(|filesystem, device| {
             let mut changes = Vec::new();
+            if takes_rights {
+                extended::strip(filesystem, device, ino)?;
+            }
             if let Some(size) = size {
                 filesystem.truncate(device, ino, size)?;
                 changes.extend(modified());
@@ -408,13 +424,28 @@ impl Filesystem for Files<'_, '_> {
     ) {
         let mode = mode & 0o7777 | libc::S_IFREG;
         answer!(reply, self.make(request, parent, name, mode, 0, &[]), (attributes, generation) => {
-            reply.created(&KEPT, &attributes, generation, generation, 0);
+            let handle = self.open.enter(generation);
+            reply.created(&KEPT, &attributes, generation, handle, 0);
         });
     }
 
     fn open(&mut self, _: &Request<'_>, ino: u64, _flags: i32, reply: ReplyOpen) {
         let found = self.act(|filesystem, _| Ok(filesystem.words(number(ino))?[GENERATION]));
-        answer!(reply, found, generation => reply.opened(u64::from(generation), 0));
+        answer!(reply, found, generation => reply.opened(self.open.enter(u64::from(generation)), 0));
+    }
+
+    fn release(
+        &mut self,
+        _: &Request<'_>,
+        _ino: u64,
+        fh: u64,
+        _flags: i32,
+        _lock_owner: Option<u64>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.open.leave(fh);
+        reply.ok();
     }
 
     fn read(
@@ -441,13 +472,16 @@ impl Filesystem for Files<'_, '_> {
         fh: u64,
         offset: i64,
         data: &[u8],
-        _write_flags: u32,
+        write_flags: u32,
         flags: i32,
         _lock_owner: Option<u64>,
         reply: ReplyWrite,
     ) {
         let done = self.act_on(ino, fh, |filesystem, device, ino| {
             filesystem.write(device, ino, offset.unsigned_abs(), data)?;
+            if write_flags & WRITE_TAKES_RIGHTS != 0 {
+                extended::strip(filesystem, device, ino)?;
+            }
             filesystem.set_words(device, ino, &modified())?;
             if flags & libc::O_DSYNC != 0 { filesystem.sync(device) } else { Ok(()) }
         });
@@ -459,35 +493,28 @@ impl Filesystem for Files<'_, '_> {
     }
 
     fn fsync(&mut self, _: &Request<'_>, ino: u64, fh: u64, _datasync: bool, reply: ReplyEmpty) {
-        answer!(reply, self.act_on(ino, fh, |filesystem, device, _| filesystem.sync(device)), () => reply.ok());
+        let same = self.act_on(ino, fh, |_, _, _| Ok(()));
+        answer!(reply, same.and_then(|()| self.make_durable(fh)), () => reply.ok());
     }
 
-    fn fsyncdir(&mut self, _: &Request<'_>, _ino: u64, _fh: u64, _datasync: bool, reply: ReplyEmpty) {
-        answer!(reply, self.act(|filesystem, device| filesystem.sync(device)), () => reply.ok());
+    fn fsyncdir(&mut self, _: &Request<'_>, _ino: u64, fh: u64, _datasync: bool, reply: ReplyEmpty) {
+        answer!(reply, self.make_durable(fh), () => reply.ok());
     }
 
     fn opendir(&mut self, _: &Request<'_>, ino: u64, _flags: i32, reply: ReplyOpen) {
-        let listed = self.act(|filesystem, _| {
-            let ino = number(ino);
-            let above = u64::from(filesystem.parent(ino)?);
-            let mut entries = vec![
-                (u64::from(ino), FileType::Directory, b".".to_vec()),
-                (above, FileType::Directory, b"..".to_vec()),
-            ];
-            for (name, ino) in filesystem.list(ino)? {
-                entries.push((u64::from(ino), kind(filesystem.words(ino)?[MODE]), name.to_vec()));
-            }
-            Ok(entries)
-        });
-        answer!(reply, listed, entries => {
-            self.next += 1;
-            self.open.insert(self.next, entries);
-            reply.opened(self.next, 0);
-        });
+        // What is in it is looked up when it is read from its beginning.
+        let found = self.act(|filesystem, _| filesystem.list(number(ino)).map(|_| ()));
+        answer!(reply, found, () => reply.opened(self.open.enter(0), 0));
     }
 
-    fn readdir(&mut self, _: &Request<'_>, _ino: u64, fh: u64, offset: i64, mut reply: ReplyDirectory) {
-        let Some(entries) = self.open.get(&fh) else { return reply.error(libc::EBADF) };
+    fn readdir(&mut self, _: &Request<'_>, ino: u64, fh: u64, offset: i64, mut reply: ReplyDirectory) {
+        if offset == 0 {
+            match self.entries(number(ino)) {
+                Ok(entries) => self.open.set_entries(fh, entries),
+                Err(error) => return reply.error(error),
+            }
+        }
+        let Some(entries) = self.open.entries(fh) else { return reply.error(libc::EBADF) };
         for (place, (ino, kind, name)) in entries.iter().enumerate().skip(offset.max(0) as usize) {
             if reply.add(*ino, place as i64 + 1, *kind, std::ffi::OsString::from_vec(name.clone())) {
                 break;
@@ -497,7 +524,7 @@ impl Filesystem for Files<'_, '_> {
     }
 
     fn releasedir(&mut self, _: &Request<'_>, _ino: u64, fh: u64, _flags: i32, reply: ReplyEmpty) {
-        self.open.remove(&fh);
+        self.open.leave(fh);
         reply.ok();
     }
 
@@ -519,13 +546,49 @@ impl Filesystem for Files<'_, '_> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        if mode != PUNCH_HOLE | KEEP_SIZE {
-            return reply.error(libc::EOPNOTSUPP);
-        }
-        let (from, length) = (offset.unsigned_abs(), length.unsigned_abs());
-        let done = self.act_on(ino, fh, |filesystem, device, ino| {
-            Self::punch(filesystem, device, ino, from, from.saturating_add(length))
-        });
+        let (from, end) = (offset.unsigned_abs(), offset.unsigned_abs().saturating_add(length.unsigned_abs()));
+        let done =
+            self.act_on(ino, fh, |filesystem, device, ino| ranges::allocate(filesystem, device, ino, from..end, mode));
+        answer!(reply, done, () => reply.ok());
+    }
+
+    fn lseek(&mut self, _: &Request<'_>, ino: u64, fh: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+        let from = u64::try_from(offset).unwrap_or(u64::MAX);
+        let found = self.act_on(ino, fh, |filesystem, _, ino| ranges::seek(filesystem, ino, from, whence));
+        answer!(reply, found.and_then(|at| at.ok_or(libc::ENXIO)), at => reply.offset(at as i64));
+    }
+
+    fn setxattr(
+        &mut self,
+        _: &Request<'_>,
+        ino: u64,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (ino, name) = (number(ino), name.as_bytes());
+        let done =
+            self.act_or_refuse(|filesystem, device| extended::set(filesystem, device, ino, name, Some(value), flags));
+        answer!(reply, done, () => reply.ok());
+    }
+
+    fn getxattr(&mut self, _: &Request<'_>, ino: u64, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let name = name.as_bytes();
+        let found = self.act(|filesystem, device| extended::value(filesystem, device, number(ino), name));
+        let refused = if extended::is_kept(name) { libc::ENODATA } else { libc::EOPNOTSUPP };
+        answer!(reply, found.and_then(|value| value.ok_or(refused)), value => send(reply, size, &value));
+    }
+
+    fn listxattr(&mut self, _: &Request<'_>, ino: u64, size: u32, reply: ReplyXattr) {
+        let found = self.act(|filesystem, device| extended::names(filesystem, device, number(ino)));
+        answer!(reply, found, names => send(reply, size, &names));
+    }
+
+    fn removexattr(&mut self, _: &Request<'_>, ino: u64, name: &OsStr, reply: ReplyEmpty) {
+        let (ino, name) = (number(ino), name.as_bytes());
+        let done = self.act_or_refuse(|filesystem, device| extended::set(filesystem, device, ino, name, None, 0));
         answer!(reply, done, () => reply.ok());
     }
 }

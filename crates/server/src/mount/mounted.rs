@@ -3,11 +3,14 @@
 use super::Settings;
 use super::files::Files;
 use crate::attach::device::{self, Unmounted};
+use crate::listen::{Listener, Waker};
+use crate::page::{self, Shown};
 use crate::{ASK_EVERY, Beside, Ended, open_drive};
 use fuser::{MountOption, Session};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
+use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::served::volume::Volume;
 use palimpsest_lab::run::{Options, Progress};
 use std::fs;
@@ -34,6 +37,7 @@ pub fn mount(
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
     let at = folder(&settings.at, say)?;
+    let page = settings.page.as_deref().map(page::open).transpose()?.map(Listener::Tcp);
     let (ask, mounted) = (Mutex::new(goes_on), AtomicBool::new(false));
     let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
     let mut watcher = |progress| match mounted.load(Ordering::Relaxed) {
@@ -58,15 +62,23 @@ pub fn mount(
         let expected = "expected the right to mount there: root, or the program fusermount3";
         Error::input(at.display().to_string(), format!("{error}; {expected}"))
     })?;
+    if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
+        say(&format!("figures at http://{address}"));
+    }
     say(&format!("mounted {} ({}) at {}", resolved.drive.name, resolved.drive.ftl.name, at.display()));
     let (begin, over) = (Instant::now(), AtomicBool::new(false));
     let status = std::thread::scope(|scope| {
-        let over = &over;
+        let (over, waker) = (&over, page.as_ref().map(Waker::of));
         scope.spawn(move || {
             // It ends when it is unmounted.
             let _ = session.run();
             over.store(true, Ordering::SeqCst);
+            waker.iter().for_each(Waker::wake);
         });
+        if let Some(Listener::Tcp(page)) = &page {
+            let shown = Figures { volume: &volume, over };
+            scope.spawn(move || page::run(page, &shown));
+        }
         let status = until_its_end(&volume, settings.run.as_deref(), &at, over, &|| ask(None));
         if !over.load(Ordering::SeqCst) {
             match device::unmount(&at, true) {
@@ -82,6 +94,27 @@ pub fn mount(
     let served = begin.elapsed();
     let volume = volume.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ended { outcome: volume.finish()?, served, status })
+}
+
+/// Figures of the drive below a mount.
+struct Figures<'s, 'a> {
+    volume: &'s Mutex<Volume<'a>>,
+    over: &'s AtomicBool,
+}
+
+impl Shown for Figures<'_, '_> {
+    fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
+        look(self.volume.lock().unwrap_or_else(PoisonError::into_inner).served());
+    }
+
+    /// The kernel.
+    fn connections(&self) -> usize {
+        1
+    }
+
+    fn is_ending(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
 }
 
 /// The folder that is to be mounted at; what a killed server left there is unmounted.

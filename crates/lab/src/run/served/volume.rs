@@ -213,7 +213,7 @@ pub struct Volume<'a> {
     disk: Disk<'a>,
     scheme: String,
     thresholds: Thresholds,
-    power_cuts: u64,
+    losses: u64,
     /// The first error that ended the drive.
     ended: Option<Error>,
     worn_out: bool,
@@ -263,12 +263,18 @@ impl<'a> Volume<'a> {
             filesystem.enable_page_trims();
         }
         let scheme = scheme.to_owned();
-        Ok(Volume { filesystem, disk, scheme, thresholds, power_cuts: 0, ended: None, worn_out: false })
+        Ok(Volume { filesystem, disk, scheme, thresholds, losses: 0, ended: None, worn_out: false })
     }
 
-    /// How often the power failed so far: numbers of inodes that are not in the tree of the last commit lost their meaning then.
-    pub fn power_cuts(&self) -> u64 {
-        self.power_cuts
+    /// How often changes that were not committed were lost so far, by a power cut or a read that failed for good: numbers of inodes that are not in
+    /// the tree of the last commit lost their meaning then.
+    pub fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// The drive.
+    pub fn served(&self) -> &Served<'a> {
+        &self.disk.served
     }
 
     /// The file system.
@@ -311,7 +317,6 @@ impl<'a> Volume<'a> {
                 Err(Trouble::Unreadable)
             }
             Failure::PowerLost => {
-                self.power_cuts += 1;
                 self.mount_again()?;
                 Err(Trouble::PowerLost)
             }
@@ -327,6 +332,7 @@ impl<'a> Volume<'a> {
     }
 
     fn mount_again(&mut self) -> std::result::Result<(), Trouble> {
+        self.losses += 1;
         loop {
             let scheme = schemes::new(&self.scheme).expect("it was there at first");
             let mounted = FileSystem::mount(&mut self.disk, self.thresholds, scheme);
@@ -339,7 +345,7 @@ impl<'a> Volume<'a> {
                     self.filesystem = filesystem;
                     return Ok(());
                 }
-                (_, Some(Failure::PowerLost)) => self.power_cuts += 1,
+                (_, Some(Failure::PowerLost)) => {}
                 (_, Some(Failure::Drive(error))) => {
                     self.ended = Some(error);
                     return Err(Trouble::Drive);

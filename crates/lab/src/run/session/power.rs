@@ -61,11 +61,9 @@ impl Verifier for ShadowVerifier {
             return served;
         }
         let mut delivered = io.host.take_delivered();
-        self.shadow.verify(command.extent, &mut delivered, io.buffers())?;
+        let returned = self.returned.as_mut();
+        self.shadow.verify(command.extent, &mut delivered, io.buffers(), returned)?;
         self.failed += u64::from(self.shadow.unreadable > unreadable);
-        if let Some(returned) = &mut self.returned {
-            self.shadow.assemble(command.extent, &delivered, io.buffers(), returned);
-        }
         io.host.reuse(delivered);
         Ok(())
     }
