@@ -11,6 +11,8 @@ use palimpsest_lab::config::Resolved;
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::layers;
 use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::nand::image::Medium;
+use palimpsest_lab::nand::image::layout::{Header, PAGE};
 use palimpsest_lab::nand::image::memory::Memory;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::image::fuzzing::{CHANGE, fuzz_image};
@@ -281,6 +283,27 @@ fn a_drive_that_an_image_cannot_keep_is_refused() {
     );
     assert!(refused("subpage", &["buffer.ack=buffer"]).contains("expected buffer.ack=program"));
     assert!(refused("page", &["buffer.flush=free"]).contains("expected buffer.flush=programs"));
+}
+
+/// Its hash is of the keys that there were.
+#[test]
+fn an_image_of_a_version_with_fewer_keys_opens() {
+    let (resolved, options) = (drive("page", &[]), options(Fidelity::Count));
+    let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
+    let keep = |is_new| Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false };
+    let mut watcher = |_| ControlFlow::Continue(());
+    Served::keep(&resolved, &options, Some(keep(true)), &mut watcher).expect("a new image").finish().expect("it works");
+    let mut page = vec![0; PAGE as usize];
+    memory.read(0, &mut page).expect("a header");
+    let (header, layout) = Header::read(&page, memory.length().expect("a length")).expect("a header");
+    assert!(header.hash != 7 && layout.end > 0);
+    memory.write(0, &Header { hash: 7, ..header }.bytes()).expect("memory");
+    let mut watcher = |_| ControlFlow::Continue(());
+    Served::keep(&resolved, &options, Some(keep(false)), &mut watcher).expect("the same drive");
+    let other = drive("page", &["ssd.over_provisioning=50%"]);
+    let mut watcher = |_| ControlFlow::Continue(());
+    let refused = Served::keep(&other, &options, Some(keep(false)), &mut watcher).err().expect("another drive");
+    assert!(refused.to_string().contains("ssd.over_provisioning"), "{refused}");
 }
 
 #[test]

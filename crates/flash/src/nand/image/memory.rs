@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Bytes of a piece.
 const PIECE: u64 = 4096;
 
+/// What a piece held; `None` for zeros that take no memory.
+type Piece = Option<Box<[u8]>>;
+
 #[derive(Default)]
 struct Bytes {
     pieces: BTreeMap<u64, Box<[u8]>>,
@@ -19,7 +22,7 @@ struct Bytes {
     ends_after: Option<u64>,
     synced: u64,
     /// Of each piece that was written since it was synchronized: what it held before each write; `None` where that is not kept.
-    before: Option<BTreeMap<u64, Vec<Option<Box<[u8]>>>>>,
+    before: Option<BTreeMap<u64, Vec<Piece>>>,
 }
 
 /// Bytes in memory; clones share them.
