@@ -80,6 +80,11 @@ _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
             "a.toml", '[[figure]]\nmeasure = "read.mean"\nworkload = "rw=read"\nvalue = 5', How(),
             "the unit of read.mean is missing; expected 'us' or 'ms'",
         ),
+        (
+            "a.toml", '[[figure]]\nmeasure = "read.mean"\nworkload = "rw=x"\nvalue = 5\nunit = "us"', How(),
+            "[[figure]] 1: workload: rw: expected one of read, write",
+        ),
+        ("a.csv", "time,Physical Media Units Written\n1,1\n", _COUNTERS, "no counter of the host; expected a column"),
         ("a.txt", "", How(), "expected fio's output in JSON"),
         ("a_lat.1.log", "1, 5, 0, 4096, 0", How(), "a log does not say what was requested; expected --workload"),
         ("a_slat.1.log", "1, 5, 0, 4096, 0", _JOB, "submission latencies are of the host"),
@@ -113,12 +118,24 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
     path = _written(tmp_path / "out.json", json.dumps({"jobs": jobs}))
     with pytest.raises(InputError, match="2 jobs without stonewall, which ran together"):
         files.read(path, How())
+    # As fio 3.33 has it: no stonewall among the options, and the next groupid.
+    jobs[0]["groupid"], jobs[1]["groupid"] = 0, 1
+    assert len(files.read(_written(path, json.dumps({"jobs": jobs})), How()).targets) == 4
+    jobs[1]["groupid"] = 0
     jobs[1]["job options"]["stonewall"] = ""
     # fio prints its warnings first.
     found = files.read(_written(path, f"fio: warning\n{json.dumps({'jobs': jobs})}"), How())
     assert [(figure.id, figure.real, figure.unit) for figure in found.targets][:2] == [
         ("a:read.iops", 5.0, "1/s"), ("a:read.mean", 50.0, "us"),
     ]  # fmt: skip
+
+
+@pytest.mark.unit
+def test_counters_have_the_names_of_their_logs(tmp_path: Path) -> None:
+    """SMART counts the host's writes in units of 512,000 bytes, OCP's log the media's in bytes."""
+    text = "day,Data Units Written,Physical Media Units Written\n1,1000,512000000\n2,2000,1536000000\n"
+    found = files.read(_written(tmp_path / "nvme.csv", text), _COUNTERS)
+    assert [target.real for target in found.targets] == [2.0]
 
 
 @pytest.mark.unit

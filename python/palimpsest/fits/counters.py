@@ -2,8 +2,9 @@
 
 A CSV file with a line of column names, of which one names the host's bytes and one the media's: `host_bytes`,
 `host_gb`, `host_tb`, `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or
-`nand_`. Others are ignored. What was written is `--workload`, on a drive of `--capacity`. A group is the time between
-two lines.
+`nand_`; or by the names of the logs themselves, `data_units_written` (SMART) and `physical_media_units_written` (bytes,
+OCP). Capitals and blanks do not matter. Others are ignored. What was written is `--workload`, on a drive of
+`--capacity`. A group is the time between two lines.
 """
 
 import csv
@@ -22,6 +23,8 @@ from .space import Drive
 __all__ = ["COLUMNS", "read"]
 
 _UNITS = {"bytes": 1.0, "gb": 1e9, "tb": 1e12, "data_units_written": 512_000.0}
+_LOGS = {"data_units_written": ("host", 512_000.0), "physical_media_units_written": ("media", 1.0)}
+"""Names of NVMe's SMART log and of OCP's, with the kind and the bytes of a unit."""
 COLUMNS = {kind: tuple(f"{kind}_{unit}" for unit in _UNITS) for kind in ("host", "media", "nand")}
 """Names of columns."""
 _MOST = 400
@@ -45,7 +48,7 @@ def read(path: Path, how: How) -> Measurement:
             lines = [line for line in csv.reader(file) if any(map(str.strip, line))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: expected a table of comma-separated values: {error}") from None
-    header = [name.strip().lower() for name in lines[0]]
+    header = ["_".join(name.lower().split()) for name in lines[0]]
     host, media = _column(path, header, ("host",)), _column(path, header, ("media", "nand"))
     rows: list[tuple[float, float]] = []
     for number, line in enumerate(lines[1:], start=2):
@@ -67,7 +70,10 @@ def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[in
         kind, _, unit = name.partition("_")
         if kind in kinds and unit in _UNITS:
             return at, _UNITS[unit]
-    known = ", ".join(name for kind in kinds for name in COLUMNS[kind])
+        if name in _LOGS and _LOGS[name][0] in kinds:
+            return at, _LOGS[name][1]
+    names = (*(name for kind in kinds for name in COLUMNS[kind]), *(name for name in _LOGS if _LOGS[name][0] in kinds))
+    known = ", ".join(names)
     raise InputError(f"{path}:1: no counter of the {kinds[0]}; expected a column {known}; found {', '.join(header)}")
 
 

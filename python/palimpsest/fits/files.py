@@ -30,7 +30,8 @@ def _has_counters(path: Path) -> bool:
             head = file.readline().lower()
     except (OSError, UnicodeDecodeError):
         return False
-    return "host_" in head or "data_units_written" in head
+    head = head.replace(" ", "_")
+    return any(name in head for name in ("host_", "media_", "nand_", "units_written"))
 
 
 def read(path: Path, how: How) -> Measurement:

@@ -1,11 +1,14 @@
 """fio's output in JSON (`--output-format=json`): its own options become the workload, its figures what is fitted to.
 
-A group is a job. Copies of a job (`numjobs`) are taken together; jobs that ran at the same time are refused, since the
-output does not say so for certain. Options about the machine (engine, file name, run time, ...) play no part here.
+A group is a job. Copies of a job (`numjobs`) are taken together; jobs that ran at the same time are refused. fio does
+not say so for certain: its output has no `stonewall`, but jobs after one are of the next `groupid` (those after
+`new_group`, which nobody can tell from it, are taken for such). Options about the machine (engine, file name, run
+time, ...) play no part here.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ __all__ = ["KEPT", "read"]
 KEPT = (
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
-    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime",
+    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime", "fsync",
 )  # fmt: skip
 """Options of fio that say what is requested."""
 _LEAST, _MOST = 2_000, 20_000
@@ -48,7 +51,7 @@ def read(path: Path, how: How) -> Measurement:
     for at, job in enumerate(jobs, start=1):
         groups.setdefault(str(job.get("jobname", f"job {at}")), []).append(job)
     made = [_Job(f"{path}: job {name}", name, each, common) for name, each in groups.items()]
-    if len(made) > 1 and not all("stonewall" in job.options or "wait_for_previous" in job.options for job in made[1:]):
+    if not all(job.follows(before) for before, job in pairwise(made)):
         raise InputError(
             f"{path}: {len(made)} jobs without stonewall, which ran together; expected one after the other"
         )
@@ -61,7 +64,11 @@ class _Job:
     def __init__(self, place: str, name: str, copies: Sequence[Mapping[str, Any]], common: Mapping[str, Any]) -> None:
         self.name = name
         self.options = {**common, **copies[0].get("job options", {})}
+        self._numbers = {copy.get("groupid") for copy in copies}
         kept = {key: str(value) for key, value in self.options.items() if key in KEPT}
+        if "fdatasync" in self.options:
+            # A drive is sent the same flush.
+            kept["fsync"] = str(self.options["fdatasync"])
         if not {"rw", "readwrite"} & kept.keys():
             raise InputError(f"{place}: its options name no rw; expected fio's own `job options`, or `global options`")
         size = kept.get("size", "")
@@ -77,6 +84,10 @@ class _Job:
                 self._add(kind, sides)
         if not self.figures:
             raise InputError(f"{place}: it has no requests; expected reads or writes with their response times")
+
+    def follows(self, before: "_Job") -> bool:
+        """Whether it began when the job before it had ended."""
+        return bool({"stonewall", "wait_for_previous"} & self.options.keys()) or not self._numbers & before._numbers
 
     def _add(self, kind: str, sides: Sequence[Mapping[str, Any]]) -> None:
         self.requests += sum(int(side["total_ios"]) for side in sides)

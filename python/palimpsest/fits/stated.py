@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
@@ -57,6 +58,12 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
         raise InputError(f"{place}: measure is {name!r}; expected one of {', '.join((*MEASURES, _AMPLIFICATION))}")
     if not isinstance(entry.get("workload"), str):
         raise InputError(f"{place}: the workload is missing; expected one such as rw=randread,bs=4k,iodepth=1")
+    try:
+        _core.check(RunOptions(workload=entry["workload"]).to_json())
+    except InputError as error:
+        # What the default drive is too small for may fit another.
+        if str(error).startswith("--workload"):
+            raise InputError(f"{place}: workload: {str(error).removeprefix('--workload ')}") from None
     value = entry.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise InputError(f"{place}: value is {value!r}; expected a positive number")
