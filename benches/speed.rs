@@ -2,6 +2,8 @@
 //!
 //! `make bench` runs it. Each case runs `ROUNDS` times and prints the best and the median, beside the best of a loop of
 //! dependent random accesses over the same footprint, an upper bound of any simulator of this design.
+//! `BENCH_REQUESTS=N` runs each case once with N requests and leaves that loop out: runs of two lengths under a counter of
+//! instructions show what one request takes.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -194,7 +196,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Requests a second, and the write amplification.
-fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
+fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
     let page_kib: u64 = case.page.trim_end_matches("KiB").parse().expect("a size in KiB");
     // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block. A drive that fits the caches shows the
     // time of the processor alone.
@@ -229,7 +231,7 @@ fn measure(case: &Case) -> Result<(f64, Option<f64>)> {
     let options = Options {
         workload: case.name.into(),
         precondition: Precondition::parse(case.precondition)?,
-        requests: None,
+        requests,
         warmup: Warmup::Requests(0),
         fidelity: case.fidelity,
         payload: Payload::None,
@@ -272,21 +274,23 @@ fn pointer_chase(bytes: usize) -> f64 {
 
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let requests = std::env::var("BENCH_REQUESTS").ok().and_then(|text| text.parse().ok());
+    let rounds = if requests.is_some() { 1 } else { ROUNDS };
     println!("{:<42} {:>10} {:>10} {:>8} {:>7}", "case (16 GiB drive, one core)", "best/s", "median/s", "goal/s", "WA");
     for case in CASES.iter().filter(|case| only.as_deref().is_none_or(|only| case.name.contains(only))) {
         let mut rates: Vec<(f64, Option<f64>)> = Vec::new();
-        for _ in 0..ROUNDS {
-            match measure(case) {
+        for _ in 0..rounds {
+            match measure(case, requests) {
                 Ok(rate) => rates.push(rate),
                 Err(error) => return eprintln!("error: {error}"),
             }
         }
         rates.sort_by(|one, two| one.0.total_cmp(&two.0));
-        let (best, median, amplification) = (rates[ROUNDS - 1].0, rates[ROUNDS / 2].0, rates[0].1);
+        let (best, median, amplification) = (rates[rounds - 1].0, rates[rounds / 2].0, rates[0].1);
         let amplification = amplification.map_or("-".into(), |value| format!("{value:.3}"));
         println!("{:<42} {best:>10.3e} {median:>10.3e} {:>8.0e} {amplification:>7}", case.name, case.goal);
     }
-    for mebibytes in [16, 40, 64] {
+    for mebibytes in [16, 40, 64].into_iter().filter(|_| requests.is_none()) {
         println!(
             "{:<42} {:>10.3e}",
             format!("dependent random accesses, {mebibytes} MiB"),

@@ -153,6 +153,15 @@ impl Divisor {
         ((u128::from(self.magic) * u128::from(dividend)) >> 64) as u32
     }
 
+    /// The quotient of a number that most often has 32 bits.
+    #[inline]
+    pub fn divide_wide(self, dividend: u64) -> u64 {
+        match u32::try_from(dividend) {
+            Ok(dividend) => u64::from(self.divide(dividend)),
+            Err(_) => dividend / u64::from(self.value),
+        }
+    }
+
     /// The quotient and the remainder.
     #[inline]
     pub fn split(self, dividend: u32) -> (u32, u32) {
@@ -170,6 +179,13 @@ mod tests {
         #[test]
         fn division_is_exact(dividend: u32, value in 1u32..) {
             prop_assert_eq!(Divisor::new(value).split(dividend), (dividend / value, dividend % value));
+        }
+
+        #[test]
+        fn division_of_wide_numbers_is_exact(dividend: u64, value in 1u32..) {
+            for dividend in [dividend, dividend >> 32, u64::from(u32::MAX), u64::from(u32::MAX) + 1] {
+                prop_assert_eq!(Divisor::new(value).divide_wide(dividend), dividend / u64::from(value));
+            }
         }
 
         #[test]

@@ -11,6 +11,7 @@ mod idle;
 mod power;
 pub mod read_ahead;
 mod recorded;
+mod steps;
 mod verifier;
 mod write_back;
 
@@ -20,9 +21,7 @@ pub use verifier::Verifier;
 use super::causality::Causality;
 use super::controller::Controller;
 use super::engine::Engine;
-use super::events::END_OF_TIME;
 use super::settings::ControllerTimes;
-use crate::observe::Observer;
 use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -436,6 +435,9 @@ impl Drive {
     #[inline]
     fn arrives(&mut self, extent: Extent) -> Nanos {
         let now = self.engine.now();
+        if self.arriving.is_empty() {
+            return now;
+        }
         let unit = self.unit_sectors;
         let begin = extent.sector / unit * unit;
         let end = extent.end().next_multiple_of(unit);
@@ -463,119 +465,5 @@ impl Drive {
             timeline.end_plan();
         }
         self.io.present.gate = Gate::NONE;
-    }
-
-    /// When something happens next without the host's doing.
-    #[inline]
-    pub fn next_time(&self) -> Option<Nanos> {
-        let inside = match (self.engine.next_time(), self.ftl.deadline()) {
-            (Some(event), Some(deadline)) => Some(event.min(deadline.max(self.engine.now()))),
-            (event, deadline) => event.or(deadline.map(|deadline| deadline.max(self.engine.now()))),
-        };
-        match (inside, self.controller.as_ref().and_then(Controller::next_time)) {
-            (Some(inside), Some(arrives)) => Some(inside.min(arrives)),
-            (inside, arrives) => inside.or(arrives),
-        }
-    }
-
-    /// Lets the next thing happen.
-    ///
-    /// # Errors
-    /// What flash or `verifier` say.
-    #[inline]
-    pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if self.let_in(verifier)? {
-            return self.harvest(observer, verifier);
-        }
-        if let Some(deadline) = self.ftl.deadline()
-            && self.engine.next_time().is_none_or(|event| deadline < event)
-        {
-            self.engine.advance_to(deadline.max(self.engine.now()));
-            self.io.present.now = self.engine.now();
-            self.ftl.timer(&mut self.io).map_err(explain)?;
-            self.close_call();
-            self.settle();
-            return self.harvest(observer, verifier);
-        }
-        self.engine.step(&mut self.io);
-        if self.engine.power_fails() {
-            self.lose_power(verifier)?;
-        }
-        if self.engine.now() == END_OF_TIME {
-            return Err(Error::DriveFailed("834 days of simulated time are over; the engine counts no further".into()));
-        }
-        self.harvest(observer, verifier)
-    }
-
-    /// One step of the patrol.
-    ///
-    /// # Errors
-    /// What flash says.
-    pub fn patrol(&mut self) -> Result<()> {
-        self.io.present.now = self.engine.now();
-        self.ftl.patrol(&mut self.io).map_err(explain)?;
-        self.close_call();
-        self.settle();
-        Ok(())
-    }
-
-    /// Reports what has completed, and lets waiting writes in.
-    ///
-    /// # Errors
-    /// What flash or `verifier` say.
-    #[inline]
-    pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        loop {
-            while let Some(id) = self.engine.take_ended_in_drive() {
-                self.check_completion(id);
-            }
-            while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, stream, job, change, held, .. } = self.in_flight[id as usize];
-                if held > 0 {
-                    self.buffer_used -= u64::from(held);
-                    self.free.push(id);
-                    continue;
-                }
-                let now = self.engine.now();
-                self.check_completion(id);
-                if self.cut_ahead {
-                    self.futile = 0;
-                    self.note_durable(command, change, verifier);
-                }
-                if self.job.is_some() {
-                    self.finished.push(job);
-                }
-                self.free.push(id);
-                if let Some(carried) = &mut self.carried {
-                    carried.completed.push(id);
-                }
-                self.outstanding -= 1;
-                let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
-                self.record_completion(id);
-                if !warmup {
-                    observer.request_completed(command.kind, bytes, now - arrival, now);
-                    if self.keeps_streams {
-                        observer.stream_completed(stream, command.kind, now - arrival);
-                    }
-                }
-            }
-            while let Some(took) = self.engine.take_collection() {
-                observer.collection_ended(took);
-            }
-            self.buffer_used -= self.engine.take_buffer_freed();
-            self.verified()?;
-            if !self.admit(verifier)? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Verifies what request `id` must wait for, at the moment when the drive is done with it; the host's own time hides nothing.
-    #[inline]
-    fn check_completion(&mut self, id: u32) {
-        let now = self.engine.now();
-        if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
-            causality.completed(id, ledger, now);
-        }
     }
 }

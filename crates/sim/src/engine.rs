@@ -14,8 +14,10 @@ mod energy;
 mod gates;
 mod order;
 mod power;
+mod ready;
 mod record;
 mod shots;
+mod unneeded;
 
 use super::causality::Causality;
 use super::events::{Event, EventQueue};
@@ -29,8 +31,7 @@ use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_ftl_api::plan::operations::Program;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
 use palimpsest_ftl_api::plan::{replacing, under_way};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use ready::Ready;
 
 const NONE: u32 = u32::MAX;
 /// Class of the steps of collection.
@@ -85,16 +86,6 @@ impl Bus {
     }
 }
 
-/// Ready operations of a plane, by scheduling class.
-#[derive(Default)]
-struct Ready {
-    classes: [BinaryHeap<Reverse<(u64, u32)>>; 3],
-    /// Programs and erases of steps of collection that have not started.
-    steps: u32,
-    /// Operations that must follow a step of collection on their block.
-    behind_steps: u32,
-}
-
 /// The engine.
 pub struct Engine {
     settings: SimSettings,
@@ -107,11 +98,14 @@ pub struct Engine {
     cache_pages: u8,
     t_suspend: Nanos,
     t_resume: Nanos,
+    /// See [`Self::looks_twice`].
+    wakes_always: bool,
     /// Transfer time of 1, 2, .. code words where the part states it.
     word_transfers: Vec<Nanos>,
     word_bytes: u32,
     last_transfer: (u32, Nanos),
     link_rate: Rate,
+    last_crossing: (u64, Nanos),
     t_request: Nanos,
     link_in: Bus,
     link_out: Bus,
@@ -167,10 +161,12 @@ impl Engine {
             cache_pages: part.cache_pages as u8,
             t_suspend: part.t_suspend,
             t_resume: part.t_resume,
+            wakes_always: Self::looks_twice(settings.suspend, part.t_suspend, part.t_resume),
             word_transfers: part.t_dma_words.clone(),
             word_bytes: part.word_bytes,
             last_transfer: (0, 0),
             link_rate: host.link_rate,
+            last_crossing: (0, 0),
             t_request: host.t_request,
             link_in: Bus::default(),
             link_out: Bus::default(),
@@ -274,7 +270,8 @@ impl Engine {
         if self.link_rate.0 == 0 {
             return self.now;
         }
-        self.link_in.take(self.now, self.link_rate.time_for(bytes))
+        let time = self.crossing_time(bytes);
+        self.link_in.take(self.now, time)
     }
 
     /// `bytes` of a read that needed no flash, which are there at `from`, cross the host link; returns when they have arrived.
@@ -283,7 +280,7 @@ impl Engine {
         if self.link_rate.0 == 0 {
             return from;
         }
-        let time = self.link_rate.time_for(bytes);
+        let time = self.crossing_time(bytes);
         self.link_out.take(self.now, time).max(from + time)
     }
 
@@ -429,16 +426,6 @@ impl Engine {
     }
 
     #[inline]
-    fn make_ready(&mut self, index: u32) {
-        self.pending[index as usize].ready_at = self.now;
-        let Pending { operation, order, plane, die, .. } = self.pending[index as usize];
-        let class = self.class_of(&operation);
-        self.dies[die as usize].steps += u32::from(class == STEPS);
-        let turn = if class == 1 && !operation.step { order | BEHIND } else { order };
-        self.ready[plane as usize].classes[class].push(Reverse((turn, index)));
-    }
-
-    #[inline]
     fn release(&mut self, index: u32) -> u32 {
         let pending = &mut self.pending[index as usize];
         pending.waits -= 1;
@@ -479,11 +466,38 @@ impl Engine {
         self.last_transfer.1
     }
 
+    /// Time of `bytes` on the host link, as [`Self::transfer_time`].
+    #[inline]
+    fn crossing_time(&mut self, bytes: u64) -> Nanos {
+        if self.last_crossing.0 != bytes {
+            self.last_crossing = (bytes, self.link_rate.time_for(bytes));
+        }
+        self.last_crossing.1
+    }
+
     fn compute_transfer_time(&self, bytes: u32) -> Nanos {
         let words = bytes / self.word_bytes;
         match self.word_transfers.get((words as usize).wrapping_sub(1)) {
             Some(&time) if words * self.word_bytes == bytes => time,
             _ => self.bus_rate.time_for(u64::from(bytes)),
+        }
+    }
+
+    /// Handles the next event, and those behind it that come before `until`, as long as nobody hears of them: no request completes,
+    /// no room in the write buffer is freed if something `waits` for that.
+    #[inline]
+    pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
+        loop {
+            self.step(io);
+            let heard = !self.completed.is_empty()
+                || !self.collections.is_empty()
+                || waits && self.buffer_freed > 0
+                || self.live == 0
+                || self.causality.is_some()
+                || self.power_cut.is_some();
+            if heard || self.next_time().is_none_or(|next| next >= until) {
+                return;
+            }
         }
     }
 
@@ -493,6 +507,7 @@ impl Engine {
         let Some((time, event)) = self.events.pop() else { return };
         self.now = time;
         match event {
+            Event::Nothing => {}
             Event::Sensed(die) => self.sensed(die),
             Event::Moved(index) => self.moved(io, index),
             Event::Finished(tagged) => self.finished(io, tagged),
@@ -526,7 +541,7 @@ impl Engine {
         if operation.cause == Cause::Host && self.link_rate.0 > 0 {
             // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
             // leaves when that is done.
-            let time = self.link_rate.time_for(u64::from(operation.link_bytes));
+            let time = self.crossing_time(u64::from(operation.link_bytes));
             let coded = operation.codec > 0;
             let first_byte = if coded { decoded } else { self.now - self.transfer_time(operation.bytes) };
             end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
@@ -581,15 +596,5 @@ impl Engine {
     pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
         io.plan.gates.expect(gate);
         self.add_waiter(io, gate, gates::Waiter::Request(id));
-    }
-
-    /// One thing that `gate` waits for is over at `at`: a moment, or the making of the plan of the request behind it.
-    #[inline]
-    pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
-        if at > self.now {
-            self.events.push(at, Event::Accepted(gate.slot));
-        } else {
-            self.signal(io, gate.slot);
-        }
     }
 }

@@ -31,6 +31,8 @@ pub enum Event {
     PowerFails,
     /// The host has the answer to a request.
     Answered(u32),
+    /// Only time passes.
+    Nothing,
 }
 
 const KIND_SHIFT: u32 = 29;
@@ -48,6 +50,7 @@ impl Event {
             Event::Accepted(index) => (5, index),
             Event::PowerFails => (6, 0),
             Event::Loaded(index) => (6, index + 1),
+            Event::Nothing => (6, INDEX),
             Event::Answered(index) => (7, index),
         };
         debug_assert!(index <= INDEX);
@@ -64,47 +67,99 @@ impl Event {
             3 => Event::Wake(index),
             4 => Event::Coded(index),
             5 => Event::Accepted(index),
-            6 if index > 0 => Event::Loaded(index - 1),
-            6 => Event::PowerFails,
+            6 if index == 0 => Event::PowerFails,
+            6 if index == INDEX => Event::Nothing,
+            6 => Event::Loaded(index - 1),
             _ => Event::Answered(index),
         }
+    }
+}
+
+/// Time, order and what happens; 0 denotes none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(pub u128);
+
+impl Key {
+    /// When.
+    #[inline]
+    pub fn time(self) -> Nanos {
+        (self.0 >> 72) as Nanos
     }
 }
 
 /// The queue.
 #[derive(Default)]
 pub struct EventQueue {
-    heap: BinaryHeap<Reverse<u128>>,
+    heap: BinaryHeap<Reverse<Key>>,
     order: u64,
+    /// The event that was taken last.
+    last: Key,
+    /// The last event for which a place is kept.
+    latest: Key,
 }
 
 impl EventQueue {
-    /// Adds `event` at `time`.
     #[inline]
-    pub fn push(&mut self, time: Nanos, event: Event) {
+    fn key(&mut self, time: Nanos, event: Event) -> Key {
         // Events behind the end of time come at its end, which ends the run.
         let time = time.min(END_OF_TIME);
         self.order += 1;
         let order = u128::from(self.order & ((1 << 40) - 1));
-        self.heap.push(Reverse(u128::from(time) << 72 | order << 32 | u128::from(event.pack())));
+        Key(u128::from(time) << 72 | order << 32 | u128::from(event.pack()))
+    }
+
+    /// Adds `event` at `time`.
+    #[inline]
+    pub fn push(&mut self, time: Nanos, event: Event) {
+        let key = self.key(time, event);
+        self.add(key);
+    }
+
+    /// Keeps the place for an event that may be added later. Without it nothing happens then; but the last of them ends a silence.
+    #[inline]
+    pub fn reserve(&mut self, time: Nanos, event: Event) -> Key {
+        let key = self.key(time, event);
+        self.latest = self.latest.max(key);
+        key
+    }
+
+    /// Adds an event whose place was kept.
+    #[inline]
+    pub fn add(&mut self, key: Key) {
+        self.heap.push(Reverse(key));
+    }
+
+    /// The event that was taken last.
+    #[inline]
+    pub fn last(&self) -> Key {
+        self.last
     }
 
     /// Nothing happens any more.
     pub fn clear(&mut self) {
         self.heap.clear();
+        self.latest = Key(0);
     }
 
     /// Time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        self.heap.peek().map(|Reverse(key)| (key >> 72) as Nanos)
+        match self.heap.peek() {
+            Some(Reverse(key)) => Some(key.time()),
+            None => (self.latest > self.last).then(|| self.latest.time()),
+        }
     }
 
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Nanos, Event)> {
-        let Reverse(key) = self.heap.pop()?;
-        Some(((key >> 72) as Nanos, Event::unpack(key as u32)))
+        let Some(Reverse(key)) = self.heap.pop() else {
+            let time = self.next_time()?;
+            self.last = self.latest;
+            return Some((time, Event::Nothing));
+        };
+        self.last = key;
+        Some((key.time(), Event::unpack(key.0 as u32)))
     }
 }
 
@@ -128,5 +183,20 @@ mod tests {
             assert_eq!(queue.pop(), Some((time, event)));
         }
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn an_event_whose_place_was_kept_comes_as_if_it_had_been_added_then() {
+        let mut queue = EventQueue::default();
+        let kept = queue.reserve(5, Event::Wake(1));
+        queue.push(5, Event::Moved(2));
+        let later = queue.reserve(9, Event::Wake(3));
+        queue.add(kept);
+        assert_eq!(queue.pop(), Some((5, Event::Wake(1))));
+        assert!(queue.last() == kept && later > kept);
+        assert_eq!(queue.pop(), Some((5, Event::Moved(2))));
+        // Nothing else is left: time goes to the last that was kept.
+        assert_eq!((queue.next_time(), queue.pop()), (Some(9), Some((9, Event::Nothing))));
+        assert_eq!((queue.next_time(), queue.pop()), (None, None));
     }
 }

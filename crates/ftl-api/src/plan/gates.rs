@@ -16,6 +16,8 @@ pub struct GateSlot {
     pub remaining: u32,
     /// Head of the engine's list of what waits for it.
     pub waiters: u32,
+    /// The engine's: a moment that it also waits for, beyond what remains; 0: none.
+    pub due: u128,
 }
 
 /// End of a list of waiters.
@@ -26,7 +28,7 @@ impl Gates {
     #[inline]
     pub fn open(&mut self) -> Gate {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER });
+            self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER, due: 0 });
             self.slots.len() as u32 - 1
         });
         Gate { slot, generation: self.slots[slot as usize].generation }
@@ -50,7 +52,8 @@ impl Gates {
     /// Every gate closes, and nothing that waited for one goes on.
     pub(super) fn close_all(&mut self) {
         for slot in &mut self.slots {
-            *slot = GateSlot { generation: slot.generation.wrapping_add(1), remaining: 0, waiters: NO_WAITER };
+            let generation = slot.generation.wrapping_add(1);
+            *slot = GateSlot { generation, remaining: 0, waiters: NO_WAITER, due: 0 };
         }
         self.free = (0..self.slots.len() as u32).collect();
     }

@@ -57,12 +57,12 @@ struct Window {
 
 /// Latencies by kind, collections, and the time series.
 pub struct Recorder {
-    /// Latencies of all requests.
-    pub all: Histogram,
     /// Latencies of reads.
     pub read: Histogram,
     /// Latencies of writes.
     pub write: Histogram,
+    /// Latencies of all other requests.
+    other: Histogram,
     /// Times of collections.
     pub collections: Histogram,
     /// Figures of volumes, where the workload tells them.
@@ -70,6 +70,8 @@ pub struct Recorder {
     start: Nanos,
     window: Nanos,
     windows: Vec<Window>,
+    /// The window that was found last: it begins and ends at these times, and has this number.
+    present: (Nanos, Nanos, usize),
     sampled: FlashTotals,
     next_sample: Nanos,
     /// Picojoules in windows, and up to when.
@@ -84,14 +86,15 @@ impl Recorder {
     /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: keep those of each window.
     pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
         Recorder {
-            all: Histogram::new(),
             read: Histogram::new(),
             write: Histogram::new(),
+            other: Histogram::new(),
             collections: Histogram::new(),
             volumes: None,
             start,
             window: FIRST_WINDOW,
             windows: Vec::new(),
+            present: (0, 0, 0),
             sampled: totals,
             next_sample: start + FIRST_WINDOW,
             metered: 0,
@@ -101,7 +104,13 @@ impl Recorder {
         }
     }
 
+    #[inline]
     fn window_at(&mut self, now: Nanos) -> &mut Window {
+        let (begin, end, index) = self.present;
+        if begin <= now && now < end { &mut self.windows[index] } else { self.find_window(now) }
+    }
+
+    fn find_window(&mut self, now: Nanos) -> &mut Window {
         while (now - self.start) / self.window >= MOST_WINDOWS as u64 {
             self.join_pairs();
         }
@@ -109,6 +118,8 @@ impl Recorder {
         if index >= self.windows.len() {
             self.windows.resize_with(index + 1, Window::default);
         }
+        let begin = self.start + index as u64 * self.window;
+        self.present = (begin, begin + self.window, index);
         &mut self.windows[index]
     }
 
@@ -136,6 +147,13 @@ impl Recorder {
             index % 2 == 1
         });
         self.window *= 2;
+    }
+
+    /// Latencies of all requests.
+    pub fn all(&self) -> Histogram {
+        let mut all = self.read.clone();
+        [&self.write, &self.other].into_iter().for_each(|some| all.merge(some));
+        all
     }
 
     /// When the last request completed; the start where none did.
@@ -295,12 +313,11 @@ pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals 
 impl Observer for Recorder {
     #[inline]
     fn request_completed(&mut self, kind: RequestKind, bytes: u64, latency: Nanos, now: Nanos) {
-        self.all.record(latency);
         self.last_completion = now;
         match kind {
             RequestKind::Read => self.read.record(latency),
             RequestKind::Write => self.write.record(latency),
-            _ => {}
+            _ => self.other.record(latency),
         }
         let percentiles = self.percentiles;
         let window = self.window_at(now);

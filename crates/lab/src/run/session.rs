@@ -2,6 +2,7 @@
 
 mod address;
 mod fill;
+mod idle;
 mod jobs;
 mod laws;
 mod life;
@@ -17,7 +18,7 @@ use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{Host, Requests};
 use crate::metrics::volumes::VolumeRecorder;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::faults::Faults;
 use palimpsest_flash::nand::{Nand, NandCounters};
@@ -76,6 +77,9 @@ pub struct Session<'a> {
     pub(super) host: Host,
     pub(super) folded: u64,
     logical_sectors: u64,
+    /// Sectors of a subpage, and of what a layer transfers at once.
+    subpage: Divisor,
+    transferred: Divisor,
     /// Whether the layer is a file system.
     file_system: bool,
     /// Idle time of the host before background work; `None` without it.
@@ -155,6 +159,8 @@ impl<'a> Session<'a> {
             drive.set_controller(config.controller);
             drive.verify_times(None);
         }
+        let subpage = config.geometry.subpage_bytes / SECTOR_BYTES as u32;
+        let transferred = drive.ftl.transfer_subpages();
         Ok(Session {
             config,
             options,
@@ -167,6 +173,8 @@ impl<'a> Session<'a> {
             host: Host::default(),
             folded: 0,
             logical_sectors: config.logical_bytes() / SECTOR_BYTES,
+            subpage: Divisor::new(subpage),
+            transferred: Divisor::new(subpage * transferred),
             file_system: entry.is_file_system(),
             background_after: background_after(&config.ftl),
             collects: config.ftl.flag("ftl.gc_background"),
@@ -424,7 +432,7 @@ impl<'a> Session<'a> {
             if self.drive.outstanding() == 0 && left == 0 {
                 return self.drain();
             }
-            self.advance()?;
+            self.advance_to(Nanos::MAX)?;
         }
     }
 
@@ -447,7 +455,7 @@ impl<'a> Session<'a> {
                 }
                 (None, _) if self.drive.warming_up => return Ok(()),
                 (None, _) if self.drive.outstanding() == 0 => return self.drain(),
-                _ => self.advance()?,
+                (next, _) => self.advance_to(next.map_or(Nanos::MAX, |next| next.arrival))?,
             }
         }
     }
@@ -488,46 +496,18 @@ impl<'a> Session<'a> {
         Ok(next)
     }
 
-    /// Background collection while the host is idle.
-    pub(super) fn idle_until(&mut self, arrival: Nanos) -> Result<()> {
-        let Some(idle) = self.background_after else { return Ok(()) };
-        if self.drive.outstanding() > 0 || self.drive.next_time().is_some() {
-            return Ok(());
-        }
-        let from = self.drive.engine.now() + idle;
-        if from >= arrival {
-            return Ok(());
-        }
-        self.pass_to(from);
-        while self.drive.next_time().is_none() && self.drive.engine.now() < arrival {
-            if !self.works_beside(arrival)? {
-                return Ok(());
-            }
-            while self.drive.next_time().is_some_and(|event| event <= arrival) {
-                self.advance()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets the drive, which is idle until `arrival`, collect or look at what it stores. False where it has nothing to do.
-    fn works_beside(&mut self, arrival: Nanos) -> Result<bool> {
-        if self.collects && self.drive.background()? {
-            return Ok(true);
-        }
-        let Some(at) = self.drive.ftl.patrol_at().filter(|&at| at < arrival) else { return Ok(false) };
-        if at > self.drive.engine.now() {
-            self.pass_to(at);
-        }
-        self.drive.patrol()?;
-        Ok(true)
-    }
-
     /// Runs the next event; without one, flushes the write buffer.
+    #[inline]
     pub(super) fn advance(&mut self) -> Result<()> {
+        self.advance_to(0)
+    }
+
+    /// As [`Self::advance`], and the events behind that one that the session need not see, before `until`.
+    fn advance_to(&mut self, until: Nanos) -> Result<()> {
         if let Some(next) = self.drive.next_time() {
             self.sample_before(next);
-            self.drive.step(&mut self.recorder, &mut self.verifier)?;
+            let until = until.min(self.recorder.next_sample());
+            self.drive.run(until, &mut self.recorder, &mut self.verifier)?;
             if self.drive.power_cuts > self.baseline.power_cuts {
                 self.note_power_cut();
             }
@@ -540,35 +520,35 @@ impl<'a> Session<'a> {
     /// Waits for all running operations of flash.
     pub(super) fn drain(&mut self) -> Result<()> {
         while self.drive.engine.outstanding() > 0 {
-            self.advance()?;
+            self.advance_to(Nanos::MAX)?;
         }
         Ok(())
     }
 
     pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        let covered = |unit: u64| {
-            let sectors = unit / SECTOR_BYTES;
-            if extent.sectors == 0 { 0 } else { extent.end().div_ceil(sectors) - extent.sector / sectors }
+        let covered = |sectors: Divisor| match extent.sectors {
+            0 => 0,
+            _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
         };
-        let subpage = u64::from(self.config.geometry.subpage_bytes);
-        let (host, unit) = (&mut self.host, u64::from(self.drive.ftl.transfer_subpages()) * subpage);
+        let host = &mut self.host;
         match kind {
             RequestKind::Read => {
                 self.requests.read += 1;
                 host.bytes_read += bytes;
-                host.subpages_read += covered(subpage);
+                host.subpages_read += covered(self.subpage);
             }
             RequestKind::Write => {
                 self.requests.write += 1;
                 host.bytes_written += bytes;
-                host.subpages_written += covered(subpage);
+                host.subpages_written += covered(self.subpage);
             }
             RequestKind::Trim => self.requests.trim += 1,
             RequestKind::Flush => self.requests.flush += 1,
         }
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            host.subpages_transferred += covered(unit) * (unit / subpage);
+            let unit = u64::from(self.drive.io.host.transfer_subpages);
+            host.subpages_transferred += covered(self.transferred) * unit;
             host.bytes_transferred += self.drive.link_bytes(extent);
         }
     }

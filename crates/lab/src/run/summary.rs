@@ -94,7 +94,7 @@ pub(super) fn outcome(
         requests: session.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.host.clone() },
         latency_ns: timed.then(|| Latencies {
-            all: Latency::of(&recorder.all),
+            all: Latency::of(&recorder.all()),
             read: Latency::of(&recorder.read),
             write: Latency::of(&recorder.write),
         }),
@@ -433,6 +433,7 @@ fn notes(
 
 fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     let recorder = &session.recorder;
+    let all = recorder.all();
     let buckets = |histogram: &Histogram| {
         let (lower_ns, count) = histogram.occupied().unzip();
         Buckets { lower_ns, count }
@@ -442,7 +443,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
         Buckets { lower_ns, count }
     };
     let of = |bucketed: &dyn Fn(&Histogram) -> Buckets| Histograms {
-        all: bucketed(&recorder.all),
+        all: bucketed(&all),
         read: bucketed(&recorder.read),
         write: bucketed(&recorder.write),
     };

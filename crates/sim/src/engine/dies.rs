@@ -3,11 +3,12 @@
 
 use super::super::events::Event;
 use super::super::settings::{MultiPlane, Scheduler, Suspend};
+use super::ready::CLASSES;
 use super::{Engine, NONE, Pending, STEPS};
+use crate::events::Key;
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
-use std::cmp::Reverse;
 
 /// The most planes that a multi-plane command addresses.
 const MOST_PLANES: usize = 8;
@@ -81,12 +82,21 @@ pub(super) struct Die {
     generation: u32,
     pub(super) busy: Nanos,
     busy_since: Nanos,
-    /// Steps of collection that are ready, and when one started last.
-    pub(super) steps: u32,
-    stepped: Nanos,
+    /// Operations that are ready, by class.
+    pub(super) ready: [u32; CLASSES],
+    /// When a step of collection started last.
+    pub(super) stepped: Nanos,
+    /// When it wakes, if something is ready by then.
+    pub(super) wake: Key,
 }
 
 impl Die {
+    /// Whether anything is ready.
+    #[inline]
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready[0] | self.ready[1] | self.ready[STEPS] != 0
+    }
+
     /// It does nothing any more from `now` on.
     pub(super) fn power_off(&mut self, now: Nanos) {
         let working = if self.front.is_some() { now.saturating_sub(self.busy_since) } else { 0 };
@@ -98,7 +108,10 @@ impl Engine {
     /// Starts what `die` can start now.
     #[inline]
     pub(super) fn kick(&mut self, die: u32) {
-        while self.start_next(die) {}
+        let state = &self.dies[die as usize];
+        if state.has_ready() || state.suspended.is_some() {
+            while self.start_next(die) {}
+        }
     }
 
     #[inline]
@@ -144,7 +157,7 @@ impl Engine {
     }
 
     #[inline]
-    fn plane_of(&self, die: u32, index: u32) -> usize {
+    pub(super) fn plane_of(&self, die: u32, index: u32) -> usize {
         (index * self.dies.len() as u32 + die) as usize
     }
 
@@ -154,7 +167,7 @@ impl Engine {
         let first = self.oldest(die, 0);
         let mut second = if self.settings.scheduler == Scheduler::Fifo { None } else { self.oldest(die, 1) };
         let mut class = 1;
-        if self.dies[die as usize].steps > 0 {
+        if self.dies[die as usize].ready[STEPS] > 0 {
             (second, class) = self.beside_steps(die, second);
         }
         let (index, class) = match (first, second) {
@@ -199,14 +212,6 @@ impl Engine {
         let due = self.is_older(step, other) && (urgent || self.has_waited(step));
         let goes = due && !self.pending[other as usize].operation.step;
         if goes { (Some(step), STEPS) } else { (second, 1) }
-    }
-
-    /// The oldest ready operation of `class` in any plane of `die`.
-    #[inline]
-    fn oldest(&self, die: u32, class: usize) -> Option<u32> {
-        let planes = 0..self.geometry.planes_per_die;
-        let tops = planes.filter_map(|plane| self.ready[self.plane_of(die, plane)].classes[class].peek());
-        tops.map(|&Reverse(top)| top).min().map(|(_, index)| index)
     }
 
     fn start(&mut self, die: u32, (first, class): (u32, usize)) {
@@ -268,7 +273,7 @@ impl Engine {
             if plane == home as usize {
                 continue;
             }
-            let Some(&Reverse((_, index))) = self.ready[plane].classes[class].peek() else { continue };
+            let Some((_, index)) = self.ready[plane].first(class) else { continue };
             let other = &self.pending[index as usize].operation;
             let together = other.kind == operation.kind
                 && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
@@ -290,16 +295,6 @@ impl Engine {
             OperationKind::Read => self.settings.independent_reads,
             OperationKind::Program => false,
             OperationKind::Erase => true,
-        }
-    }
-
-    #[inline]
-    fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
-        self.ready[plane].classes[class].pop();
-        if class == STEPS {
-            self.ready[plane].steps -= 1;
-            let state = &mut self.dies[die as usize];
-            (state.steps, state.stepped) = (state.steps - 1, self.now);
         }
     }
 
@@ -355,7 +350,7 @@ impl Engine {
         if self.dies[die as usize].front.is_none() {
             self.finish_at(die, batch.array_until);
             if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
-                self.events.push(batch.array_from, Event::Wake(die));
+                self.wake_at(die, batch.array_from);
             }
         }
     }
@@ -373,7 +368,7 @@ impl Engine {
         batch.array_until = batch.array_from + array;
         self.finish_at(die, batch.array_until);
         if self.settings.suspend != Suspend::None {
-            self.events.push(batch.array_from, Event::Wake(die));
+            self.wake_at(die, batch.array_from);
         }
     }
 
@@ -443,7 +438,7 @@ impl Engine {
                 let (from, until) = (front.array_from, front.array_until);
                 self.finish_at(die, until);
                 if from > self.now {
-                    self.events.push(from, Event::Wake(die));
+                    self.wake_at(die, from);
                 }
             }
         }
@@ -533,7 +528,7 @@ impl Engine {
         }
         let back = state.back;
         self.finish_at(die, batch.array_until);
-        self.events.push(batch.array_from, Event::Wake(die));
+        self.wake_at(die, batch.array_from);
         if back.is_some_and(|back| back.unloaded > 0) {
             self.load_on(die);
         }

@@ -1,6 +1,7 @@
 //! Closing of gates: operations that wait for them continue.
 
 use super::{Engine, Event, NONE};
+use crate::events::Key;
 use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER, OperationKind};
 
 /// What waits for a gate.
@@ -81,6 +82,12 @@ impl Engine {
             if gate.remaining > 0 {
                 continue;
             }
+            let due = Key(std::mem::take(&mut gate.due));
+            if due > self.events.last() {
+                gate.remaining = 1;
+                self.events.add(due);
+                continue;
+            }
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
             self.noted(move |engine| engine.record_gate(slot, next));
@@ -129,7 +136,8 @@ impl Engine {
     fn cross(&mut self, index: u32) {
         self.crossings.free.push(index);
         let (slot, bytes) = self.crossings.waiting[index as usize];
-        let arrives = self.link_out.take(self.now, self.link_rate.time_for(bytes));
+        let time = self.crossing_time(bytes);
+        let arrives = self.link_out.take(self.now, time);
         self.events.push(arrives, Event::Accepted(slot));
     }
 

@@ -74,7 +74,7 @@ impl Engine {
                 self.fire(&mut front, 0);
                 self.finish_at(die, front.array_until);
                 if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
-                    self.events.push(front.array_from, Event::Wake(die));
+                    self.wake_at(die, front.array_from);
                 }
             }
             self.dies[die as usize].front = Some(front);

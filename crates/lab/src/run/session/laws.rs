@@ -22,7 +22,7 @@ impl Session<'_> {
         if self.options.fidelity == Fidelity::Timed {
             let requests = &self.requests;
             let submitted = requests.read + requests.write + requests.trim + requests.flush;
-            same("requests submitted and completed", submitted, self.recorder.all.count())?;
+            same("requests submitted and completed", submitted, self.recorder.all().count())?;
             same("requests still outstanding", u64::from(self.drive.outstanding()), 0)?;
             self.check_energy()?;
         }

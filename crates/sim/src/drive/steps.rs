@@ -1,0 +1,138 @@
+//! What happens next in a drive, and what the host hears of it.
+
+use super::power::explain;
+use super::{Drive, InFlight, Verifier};
+use crate::controller::Controller;
+use crate::events::END_OF_TIME;
+use crate::observe::Observer;
+use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+
+impl Drive {
+    /// When something happens next without the host's doing.
+    #[inline]
+    pub fn next_time(&self) -> Option<Nanos> {
+        let inside = match (self.engine.next_time(), self.ftl.deadline()) {
+            (Some(event), Some(deadline)) => Some(event.min(deadline.max(self.engine.now()))),
+            (event, deadline) => event.or(deadline.map(|deadline| deadline.max(self.engine.now()))),
+        };
+        match (inside, self.controller.as_ref().and_then(Controller::next_time)) {
+            (Some(inside), Some(arrives)) => Some(inside.min(arrives)),
+            (inside, arrives) => inside.or(arrives),
+        }
+    }
+
+    /// Lets the next thing happen.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        self.run(0, observer, verifier)
+    }
+
+    /// Lets the next thing happen, and what the engine does behind it before `until`, as long as nobody hears of that.
+    ///
+    /// # Errors
+    /// As [`Self::step`].
+    #[inline]
+    pub fn run(&mut self, until: Nanos, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        if self.let_in(verifier)? {
+            return self.harvest(observer, verifier);
+        }
+        let deadline = self.ftl.deadline();
+        if let Some(deadline) = deadline
+            && self.engine.next_time().is_none_or(|event| deadline < event)
+        {
+            self.engine.advance_to(deadline.max(self.engine.now()));
+            self.io.present.now = self.engine.now();
+            self.ftl.timer(&mut self.io).map_err(explain)?;
+            self.close_call();
+            self.settle();
+            return self.harvest(observer, verifier);
+        }
+        let ahead = self.controller.as_ref().and_then(Controller::next_time);
+        // They wait for events of the same moment.
+        let own = deadline.unwrap_or(END_OF_TIME).min(ahead.unwrap_or(END_OF_TIME)).min(END_OF_TIME - 1) + 1;
+        self.engine.run(&mut self.io, until.min(own), !self.waiting.is_empty());
+        if self.engine.power_fails() {
+            self.lose_power(verifier)?;
+        }
+        if self.engine.now() == END_OF_TIME {
+            return Err(Error::DriveFailed("834 days of simulated time are over; the engine counts no further".into()));
+        }
+        self.harvest(observer, verifier)
+    }
+
+    /// One step of the patrol.
+    ///
+    /// # Errors
+    /// What flash says.
+    pub fn patrol(&mut self) -> Result<()> {
+        self.io.present.now = self.engine.now();
+        self.ftl.patrol(&mut self.io).map_err(explain)?;
+        self.close_call();
+        self.settle();
+        Ok(())
+    }
+
+    /// Reports what has completed, and lets waiting writes in.
+    ///
+    /// # Errors
+    /// What flash or `verifier` say.
+    #[inline]
+    pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        loop {
+            while let Some(id) = self.engine.take_ended_in_drive() {
+                self.check_completion(id);
+            }
+            while let Some(id) = self.engine.take_completed() {
+                let InFlight { command, arrival, warmup, stream, job, change, held, .. } = self.in_flight[id as usize];
+                if held > 0 {
+                    self.buffer_used -= u64::from(held);
+                    self.free.push(id);
+                    continue;
+                }
+                let now = self.engine.now();
+                self.check_completion(id);
+                if self.cut_ahead {
+                    self.futile = 0;
+                    self.note_durable(command, change, verifier);
+                }
+                if self.job.is_some() {
+                    self.finished.push(job);
+                }
+                self.free.push(id);
+                if let Some(carried) = &mut self.carried {
+                    carried.completed.push(id);
+                }
+                self.outstanding -= 1;
+                let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+                self.record_completion(id);
+                if !warmup {
+                    observer.request_completed(command.kind, bytes, now - arrival, now);
+                    if self.keeps_streams {
+                        observer.stream_completed(stream, command.kind, now - arrival);
+                    }
+                }
+            }
+            while let Some(took) = self.engine.take_collection() {
+                observer.collection_ended(took);
+            }
+            self.buffer_used -= self.engine.take_buffer_freed();
+            self.verified()?;
+            if !self.admit(verifier)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Verifies what request `id` must wait for, at the moment when the drive is done with it; the host's own time hides nothing.
+    #[inline]
+    fn check_completion(&mut self, id: u32) {
+        let now = self.engine.now();
+        if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
+            causality.completed(id, ledger, now);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Operations that are ready: per plane and scheduling class in their order, per die how many. Most become ready in their order, so
+//! that each joins at the end of a queue; and most events of a die find nothing that is ready, which one number says.
+
+use super::{BEHIND, Engine, Pending, STEPS};
+use std::collections::VecDeque;
+
+/// Scheduling classes.
+pub(super) const CLASSES: usize = 3;
+
+/// Operations in the order of their turns, which are all different.
+#[derive(Default)]
+struct InOrder {
+    queue: VecDeque<(u64, u32)>,
+}
+
+impl InOrder {
+    #[inline]
+    fn add(&mut self, turn: u64, index: u32) {
+        if self.queue.back().is_none_or(|&(last, _)| last < turn) {
+            return self.queue.push_back((turn, index));
+        }
+        let place = self.queue.partition_point(|&(other, _)| other < turn);
+        self.queue.insert(place, (turn, index));
+    }
+}
+
+/// Ready operations of a plane, by scheduling class.
+#[derive(Default)]
+pub(super) struct Ready {
+    classes: [InOrder; CLASSES],
+    /// Programs and erases of steps of collection that have not started.
+    pub(super) steps: u32,
+    /// Operations that must follow a step of collection on their block.
+    pub(super) behind_steps: u32,
+}
+
+impl Ready {
+    /// Turn and number of the operation of `class` that goes first.
+    #[inline]
+    pub(super) fn first(&self, class: usize) -> Option<(u64, u32)> {
+        self.classes[class].queue.front().copied()
+    }
+}
+
+impl Engine {
+    /// Operation `index` is ready.
+    #[inline]
+    pub(super) fn make_ready(&mut self, index: u32) {
+        self.pending[index as usize].ready_at = self.now;
+        let Pending { operation, order, plane, die, .. } = self.pending[index as usize];
+        let class = self.class_of(&operation);
+        let turn = if class == 1 && !operation.step { order | BEHIND } else { order };
+        self.ready[plane as usize].classes[class].add(turn, index);
+        self.dies[die as usize].ready[class] += 1;
+        self.wake_in_time(die);
+    }
+
+    /// The first operation of `class` that is ready in `plane` of `die` starts.
+    #[inline]
+    pub(super) fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
+        self.ready[plane].classes[class].queue.pop_front();
+        let state = &mut self.dies[die as usize];
+        state.ready[class] -= 1;
+        if class == STEPS {
+            self.ready[plane].steps -= 1;
+            state.stepped = self.now;
+        }
+    }
+
+    /// The oldest ready operation of `class` in any plane of `die`.
+    #[inline]
+    pub(super) fn oldest(&self, die: u32, class: usize) -> Option<u32> {
+        if self.dies[die as usize].ready[class] == 0 {
+            return None;
+        }
+        let planes = 0..self.geometry.planes_per_die;
+        let firsts = planes.filter_map(|plane| self.ready[self.plane_of(die, plane)].first(class));
+        firsts.min().map(|(_, index)| index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+
+    #[test]
+    fn operations_go_by_their_turn_whenever_they_became_ready() {
+        let mut rng = Rng::new(1, 0);
+        let mut turns: Vec<(u64, u32)> = (0..500).map(|index| (u64::from(index) * 3, index)).collect();
+        for at in (1..turns.len()).rev() {
+            turns.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        let mut queue = InOrder::default();
+        turns.iter().for_each(|&(turn, index)| queue.add(turn, index));
+        turns.sort_unstable();
+        assert!(queue.queue.into_iter().eq(turns));
+    }
+}
