@@ -144,6 +144,12 @@ impl Divisor {
         Divisor { value, magic: (u64::MAX / u64::from(value)).wrapping_add(1) }
     }
 
+    /// What it divides by.
+    #[inline]
+    pub fn value(self) -> u32 {
+        self.value
+    }
+
     /// The quotient.
     #[inline]
     pub fn divide(self, dividend: u32) -> u32 {

@@ -14,6 +14,7 @@ pub mod faults;
 mod generations;
 pub mod history;
 pub mod image;
+mod masks;
 pub mod outcome;
 pub mod own;
 mod pairs;
@@ -34,23 +35,12 @@ use data::{Data, Payload, PayloadStore};
 use faults::Faults;
 use generations::{Change, Generations};
 use history::History;
+pub use masks::{SubpageMask, WordMask, count, first_subpages};
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
 use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
-
-/// A set of subpages of one page, bit i for subpage i.
-pub type SubpageMask = u64;
-
-/// A set of ECC code words of one page, bit i for word i. A page has at most 64 of them.
-pub type WordMask = u64;
-
-/// The first `count` subpages of a page, 1 to 64 of them.
-#[inline]
-pub fn first_subpages(count: u32) -> SubpageMask {
-    u64::MAX >> (64 - count)
-}
 
 /// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
 pub const UNWRITTEN: u32 = u32::MAX;
@@ -102,6 +92,7 @@ pub struct Nand {
     part: Part,
     pages_per_block: Divisor,
     subpages_per_page: Divisor,
+    word_bytes: Divisor,
     all_subpages: SubpageMask,
     blocks: Vec<Block>,
     /// Programs of each page since its erase.
@@ -131,7 +122,8 @@ pub struct Nand {
 
 // The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
 crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, all_subpages, endurances, history, power_cut_at, event_at, reads_fail, undo
+    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, history, power_cut_at, event_at,
+    reads_fail, undo
 });
 
 impl Nand {
@@ -167,6 +159,7 @@ impl Nand {
             pairs: pairs::Pairs::default(),
             pages_per_block: Divisor::new(geometry.pages_per_block),
             subpages_per_page: Divisor::new(geometry.subpages_per_page),
+            word_bytes: Divisor::new(part.word_bytes),
             all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
             geometry,
             part,
@@ -462,7 +455,7 @@ impl Nand {
         let counters = &mut self.counters;
         counters.programs += 1;
         counters.pair_copies += u64::from(kept);
-        counters.partial_programs += u64::from(written.count_ones() < self.geometry.subpages_per_page);
+        counters.partial_programs += u64::from(count(written) < self.geometry.subpages_per_page);
         if again {
             counters.reprograms += 1;
             counters.reprogram_energy += part.e_reprogram;

@@ -1,14 +1,27 @@
 //! The extent of a request by logical pages, and the host's sectors in the contents of a page.
 
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::Piece;
+use std::ops::Range;
 
 /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
 #[inline]
 pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
-    (extent.sector / per_page..extent.end().div_ceil(per_page)).map(move |page| {
+    within(extent, extent.sector / per_page..extent.end().div_ceil(per_page), per_page)
+}
+
+/// As [`pages`], by multiplication.
+#[inline]
+pub fn pages_by(extent: Extent, per_page: Divisor) -> impl Iterator<Item = (u32, u32, u32)> {
+    let end = if extent.end() == 0 { 0 } else { per_page.divide_wide(extent.end() - 1) + 1 };
+    within(extent, per_page.divide_wide(extent.sector)..end, u64::from(per_page.value()))
+}
+
+#[inline]
+fn within(extent: Extent, pages: Range<u64>, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
+    pages.map(move |page| {
         let first = extent.sector.max(page * per_page) - page * per_page;
         let end = extent.end().min((page + 1) * per_page) - page * per_page;
         (page as u32, first as u32, (end - first) as u32)

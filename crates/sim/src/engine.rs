@@ -29,7 +29,7 @@ use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_ftl_api::plan::operations::Program;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Operation, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Io, Operation, OperationKind};
 use palimpsest_ftl_api::plan::{replacing, under_way};
 use ready::Ready;
 
@@ -230,6 +230,12 @@ impl Engine {
         self.now = time;
     }
 
+    /// Whether there is nothing that a drive or its host would hear of.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.completed.is_empty() && self.collections.is_empty() && self.buffer_freed == 0 && self.causality.is_none()
+    }
+
     /// Requests completed since the last call.
     #[inline]
     pub fn take_completed(&mut self) -> Option<u32> {
@@ -295,10 +301,11 @@ impl Engine {
             let (gate, at) = io.plan.delays[index];
             self.planned(io, gate, at);
         }
-        for index in 0..io.plan.operations.len() {
-            let operation = io.plan.operations[index];
-            self.enqueue(io, operation, index as u32);
+        let operations = std::mem::take(&mut io.plan.operations);
+        for (number, operation) in (0..).zip(&operations) {
+            self.enqueue(io, operation, number);
         }
+        io.plan.operations = operations;
         io.plan.clear();
         self.accepted.clear();
         self.followed = 0;
@@ -316,7 +323,7 @@ impl Engine {
     }
 
     #[inline]
-    fn enqueue(&mut self, io: &mut Io, operation: Operation, number: u32) {
+    fn enqueue(&mut self, io: &mut Io, operation: &Operation, number: u32) {
         self.order += 1;
         self.live += 1;
         let plane = self.plane_size.divide(operation.block);
@@ -324,20 +331,19 @@ impl Engine {
         let load = &mut io.dies[die as usize];
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
-        let mut pending = Pending {
-            operation,
+        let waits = u32::from(io.plan.gates.is_open(operation.after));
+        let pending = Pending {
+            operation: *operation,
             order: self.order,
             enqueued: self.now,
             ready_at: self.now,
             data_at: if operation.from_host { io.present.data_at } else { 0 },
-            waits: 0,
+            waits,
             next_on_block: NONE,
             die,
             plane,
             followers: NONE,
         };
-        pending.waits = u32::from(io.plan.gates.is_open(operation.after));
-        let waits = pending.waits;
         let index = match self.free.pop() {
             Some(index) => {
                 self.pending[index as usize] = pending;
@@ -348,7 +354,7 @@ impl Engine {
                 self.pending.len() as u32 - 1
             }
         };
-        if operation.step && self.class_of(&operation) == STEPS {
+        if operation.step && self.class_of(operation) == STEPS {
             self.ready[plane as usize].steps += 1;
         }
         let (on_block, last) = self.join_block(index);
@@ -588,13 +594,5 @@ impl Engine {
         if io.plan.gates.is_open(operation.signal) {
             self.signal(io, operation.signal.slot);
         }
-    }
-
-    /// Makes completion of request `id` wait for `gate`, which holds one expectation of its own until
-    /// [`Self::planned`].
-    #[inline]
-    pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
-        io.plan.gates.expect(gate);
-        self.add_waiter(io, gate, gates::Waiter::Request(id));
     }
 }

@@ -1,7 +1,8 @@
 //! The event queue: ordered by time, then by the order in which events were added.
 //!
 //! One 128-bit key holds time (56 bits: 834 days), order (40 bits) and what happens (32 bits), so that comparing two events
-//! is comparing two numbers.
+//! is comparing two numbers. The next events lie sorted in a ring of 1 KiB: most are added near one of its ends, at the times of a
+//! transfer or of an array, so that few move; those that do not fit wait in a heap.
 
 use palimpsest_flash::units::Nanos;
 use std::cmp::Reverse;
@@ -87,15 +88,83 @@ impl Key {
     }
 }
 
+/// Events that lie sorted.
+const NEAR: usize = 64;
+
+/// A ring of the next events, the first of them first.
+struct Ring {
+    keys: [Key; NEAR],
+    head: usize,
+    length: usize,
+}
+
+impl Ring {
+    /// The key `index` behind the first.
+    #[inline]
+    fn at(&mut self, index: usize) -> &mut Key {
+        &mut self.keys[self.head.wrapping_add(index) % NEAR]
+    }
+
+    #[inline]
+    fn first(&self) -> Option<Key> {
+        (self.length > 0).then(|| self.keys[self.head % NEAR])
+    }
+
+    #[inline]
+    fn last(&mut self) -> Key {
+        *self.at(self.length.wrapping_sub(1))
+    }
+
+    /// Adds a key where it belongs; there is room. What lies before it or behind it, whichever may be less, moves.
+    #[inline]
+    fn add(&mut self, key: Key) {
+        let middle = self.length / 2;
+        if self.length > 0 && key < *self.at(middle) {
+            self.head = self.head.wrapping_sub(1);
+            let mut place = 0;
+            while *self.at(place + 1) < key {
+                *self.at(place) = *self.at(place + 1);
+                place += 1;
+            }
+            *self.at(place) = key;
+        } else {
+            let mut place = self.length;
+            while place > 0 && *self.at(place - 1) > key {
+                *self.at(place) = *self.at(place - 1);
+                place -= 1;
+            }
+            *self.at(place) = key;
+        }
+        self.length += 1;
+    }
+
+    #[inline]
+    fn take_first(&mut self) -> Option<Key> {
+        let key = self.first()?;
+        self.head = self.head.wrapping_add(1);
+        self.length -= 1;
+        Some(key)
+    }
+}
+
 /// The queue.
-#[derive(Default)]
 pub struct EventQueue {
-    heap: BinaryHeap<Reverse<Key>>,
+    /// The next events.
+    near: Ring,
+    /// Events behind all of these; none where there are none of these.
+    far: BinaryHeap<Reverse<Key>>,
     order: u64,
     /// The event that was taken last.
     last: Key,
     /// The last event for which a place is kept.
     latest: Key,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        let near = Ring { keys: [Key(0); NEAR], head: 0, length: 0 };
+        EventQueue { near, far: BinaryHeap::new(), order: 0, last: Key(0), latest: Key(0) }
+    }
 }
 
 impl EventQueue {
@@ -126,7 +195,29 @@ impl EventQueue {
     /// Adds an event whose place was kept.
     #[inline]
     pub fn add(&mut self, key: Key) {
-        self.heap.push(Reverse(key));
+        if self.near.length < NEAR && self.far.is_empty() { self.near.add(key) } else { self.add_to_many(key) }
+    }
+
+    /// Adds an event where there are more than lie sorted.
+    fn add_to_many(&mut self, key: Key) {
+        if key > self.near.last() {
+            return self.far.push(Reverse(key));
+        }
+        if self.near.length == NEAR {
+            self.near.length -= 1;
+            self.far.push(Reverse(*self.near.at(NEAR - 1)));
+        }
+        self.near.add(key);
+    }
+
+    /// The next events of many lie sorted from now on.
+    #[cold]
+    fn sort_next(&mut self) {
+        while self.near.length < NEAR / 2
+            && let Some(Reverse(key)) = self.far.pop()
+        {
+            self.near.add(key);
+        }
     }
 
     /// The event that was taken last.
@@ -137,15 +228,15 @@ impl EventQueue {
 
     /// Nothing happens any more.
     pub fn clear(&mut self) {
-        self.heap.clear();
+        (self.near.length, self.far) = (0, BinaryHeap::new());
         self.latest = Key(0);
     }
 
     /// Time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        match self.heap.peek() {
-            Some(Reverse(key)) => Some(key.time()),
+        match self.near.first() {
+            Some(key) => Some(key.time()),
             None => (self.latest > self.last).then(|| self.latest.time()),
         }
     }
@@ -153,11 +244,14 @@ impl EventQueue {
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Nanos, Event)> {
-        let Some(Reverse(key)) = self.heap.pop() else {
+        let Some(key) = self.near.take_first() else {
             let time = self.next_time()?;
             self.last = self.latest;
             return Some((time, Event::Nothing));
         };
+        if self.near.length == 0 && !self.far.is_empty() {
+            self.sort_next();
+        }
         self.last = key;
         Some((key.time(), Event::unpack(key.0 as u32)))
     }
@@ -183,6 +277,31 @@ mod tests {
             assert_eq!(queue.pop(), Some((time, event)));
         }
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn few_and_many_events_come_in_order_while_others_are_added() {
+        let mut rng = Rng::new(2, 0);
+        for most in [1, 5, 63, 64, 65, 300] {
+            let mut queue = EventQueue::default();
+            let mut expected = std::collections::BTreeSet::new();
+            let mut now = 0;
+            for index in 0..20_000u32 {
+                if expected.len() < most && (expected.is_empty() || rng.below(2) == 0) {
+                    let time = now + rng.below([3, 1000, 100_000][index as usize % 3]);
+                    queue.push(time, Event::Moved(index));
+                    expected.insert((time, index));
+                } else if let Some((time, index)) = expected.pop_first() {
+                    assert_eq!(queue.next_time(), Some(time));
+                    assert_eq!(queue.pop(), Some((time, Event::Moved(index))));
+                    now = time;
+                }
+            }
+            while let Some((time, index)) = expected.pop_first() {
+                assert_eq!(queue.pop(), Some((time, Event::Moved(index))));
+            }
+            assert_eq!((queue.pop(), queue.next_time()), (None, None));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::word_lines;
 use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::errors::Attempt;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
-use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask};
+use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, count};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use std::ops::Range;
 
@@ -54,13 +54,12 @@ impl Io {
         if policy.mode == ReadMode::Page {
             let part = self.nand.part();
             let wanted = match words {
-                0 if part.subpage_bytes >= part.word_bytes => subpages.count_ones() * part.subpage_bytes,
-                0 => words_of_subpages(part, subpages).count_ones() * part.word_bytes,
-                words => words.count_ones() * part.word_bytes,
+                0 if part.subpage_bytes >= part.word_bytes => count(subpages) * part.subpage_bytes,
+                0 => count(words_of_subpages(part, subpages)) * part.word_bytes,
+                words => count(words) * part.word_bytes,
             };
             let whole = part.sensed_bytes();
-            let bytes =
-                Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: subpages.count_ones() };
+            let bytes = Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: count(subpages) };
             return self.sense(read, ReadCommand::PAGE, bytes);
         }
         let part = self.nand.part();
@@ -144,7 +143,7 @@ impl Io {
                 Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
                 None => operation,
             };
-            self.push(operation, planned);
+            self.push(operation.signal, planned);
         }
         Ok(())
     }
@@ -175,9 +174,8 @@ impl Io {
     /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
     #[inline]
     pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
-        let word = self.nand.part().word_bytes;
         let (begin, end) = (first * SECTOR_BYTES as u32, (first + sectors) * SECTOR_BYTES as u32);
-        mask_of(begin / word, end.div_ceil(word))
+        mask_of(self.nand.word_at(begin), self.nand.word_at(end - 1) + 1)
     }
 
     /// The code words that hold `subpages` of a page.
@@ -220,7 +218,7 @@ impl Io {
         let cause = self.counted_as(program.cause);
         let part = self.nand.part();
         let padding = program.padding * part.subpage_bytes;
-        let bytes = program.written.count_ones() * part.subpage_bytes;
+        let bytes = count(program.written) * part.subpage_bytes;
         let (mut moved, mut single) = (program.transferred * part.subpage_bytes, part.t_program_slc);
         if program.single && part.pages_per_program > 1 {
             let pages = word_lines::single_pages(part, program);
@@ -284,7 +282,7 @@ impl Io {
                 let data_at = if operation.from_host { self.present.data_at } else { 0 };
                 planned.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
             }
-            self.push(operation, planned);
+            self.push(operation.signal, planned);
         }
     }
 
@@ -323,7 +321,7 @@ impl Io {
                 Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),
                 None => operation,
             };
-            self.push(operation, planned);
+            self.push(operation.signal, planned);
         }
         Ok(outcome)
     }
@@ -355,12 +353,12 @@ impl Io {
         block * pages..(block + 1) * pages
     }
 
-    /// Puts `planned` into the plan, which is `operation` but for tests of the check.
+    /// Puts `planned` into the plan, of which `signal` waits for the end but for tests of the check.
     #[inline]
-    fn push(&mut self, operation: Operation, mut planned: Operation) {
+    fn push(&mut self, signal: Gate, mut planned: Operation) {
         planned.energy = self.taken();
-        if planned.signal != operation.signal && self.plan.gates.is_open(operation.signal) {
-            self.delay(operation.signal, self.present.now);
+        if planned.signal != signal && self.plan.gates.is_open(signal) {
+            self.delay(signal, self.present.now);
         }
         self.plan.gates.expect(planned.signal);
         self.plan.operations.push(planned);

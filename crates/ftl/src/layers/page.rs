@@ -5,13 +5,13 @@
 //! A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::MapsPages;
-use crate::extent::{overlay, pages};
+use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
 use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::Nanos;
@@ -34,7 +34,7 @@ pub struct Page<M: Map = FullMap> {
     log: Log<M>,
     streams: StreamChooser,
     subpages: u32,
-    sectors_per_page: u64,
+    sectors_per_page: Divisor,
     contents: Vec<Data>,
 }
 
@@ -59,7 +59,7 @@ impl<M: Map> Page<M> {
                 io.geometry().page_bytes() / palimpsest_flash::units::SECTOR_BYTES as u32,
             ),
             subpages,
-            sectors_per_page: u64::from(io.geometry().page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
+            sectors_per_page: Divisor::new(io.geometry().page_bytes() / palimpsest_flash::units::SECTOR_BYTES as u32),
             contents: Vec::new(),
             settings,
         }
@@ -69,7 +69,7 @@ impl<M: Map> Page<M> {
         let mut after = self.log.fetch(io, page)?;
         self.contents.clear();
         self.contents.resize(self.subpages as usize, Data::ZERO);
-        if u64::from(sectors) < self.sectors_per_page
+        if sectors < self.sectors_per_page.value()
             && let Location::Flash(ppn) = self.log.locate(page)
         {
             let (translated, arrived) = (after, io.gate());
@@ -136,14 +136,14 @@ impl<M: Map> Ftl for Page<M> {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        let unit = (extent.sector / self.sectors_per_page) as u32;
+        let unit = self.sectors_per_page.divide_wide(extent.sector) as u32;
         if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
     }
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let stream = self.streams.stream_of(extent, io.hint());
-        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+        for (page, first, sectors) in pages_by(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }
         self.log.settle(io)
@@ -155,8 +155,8 @@ impl<M: Map> Ftl for Page<M> {
 
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let per_subpage = (self.sectors_per_page as u32) / self.subpages;
-        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+        let per_subpage = self.sectors_per_page.value() / self.subpages;
+        for (page, first, sectors) in pages_by(extent, self.sectors_per_page) {
             let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
             let wanted = first_subpages(end - begin) << begin;
             let after = self.log.fetch(io, page)?;
@@ -182,7 +182,7 @@ impl<M: Map> Ftl for Page<M> {
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        for (page, _, _) in pages(extent, self.sectors_per_page) {
+        for (page, _, _) in pages_by(extent, self.sectors_per_page) {
             let translated = self.log.fetch(io, page)?;
             io.link(translated, io.request());
             self.log.trim(io, page);

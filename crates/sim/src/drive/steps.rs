@@ -82,6 +82,13 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+        if self.waiting.is_empty() && self.engine.is_quiet() {
+            return Ok(());
+        }
+        self.harvest_news(observer, verifier)
+    }
+
+    fn harvest_news(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         loop {
             while let Some(id) = self.engine.take_ended_in_drive() {
                 self.check_completion(id);

@@ -2,8 +2,9 @@
 //! register holds the next page, which stays there: planes have latches enough. Ignored: parts that must load it again.
 
 use super::super::events::Event;
-use super::super::settings::{MultiPlane, Scheduler, Suspend};
-use super::ready::CLASSES;
+use super::super::settings::{MultiPlane, Suspend};
+use super::energy::energy_of;
+use super::ready::{CLASSES, First};
 use super::{Engine, NONE, Pending, STEPS};
 use crate::events::Key;
 use crate::timeline::Span;
@@ -82,8 +83,8 @@ pub(super) struct Die {
     generation: u32,
     pub(super) busy: Nanos,
     busy_since: Nanos,
-    /// Operations that are ready, by class.
-    pub(super) ready: [u32; CLASSES],
+    /// The operation that goes first of those that are ready, by class.
+    pub(super) first: [First; CLASSES],
     /// When a step of collection started last.
     pub(super) stepped: Nanos,
     /// When it wakes, if something is ready by then.
@@ -94,7 +95,7 @@ impl Die {
     /// Whether anything is ready.
     #[inline]
     pub(super) fn has_ready(&self) -> bool {
-        self.ready[0] | self.ready[1] | self.ready[STEPS] != 0
+        !(self.first[0].is_none() && self.first[1].is_none() && self.first[STEPS].is_none())
     }
 
     /// It does nothing any more from `now` on.
@@ -164,27 +165,19 @@ impl Engine {
     /// The ready operation of `die` that goes next, if it is of the kind `only`.
     #[inline]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
-        let first = self.oldest(die, 0);
-        let mut second = if self.settings.scheduler == Scheduler::Fifo { None } else { self.oldest(die, 1) };
-        let mut class = 1;
-        if self.dies[die as usize].ready[STEPS] > 0 {
-            (second, class) = self.beside_steps(die, second);
-        }
-        let (index, class) = match (first, second) {
-            (Some(first), None) => (first, 0),
-            (Some(first), Some(second)) => {
-                let waited = self.is_older(second, first) && self.has_waited(second);
-                if waited && self.may_starve(die, second, class) { (second, class) } else { (first, 0) }
+        let [first, second, step] = self.dies[die as usize].first;
+        let (second, class) = if step.is_none() { (second, 1) } else { self.beside_steps(second, step) };
+        let (First { index, .. }, class) = if first.is_none() {
+            if second.is_none() {
+                return None;
             }
-            (None, second) => (second?, class),
+            (second, class)
+        } else {
+            let waited = !second.is_none() && second.is_older(first) && self.has_waited(second.index);
+            if waited && self.may_starve(die, second.index, class) { (second, class) } else { (first, 0) }
         };
         let fits = only.is_none_or(|kind| self.pending[index as usize].operation.kind == kind);
         fits.then_some((index, class))
-    }
-
-    #[inline]
-    fn is_older(&self, one: u32, other: u32) -> bool {
-        self.pending[one as usize].order < self.pending[other as usize].order
     }
 
     #[inline]
@@ -201,17 +194,17 @@ impl Engine {
             || self.ready[self.pending[index as usize].plane as usize].behind_steps > 0
     }
 
-    /// The ready operation of `die` that goes next after those of class 0, and its class, where steps of collection are ready: the oldest
-    /// step goes before `second`, the oldest of class 1, only where it is older and has waited long, or its plane needs the space.
-    fn beside_steps(&self, die: u32, second: Option<u32>) -> (Option<u32>, usize) {
-        let (Some(step), Some(other)) = (self.oldest(die, STEPS), second) else {
-            return if second.is_some() { (second, 1) } else { (self.oldest(die, STEPS), STEPS) };
-        };
-        let plane = &self.ready[self.pending[step as usize].plane as usize];
+    /// The ready operation of a die that goes next after those of class 0, and its class, where steps of collection are ready: `step`, the
+    /// oldest, goes before `other`, the oldest of class 1, only where it is older and has waited long, or its plane needs the space.
+    fn beside_steps(&self, other: First, step: First) -> (First, usize) {
+        if other.is_none() {
+            return (step, STEPS);
+        }
+        let plane = &self.ready[self.pending[step.index as usize].plane as usize];
         let urgent = plane.behind_steps > 0 || plane.steps > self.geometry.pages_per_block / SHARE_OF_STEPS;
-        let due = self.is_older(step, other) && (urgent || self.has_waited(step));
-        let goes = due && !self.pending[other as usize].operation.step;
-        if goes { (Some(step), STEPS) } else { (second, 1) }
+        let due = step.is_older(other) && (urgent || self.has_waited(step.index));
+        let goes = due && !self.pending[other.index as usize].operation.step;
+        if goes { (step, STEPS) } else { (other, 1) }
     }
 
     fn start(&mut self, die: u32, (first, class): (u32, usize)) {
@@ -387,8 +380,7 @@ impl Engine {
             _ => return,
         };
         batch.sensed = true;
-        let sensed = *batch;
-        self.spend(sensed.operations());
+        self.spent += energy_of(&self.pending, batch.operations());
         if !moves {
             return;
         }
@@ -401,11 +393,10 @@ impl Engine {
     /// Puts the data of the front batch on the bus.
     fn move_front(&mut self, die: u32) {
         let channel = self.channel_of[die as usize] as usize;
-        let Some(front) = self.dies[die as usize].front else { return };
-        for &index in front.operations() {
+        let Some(Batch { members, count, array_until: sensed, .. }) = self.dies[die as usize].front else { return };
+        for &index in members.iter().take(usize::from(count)) {
             let time = self.transfer_time(self.pending[index as usize].operation.bytes);
             let end = self.buses[channel].take(self.now, time);
-            let sensed = front.array_until;
             self.noted(move |engine| engine.record_move(index, sensed, Span { from: end - time, until: end }));
             self.events.push(end, Event::Moved(index));
         }
@@ -450,11 +441,12 @@ impl Engine {
         if self.dies[die as usize].generation != generation {
             return;
         }
-        let Some(batch) = self.dies[die as usize].front else { return };
-        self.note_ends(batch.operations());
-        self.spend(batch.operations());
+        let Some(Batch { members, count, .. }) = self.dies[die as usize].front else { return };
+        let members = &members[..usize::from(count)];
+        self.note_ends(members);
+        self.spent += energy_of(&self.pending, members);
         self.next_batch(die);
-        for &index in batch.operations() {
+        for &index in members {
             self.end_on_block(index);
             self.end(io, index);
         }

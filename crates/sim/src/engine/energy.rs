@@ -3,23 +3,18 @@
 //!
 //! Ignored: what controller, memory and bus take; that a program takes its current in bursts.
 
-use super::Engine;
 use super::dies::Batch;
+use super::{Engine, Pending};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::OperationKind;
 
+/// Picojoules of `members`.
+#[inline]
+pub(super) fn energy_of(pending: &[Pending], members: &[u32]) -> i64 {
+    members.iter().map(|&index| pending[index as usize].operation.energy).sum()
+}
+
 impl Engine {
-    /// The array has done the work of `members`.
-    #[inline]
-    pub(super) fn spend(&mut self, members: &[u32]) {
-        self.spent += self.energy_of(members);
-    }
-
-    #[inline]
-    fn energy_of(&self, members: &[u32]) -> i64 {
-        members.iter().map(|&index| self.pending[index as usize].operation.energy).sum()
-    }
-
     /// Picojoules taken up to `time`, before which nothing happens; of operations that were given theirs.
     pub fn energy_at(&self, time: Nanos) -> i64 {
         let mut energy = self.spent;
@@ -42,6 +37,6 @@ impl Engine {
         let arrays = batch.operations().iter().map(|&index| self.pending[index as usize].operation.array);
         let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
         let done = whole.saturating_sub(left);
-        (i128::from(self.energy_of(batch.operations())) * i128::from(done) / i128::from(whole)) as i64
+        (i128::from(energy_of(&self.pending, batch.operations())) * i128::from(done) / i128::from(whole)) as i64
     }
 }

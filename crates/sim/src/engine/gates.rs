@@ -17,6 +17,9 @@ pub(super) enum Waiter {
     Crossing(u32),
 }
 
+/// Marks the number of a request that a list of waiters ends with, in place of [`NO_WAITER`].
+pub(super) const REQUEST: u32 = 1 << 31;
+
 /// Data that crosses the host link when a gate has closed: the slot of the gate that waits for that, and bytes.
 #[derive(Default)]
 pub(super) struct Crossings {
@@ -32,6 +35,19 @@ pub(super) struct Edge {
 }
 
 impl Engine {
+    /// Makes completion of request `id` wait for `gate`, which holds one expectation of its own until
+    /// [`Self::planned`].
+    #[inline]
+    pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
+        io.plan.gates.expect(gate);
+        let slot = &mut io.plan.gates.slots[gate.slot as usize];
+        if slot.waiters == NO_WAITER {
+            slot.waiters = REQUEST | id;
+        } else {
+            self.add_waiter(io, gate, Waiter::Request(id));
+        }
+    }
+
     #[inline]
     pub(super) fn add_waiter(&mut self, io: &mut Io, gate: Gate, waiter: Waiter) {
         let head = io.plan.gates.slots[gate.slot as usize].waiters;
@@ -91,8 +107,11 @@ impl Engine {
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
             self.noted(move |engine| engine.record_gate(slot, next));
-            while next != NO_WAITER {
+            while next < REQUEST {
                 next = self.pass_edge(next);
+            }
+            if next != NO_WAITER {
+                self.pass(Waiter::Request(next & !REQUEST));
             }
         }
     }

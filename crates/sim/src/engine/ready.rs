@@ -1,7 +1,7 @@
-//! Operations that are ready: per plane and scheduling class in their order, per die how many. Most become ready in their order, so
-//! that each joins at the end of a queue; and most events of a die find nothing that is ready, which one number says.
+//! Operations that are ready: per plane and scheduling class in their order, per die which goes first. Most become ready in their order,
+//! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
 
-use super::{BEHIND, Engine, Pending, STEPS};
+use super::{BEHIND, Engine, NONE, Pending, STEPS};
 use std::collections::VecDeque;
 
 /// Scheduling classes.
@@ -42,6 +42,34 @@ impl Ready {
     }
 }
 
+/// The operation of a class that goes first in a die, or none.
+#[derive(Clone, Copy)]
+pub(super) struct First {
+    turn: u64,
+    pub(super) index: u32,
+}
+
+impl First {
+    pub(super) const NONE: First = First { turn: u64::MAX, index: NONE };
+
+    #[inline]
+    pub(super) fn is_none(self) -> bool {
+        self.index == NONE
+    }
+
+    /// Whether it was planned before `other`.
+    #[inline]
+    pub(super) fn is_older(self, other: First) -> bool {
+        self.turn & !BEHIND < other.turn & !BEHIND
+    }
+}
+
+impl Default for First {
+    fn default() -> Self {
+        First::NONE
+    }
+}
+
 impl Engine {
     /// Operation `index` is ready.
     #[inline]
@@ -51,7 +79,10 @@ impl Engine {
         let class = self.class_of(&operation);
         let turn = if class == 1 && !operation.step { order | BEHIND } else { order };
         self.ready[plane as usize].classes[class].add(turn, index);
-        self.dies[die as usize].ready[class] += 1;
+        let first = &mut self.dies[die as usize].first[class];
+        if turn < first.turn {
+            *first = First { turn, index };
+        }
         self.wake_in_time(die);
     }
 
@@ -59,23 +90,20 @@ impl Engine {
     #[inline]
     pub(super) fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
         self.ready[plane].classes[class].queue.pop_front();
+        let mut first = First::NONE;
+        for plane in 0..self.geometry.planes_per_die {
+            if let Some((turn, index)) = self.ready[self.plane_of(die, plane)].first(class)
+                && turn < first.turn
+            {
+                first = First { turn, index };
+            }
+        }
         let state = &mut self.dies[die as usize];
-        state.ready[class] -= 1;
+        state.first[class] = first;
         if class == STEPS {
             self.ready[plane].steps -= 1;
             state.stepped = self.now;
         }
-    }
-
-    /// The oldest ready operation of `class` in any plane of `die`.
-    #[inline]
-    pub(super) fn oldest(&self, die: u32, class: usize) -> Option<u32> {
-        if self.dies[die as usize].ready[class] == 0 {
-            return None;
-        }
-        let planes = 0..self.geometry.planes_per_die;
-        let firsts = planes.filter_map(|plane| self.ready[self.plane_of(die, plane)].first(class));
-        firsts.min().map(|(_, index)| index)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The notes of the engine in its timeline. Without a timeline each costs one test, and what it calls is kept out of the
 //! engine's own functions, so that they stay as fast as without.
 
-use super::gates::Waiter;
+use super::gates::{REQUEST, Waiter};
 use super::{Engine, NONE, Pending};
 use crate::timeline::{Place, Span, Timeline, Window};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Cause, Gates, NO_WAITER, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Gates, OperationKind};
 
 /// Keeps `note` out of the functions of the engine.
 #[cold]
@@ -116,7 +116,7 @@ impl Engine {
         let Some(timeline) = &mut self.timeline else { return };
         let numbers = timeline.closed(slot);
         let mut next = waiters;
-        while next != NO_WAITER {
+        while next < REQUEST {
             let edge = self.edges[next as usize];
             next = edge.next;
             match edge.waiter {

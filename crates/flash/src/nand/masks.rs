@@ -1,0 +1,45 @@
+//! Sets of subpages and of code words of one page.
+
+/// A set of subpages of one page, bit i for subpage i.
+pub type SubpageMask = u64;
+
+/// A set of ECC code words of one page, bit i for word i. A page has at most 64 of them.
+pub type WordMask = u64;
+
+/// The first `count` subpages of a page, 1 to 64 of them.
+#[inline]
+pub fn first_subpages(count: u32) -> SubpageMask {
+    u64::MAX >> (64 - count)
+}
+
+/// How many `mask` has. Most have one, or all up to some: these are counted without the instruction that old processors lack.
+#[inline]
+pub fn count(mask: u64) -> u32 {
+    if mask & mask.wrapping_add(1) == 0 {
+        64 - mask.leading_zeros()
+    } else if mask & (mask - 1) == 0 {
+        1
+    } else {
+        mask.count_ones()
+    }
+}
+
+impl super::Nand {
+    /// The code word that byte `offset` of a page is in.
+    #[inline]
+    pub fn word_at(&self, offset: u32) -> u32 {
+        self.word_bytes.divide(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_of_all_forms_are_counted() {
+        for mask in [0, 1, 0b100, 0b111, 0b101, 0b110, u64::MAX, 1 << 63, u64::MAX << 1, u64::MAX >> 1] {
+            assert_eq!(count(mask), mask.count_ones(), "{mask:b}");
+        }
+    }
+}
