@@ -4,7 +4,7 @@ use crate::background::idle;
 use crate::drives::entry;
 use crate::faults::timed;
 use crate::power::single;
-use crate::whole_runs::{whole_run, whole_run_with_cuts};
+use crate::whole_runs::{whole_run, whole_run_with_cuts, whole_run_with_cuts_after};
 
 /// Cleaning held that it needs room twice for what is in a buffer already.
 #[test]
@@ -41,4 +41,11 @@ fn a_file_system_that_cuts_left_few_pages_commits_by_the_log() {
 #[test]
 fn what_was_loaded_from_a_page_before_its_erase_is_not_what_it_holds_now() {
     assert!(timed(entry("sector-log"), 2_001_547));
+}
+
+/// A copy of a page of a word line was there before the program of the page had begun. The cut took that back; the page was programmed again with
+/// other data, and the next cut, which corrupted it, brought back the copy of the data that it had never held.
+#[test]
+fn a_copy_of_what_a_page_never_held_is_not_given_back() {
+    assert!(whole_run_with_cuts_after(entry("page"), 1010, 12, 12));
 }

@@ -103,6 +103,11 @@ fn run_whole(
 
 /// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.
 pub fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
+    whole_run_with_cuts_after(entry, seed, 150, 300)
+}
+
+/// The same, with a cut after each `least` operations, or after up to `more` operations more.
+pub fn whole_run_with_cuts_after(entry: &'static Entry, seed: u64, least: u64, more: u64) -> bool {
     let mut rng = Rng::new(seed, 0x3ea2);
     let shape = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 150),
@@ -117,7 +122,7 @@ pub fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
         let Ok(larger) = build(entry.name, &more) else { return false };
         shape = larger;
     }
-    let cuts = format!("faults.power_cuts={}:{}", ["every", "poisson"][(seed % 2) as usize], 150 + rng.below(300));
+    let cuts = format!("faults.power_cuts={}:{}", ["every", "poisson"][(seed % 2) as usize], least + rng.below(more));
     shape.settings.push(cuts);
     let fidelity = if (seed / 2).is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed };
     let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {

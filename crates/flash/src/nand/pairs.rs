@@ -30,13 +30,15 @@ struct Corrupted {
     payload: SavedPayload,
     own: SavedOwn,
     programs: u8,
+    /// Its last program.
+    number: u64,
     /// The operation that corrupted it.
     by: u64,
     /// The page that it is read from.
     copy: Option<u32>,
 }
 
-crate::state!(Corrupted { logical, payload, own, programs, by, copy });
+crate::state!(Corrupted { logical, payload, own, programs, number, by, copy });
 
 /// A page as it was when it was copied: recorded out-of-band with the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,9 +46,19 @@ struct CopyOf {
     ppn: u32,
     programs: u32,
     erases: u32,
+    /// Its last program; 0 where that is not known. A copy may be there before that program has begun, which a power cut then takes back:
+    /// the page is programmed again, as often, with other data.
+    number: u64,
 }
 
-crate::state!(CopyOf { ppn, programs, erases });
+crate::state!(CopyOf { ppn, programs, erases, number });
+
+impl CopyOf {
+    fn is_of(self, page: CopyOf) -> bool {
+        let number = if self.number == 0 { page.number } else { self.number };
+        CopyOf { number, ..self } == page
+    }
+}
 
 /// The copies and corrupted pages of a run of pages.
 pub(super) struct SavedPairs {
@@ -87,12 +99,12 @@ impl Pairs {
 
     /// Page, programs and erases of what page `ppn` is a copy of.
     pub fn copy_words(&self, ppn: u32) -> Option<[u32; 3]> {
-        self.copies.get(&ppn).map(|&CopyOf { ppn, programs, erases }| [ppn, programs, erases])
+        self.copies.get(&ppn).map(|&CopyOf { ppn, programs, erases, .. }| [ppn, programs, erases])
     }
 
     /// Page `ppn` is a copy, as the image says.
     pub fn found_copy(&mut self, copy: u32, [ppn, programs, erases]: [u32; 3]) {
-        self.copies.insert(copy, CopyOf { ppn, programs, erases });
+        self.copies.insert(copy, CopyOf { ppn, programs, erases, number: 0 });
     }
 }
 
@@ -143,6 +155,7 @@ impl Nand {
             payload: self.payload.save(subpages.clone()),
             own: self.own.save(ppn..ppn + 1, width),
             programs: self.programs[ppn as usize],
+            number: self.last_program(ppn),
             by: 0,
             copy: None,
         };
@@ -164,6 +177,7 @@ impl Nand {
                 payload: self.payload.save(subpages.clone()),
                 own: self.own.save(mate..mate + 1, width as u32),
                 programs: self.programs[mate as usize],
+                number: self.last_program(mate),
                 by,
                 copy: None,
             };
@@ -186,6 +200,12 @@ impl Nand {
             _ => page / bits * bits..pages.min((page / bits + 1) * bits),
         };
         mates.filter(move |&mate| mate != page).map(move |mate| first + mate)
+    }
+
+    /// Number of the last program of page `ppn`.
+    fn last_program(&self, ppn: u32) -> u64 {
+        let width = self.geometry.subpages_per_page;
+        (ppn * width..(ppn + 1) * width).map(|psn| self.sequence(psn)).max().unwrap_or(0)
     }
 
     /// The subpages of page `ppn` that have to be copied before another page of its word line is programmed: all that can be read, where
@@ -226,8 +246,12 @@ impl Nand {
         let width = self.geometry.subpages_per_page;
         let data: Vec<_> = (from * width..(from + 1) * width).map(|psn| self.load(psn)).collect();
         let of = self.pairs.copies.get(&from).copied();
-        let of =
-            of.unwrap_or(CopyOf { ppn: from, programs: self.programs(from), erases: self.erases(self.split(from).0) });
+        let of = of.unwrap_or(CopyOf {
+            ppn: from,
+            programs: self.programs(from),
+            erases: self.erases(self.split(from).0),
+            number: self.last_program(from),
+        });
         self.note_single(to, true);
         let outcome = self.program_own(to, written, &vec![PADDING; width as usize], &data, Own::NONE)?;
         if outcome == Outcome::Done {
@@ -250,7 +274,8 @@ impl Nand {
         let readable = self.logical_of(copy).contains(&PADDING) && !self.is_torn(home);
         let Some(of) = self.pairs.copies.get(&copy).filter(|_| readable) else { return false };
         let Some(corrupted) = self.pairs.corrupted.get_mut(&ppn) else { return false };
-        if *of != (CopyOf { ppn, programs: corrupted.programs.into(), erases }) || corrupted.copy.is_some() {
+        let page = CopyOf { ppn, programs: corrupted.programs.into(), erases, number: corrupted.number };
+        if !of.is_of(page) || corrupted.copy.is_some() {
             return false;
         }
         corrupted.copy = Some(copy);
