@@ -87,3 +87,23 @@ def test_files_that_are_no_images_get_one_line(palimpsest: Command, tmp_path: Pa
     assert checked.returncode == 1
     assert "its bytes do not match their checksum\n" in checked.stdout
     assert look("check", whole)["damaged"] == 1
+
+
+def test_a_served_folder_says_how_to_play_its_requests(palimpsest: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    place = f"unix:{tmp_path}/drive.sock"
+    served = palimpsest("serve", *SMALL, "--listen", place, "--run", "true", "--out", str(folder))
+    assert served.returncode == 0, served.stderr
+    done = palimpsest("rerun", str(folder))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"palimpsest run --ssd {folder / 'config.toml'} --workload FILE.parquet" in done.stderr
+
+
+def test_an_image_is_a_drive_by_its_name(palimpsest: Command, tmp_path: Path) -> None:
+    path = tmp_path / "drive.pal"
+    made = palimpsest("serve", *SMALL, "--image", str(path), "--listen", f"unix:{tmp_path}/s", "--run", "true")
+    assert made.returncode == 0, made.stderr
+    for ssd, said in (("drive.pal", None), ("none.pal", "none.pal: there is no such file; expected")):
+        done = palimpsest("run", "--ssd", ssd, "--workload", "rw=randwrite,bs=4k", "--requests", "100", cwd=tmp_path)
+        assert (done.returncode == 0) == (said is None), done.stderr
+        assert said is None or said in done.stderr
