@@ -131,12 +131,6 @@ impl Shape {
         }
     }
 
-    /// The unit that logical subpage `logical` is part of.
-    #[inline]
-    fn unit_of(&self, logical: u32) -> u32 {
-        logical / self.unit_subpages
-    }
-
     /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
     #[inline]
     fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {

@@ -2,15 +2,14 @@
 
 use super::Log;
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
-use palimpsest_flash::nand::{Nand, TORN, first_subpages};
+use palimpsest_flash::nand::{Nand, first_subpages};
 use palimpsest_ftl_api::plan::Io;
 
-/// What the map holds of the units of a page is fetched into the caches this many pages before it is compared.
-const AHEAD: u32 = 8;
+/// What flash holds of a unit is fetched into the caches this many units before it is compared.
+const AHEAD: u32 = 32;
 
 impl<M: Map> Log<M> {
-    /// Checks that each unit is where the map says, and that nothing else is valid: each valid unit of flash is where the map says, and there
-    /// are as many of them as units that the map says are on flash.
+    /// Checks that each unit is where the map says, and that nothing else is valid.
     ///
     /// # Errors
     /// What does not agree.
@@ -18,76 +17,69 @@ impl<M: Map> Log<M> {
         self.frontiers.check()?;
         self.map.check(io.nand())?;
         self.check_passes(io.nand())?;
-        let mut valid = 0;
-        for block in 0..io.geometry().blocks() {
-            valid += u64::from(self.frontiers.blocks.valid_count(block));
-            if self.frontiers.blocks.valid_count(block) > 0 {
-                self.check_block(io.nand(), block)?;
+        let (mut copies, units) = (0u64, self.map.units());
+        let mut unit = self.map.next_placed(0);
+        while unit < units {
+            if units - unit > AHEAD
+                && let ahead = self.on_flash(unit + AHEAD)
+                && ahead != UNMAPPED
+            {
+                io.nand().prefetch_logical(ahead * self.shape.unit_subpages);
             }
+            let whole = self.whole_page_at(io.nand(), unit);
+            copies += u64::from(whole);
+            if whole == 0 {
+                copies += u64::from(self.check_unit(io.nand(), unit)?);
+            }
+            unit = self.map.next_placed(unit + whole.max(1));
         }
-        let copies = self.count_on_flash()?;
+        let counts = (0..io.geometry().blocks()).map(|block| u64::from(self.frontiers.blocks.valid_count(block)));
+        let valid: u64 = counts.sum();
         if valid != copies {
             return Err(format!("{copies} units are mapped to flash but {valid} are valid"));
         }
         Ok(())
     }
 
-    /// Units that the map says are on flash; those in open pages are where it says.
-    fn count_on_flash(&self) -> Result<u64, String> {
-        let (mut copies, mut wrong) = (0, Ok(()));
-        self.map.each_placed(|unit, entry| {
-            if entry < IN_OPEN_PAGE {
-                copies += 1;
-                return;
-            }
-            let slot = self.open.slot(entry);
-            copies += u64::from(slot.previous != UNMAPPED);
-            if slot.unit != unit {
-                wrong = Err(format!("unit {unit} is said to be in an open page that holds {}", slot.unit));
-            }
-        });
-        wrong.map(|()| copies)
-    }
-
-    /// Checks that the map says of each unit that `block` has valid that it is there.
-    fn check_block(&self, nand: &Nand, block: u32) -> Result<(), String> {
-        let (pages, per_page) = (self.shape.pages_per_block, self.shape.units_per_page);
-        for page in 0..pages {
-            let ppn = block * pages + page;
-            if page + AHEAD < pages {
-                let ahead = nand.logical_of(ppn + AHEAD).iter().step_by(self.shape.unit_subpages as usize);
-                ahead
-                    .filter(|&&logical| logical < TORN)
-                    .for_each(|logical| self.prefetch_entry(self.shape.unit_of(*logical)));
-            }
-            let mut bits = self.frontiers.blocks.valid_bits(block, page * per_page, per_page);
-            if bits == first_subpages(per_page) && self.holds_all(nand, ppn) {
-                continue;
-            }
-            while bits != 0 {
-                let physical = ppn * per_page + bits.trailing_zeros();
-                bits &= bits - 1;
-                let Some(unit) = self.shape.unit_at(nand, physical) else {
-                    return Err(format!("physical unit {physical} is valid, and holds none"));
-                };
-                if unit >= self.map.units() || self.on_flash(unit) != physical {
-                    return Err(format!(
-                        "physical unit {physical} is valid, and the map does not say that {unit} is there"
-                    ));
-                }
+    /// Checks `unit`. Returns whether it is on flash.
+    fn check_unit(&self, nand: &Nand, unit: u32) -> Result<bool, String> {
+        let entry = self.map.locate(unit);
+        if entry != UNMAPPED && entry >= IN_OPEN_PAGE {
+            let holds = self.open.slot(entry).unit;
+            if holds != unit {
+                return Err(format!("unit {unit} is said to be in an open page that holds {holds}"));
             }
         }
-        Ok(())
+        let physical = self.on_flash(unit);
+        if physical == UNMAPPED {
+            return Ok(false);
+        }
+        let (block, index) = self.shape.per_block.split(physical);
+        if !self.frontiers.blocks.is_valid(block, index) {
+            return Err(format!("unit {unit} is mapped to {physical}, which is not valid"));
+        }
+        let found = self.shape.unit_at(nand, physical);
+        if found != Some(unit) {
+            return Err(format!("unit {unit} is mapped to {physical}, which holds {found:?}"));
+        }
+        Ok(true)
     }
 
-    /// Whether page `ppn` has consecutive units of a subpage each, and the map says so.
-    fn holds_all(&self, nand: &Nand, ppn: u32) -> bool {
-        let logical = nand.logical_of(ppn);
-        let Some(&first) = logical.first() else { return false };
-        self.shape.unit_subpages == 1
-            && self.passes.most == 1
-            && (first..).zip(logical).all(|(unit, &logical)| unit == logical)
-            && self.map.holds_run(first, logical.len() as u32, ppn * self.shape.units_per_page)
+    /// How many units fill a page in order from `unit` on, all of them valid there and where the map says; 0 where that is not so.
+    #[inline]
+    fn whole_page_at(&self, nand: &Nand, unit: u32) -> u32 {
+        let (per_page, entry) = (self.shape.units_per_page, self.map.locate(unit));
+        if self.shape.unit_subpages > 1 || self.passes.most > 1 || entry >= IN_OPEN_PAGE {
+            return 0;
+        }
+        let (ppn, place) = self.shape.per_page.split(entry);
+        let (block, first) = self.shape.per_block.split(entry);
+        let whole = place == 0
+            && self.map.holds_run(unit, per_page, entry)
+            && self.frontiers.blocks.valid_bits(block, first, per_page) == first_subpages(per_page)
+            && nand.logical_of(ppn).len() == per_page as usize
+            && (unit..).zip(nand.logical_of(ppn)).all(|(unit, &logical)| unit == logical);
+        if whole { per_page } else { 0 }
     }
 }
 

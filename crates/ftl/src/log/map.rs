@@ -44,14 +44,10 @@ pub trait Map: Send + Sized + State {
             && (0..count).all(|at| self.locate(first + at) == entry + at)
     }
 
-    /// Calls `see` with each unit that is somewhere, and its entry.
-    fn each_placed(&self, mut see: impl FnMut(u32, u32)) {
-        for unit in 0..self.units() {
-            let entry = self.locate(unit);
-            if entry != UNMAPPED {
-                see(unit, entry);
-            }
-        }
+    /// The first unit from `unit` on that may be somewhere; the number of units where none is.
+    #[inline]
+    fn next_placed(&self, unit: u32) -> u32 {
+        unit
     }
 
     /// After a power cut: the newest copy of `unit` that was found so far is at `entry`.

@@ -32,6 +32,21 @@ impl FullMap {
         FullMap(vec![NOTHING; units as usize])
     }
 
+    /// The first unit from `unit` on that is in a piece with entries, or the number of units.
+    #[cold]
+    fn skip_nothing(&self, unit: usize) -> u32 {
+        let mut first = unit;
+        while let Some(piece) = self.0.get(first..).filter(|rest| !rest.is_empty()) {
+            let piece = &piece[..piece.len().min(PIECE - first % PIECE)];
+            if piece.iter().fold(0, |any, &entry| any | entry) != 0 {
+                break;
+            }
+            first += piece.len();
+        }
+        let entries = self.0.get(first..).unwrap_or_default();
+        (first + entries.iter().position(|&entry| entry != NOTHING).unwrap_or(0)) as u32
+    }
+
     /// Bytes in DRAM.
     pub fn bytes(&self) -> u64 {
         map_bytes(self.0.len() as u64)
@@ -64,14 +79,17 @@ impl Map for FullMap {
         }
     }
 
-    fn each_placed(&self, mut see: impl FnMut(u32, u32)) {
-        for (piece, first) in self.0.chunks(PIECE).zip((0..).step_by(PIECE)) {
-            if piece.iter().fold(0, |any, &entry| any | entry) == 0 {
-                continue;
-            }
-            for (unit, &entry) in (first..).zip(piece).filter(|&(_, &entry)| entry != NOTHING) {
-                see(unit, !entry);
-            }
+    #[inline]
+    fn holds_run(&self, first: u32, count: u32, entry: u32) -> bool {
+        let run = self.0.get(first as usize..first as usize + count as usize);
+        run.is_some_and(|run| run.iter().zip(entry..).all(|(&found, entry)| found == !entry))
+    }
+
+    #[inline]
+    fn next_placed(&self, unit: u32) -> u32 {
+        match self.0.get(unit as usize) {
+            None | Some(&NOTHING) => self.skip_nothing(unit as usize),
+            Some(_) => unit,
         }
     }
 
