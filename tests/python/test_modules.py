@@ -20,7 +20,7 @@ page report outputs reruns citation views listing progress parameters completion
 attaching mounting wear wom traces trace_report trace_commands
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
-sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines
+sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.runs
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
 reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
@@ -33,8 +33,8 @@ reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond rep
 reproduce.codesign reproduce.__init__
 validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
 validate.forms validate.outputs validate.running validate.command validate.__init__
-fits.space fits.measured fits.distribution fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs fits.traces
-fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
+fits.space fits.measured fits.distribution fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
+fits.trace_times fits.traces fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
 crash.history crash.windows crash.commands crash.cuts crash.namespaces crash.recording crash.owners crash.checking
 crash.store crash.exploring crash.findings crash.summary crash.page crash.command crash.__init__
 api __init__ cli __main__

@@ -70,12 +70,13 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         Measurements are
           fio's output (--output-format=json)   jobs with their own options
           its logs (_lat.1.log, _bw.1.log)      of the job that --workload describes
-          a trace with response times (.csv)    MSR Cambridge's format, replayed
+          a trace with response times           of MSR Cambridge, Systor '17, ETW or blkparse (D and C), replayed
           counters over time (.csv)             columns host_bytes, media_bytes (or _gb, _tb, _data_units_written)
           tables of `palimpsest validate` (.csv)
           single figures (.toml)                [[figure]] workload, measure, value, unit
 
-        Without --vary: over-provisioning and victims for counts; times of the part and the host for response times.
+        Without --vary: over-provisioning and victims for counts; times of the part, the controller and the host for
+        response times.
         Counts are fitted first, in runs without time. Where there are three groups or more (jobs, rows, passes), each
         is also predicted from the others.
 
@@ -84,6 +85,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
           palimpsest fit waf.csv --start enterprise-tlc-7.68t --out fitted
           palimpsest fit job.json --start default --vary part.t_read=30us..90us --vary host.t_request=0us..20us
           palimpsest fit rows.csv --start default --hold-out '64+*' --hold-out 25%
+          palimpsest fit rows.csv --start default --engine dask --address tcp://host:8786
         """
         from . import outputs, running
         from .measured import How
