@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .namespaces import fork
 from .windows import CACHES
 
 __all__ = ["Outcome", "Plan", "Step", "Work", "perform"]
@@ -219,7 +220,7 @@ def _start(
             env={**os.environ, **places},
             start_new_session=True,
         )
-    child = os.fork()
+    child = fork()
     if child:
         return child
     status = 1

@@ -15,13 +15,14 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 from ..errors import InputError
 
-__all__ = ["Enclosed", "LoopDevice", "is_root", "kill_others", "missing", "mount", "sync_files", "unmount"]
+__all__ = ["Enclosed", "LoopDevice", "fork", "is_root", "kill_others", "missing", "mount", "sync_files", "unmount"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -163,6 +164,13 @@ def kill_others() -> None:
             pass
 
 
+def fork() -> int:
+    """As `os.fork`, which Python warns of where there are threads: a child of ours uses none of their locks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def _dies_with_parent(parent: int) -> None:
     _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -197,7 +205,7 @@ class Enclosed:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
-        self._pid = os.fork()
+        self._pid = fork()
         if self._pid == 0:
             status = 1
             try:
@@ -228,7 +236,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
         return 1
     # New rights make the kernel forget it.
     _dies_with_parent(parent)
-    inside = os.fork()
+    inside = fork()
     if inside:
         connection.close()
         _, status = os.waitpid(inside, 0)
