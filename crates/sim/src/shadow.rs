@@ -112,9 +112,8 @@ impl Verifier for Shadow {
     }
 
     fn filled(&mut self, port: &HostPort, first: u32, writes: u32, width: u32) {
-        let before = port.writes() - u64::from(writes);
         for (index, tag) in (0..writes * width).zip(self.tags.iter_mut().skip(first as usize)) {
-            *tag = port.tag_of(first + index, before + 1 + u64::from(index / width));
+            *tag = port.tag_of(first + index, port.writes() + 1 - u64::from(writes - index / width));
         }
     }
 
