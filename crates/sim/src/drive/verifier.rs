@@ -1,4 +1,4 @@
-//! What a drive tells whoever checks it against the host's data.
+//! What a drive reports to a check of it against the host's data.
 
 use super::Command;
 use palimpsest_flash::error::Result;
@@ -11,7 +11,7 @@ pub trait Verifier {
     /// The layer has served `command`; the extent of a trim is what it forgot.
     ///
     /// # Errors
-    /// [`Error::Rule`] where data is not what the host put there.
+    /// [`palimpsest_flash::error::Error::Rule`] where data is not what the host put there.
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()>;
 
     /// The last `writes` writes were each of `width` whole subpages, from subpage `first` on. No power cut is ahead.
