@@ -1,4 +1,4 @@
-//! What a drive reports to a check of it against the host's data.
+//! What a drive reports to what checks it against the data of the host.
 
 use super::Command;
 use palimpsest_flash::error::Result;
