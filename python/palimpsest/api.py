@@ -4,9 +4,9 @@ import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, states, traces, units
+from . import _core, engine, frames, states, traces, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -16,6 +16,11 @@ from .replicates import replicate as replicated
 from .result import Comparison, Result
 
 __all__ = ["Ssd", "Trace", "compare", "fio", "load", "replicate", "run", "trace"]
+
+if TYPE_CHECKING:
+    Workload: TypeAlias = str | Path | frames.Frame
+else:
+    Workload: TypeAlias = Any
 
 _DEFAULT = RunOptions()
 
@@ -121,7 +126,7 @@ class Ssd:
 
     def run(
         self,
-        workload: str | Path = _DEFAULT.workload,
+        workload: Workload = _DEFAULT.workload,
         *,
         progress: Progress | None = None,
         **settings: Unpack[Settings],
@@ -167,35 +172,45 @@ def _volumes(value: str | int | Sequence[int] | None) -> str | None:
     return ",".join(str(number) for number in value)
 
 
-def _expect_names(workload: object, ssd: object, ftl: object) -> None:
-    """Refuses what is no name of a workload, a drive or a layer.
+def _named(workload: Workload) -> str:
+    """The name of a workload; of a data frame, that of a trace with its requests.
+
+    Raises:
+        InputError: it is none.
+    """
+    if frames.is_frame(workload):
+        return str(frames.trace_of(cast("frames.Frame", workload)))
+    if not isinstance(workload, str | Path):
+        what = "a preset, the path of a trace, a specification, or a data frame"
+        raise InputError(f"workload: expected {what}, found a {type(workload).__name__}")
+    return str(workload)
+
+
+def _expect_names(ssd: object, ftl: object) -> None:
+    """Refuses what is no name of a drive or a layer.
 
     Raises:
         InputError: with what was expected.
     """
-    if not isinstance(workload, str | Path):
-        found = type(workload).__name__
-        more = "; a data frame is one when written as Parquet with the columns time_ns, op, offset_bytes and size_bytes"
-        raise InputError(f"workload: expected a preset, the path of a trace, or a specification, found a {found}{more}")
     if not isinstance(ssd, str | Path | Ssd):
         raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
     if ftl is not None and not isinstance(ftl, str):
         raise InputError(f"ftl: expected the name of one layer (`compare` takes several), found {ftl!r}")
 
 
-def _options(workload: str | Path, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
+def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, settings: Settings) -> RunOptions:
     unknown = sorted(settings.keys() - Settings.__annotations__.keys())
     if unknown:
         expected = ", ".join(Settings.__annotations__)
         raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {expected}")
-    _expect_names(workload, ssd, ftl)
+    _expect_names(ssd, ftl)
     drive = ssd if isinstance(ssd, Ssd) else None
     requests, warmup = settings.get("requests"), settings.get("warmup")
     operations = settings.get("operations", False)
     return RunOptions(
         ssd=drive.ssd if drive else str(ssd),
         ftl=ftl or (drive.ftl if drive else None),
-        workload=str(workload),
+        workload=_named(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {}))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
@@ -241,7 +256,7 @@ class Trace:
 
 
 def trace(
-    workload: str | Path,
+    workload: Workload,
     *,
     ssd: str | Path = _DEFAULT.ssd,
     requests: float | str | None = None,
@@ -256,7 +271,7 @@ def trace(
     >>> ps.trace("web_3.csv.zst").info()["reuse"]["all"]["misses"]
 
     Args:
-        workload: preset, trace file, fio job file, or specification.
+        workload: preset, trace file, fio job file, specification, or data frame, as in `palimpsest.run`.
         ssd: the drive that a generated workload is laid out on; a trace needs none.
         requests: requests to take; all where None.
         seed: seed of everything random.
@@ -268,10 +283,10 @@ def trace(
     Raises:
         InputError: an option is wrong. The file is opened when it is described.
     """
-    _expect_names(workload, ssd, None)
+    _expect_names(ssd, None)
     return Trace(
         traces.TraceOptions(
-            workload=str(workload),
+            workload=_named(workload),
             ssd=str(ssd),
             requests=None if requests is None else _whole("requests", requests, 1),
             seed=_whole("seed", seed, 0),
@@ -284,7 +299,7 @@ def trace(
 
 
 def run(
-    workload: str | Path = _DEFAULT.workload,
+    workload: Workload = _DEFAULT.workload,
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
     ftl: str | None = None,
@@ -294,7 +309,8 @@ def run(
     """Runs a workload on a drive.
 
     Args:
-        workload: preset, trace file, fio job file, or specification (see `fio`).
+        workload: preset, trace file, fio job file, specification (see `fio`), or data frame with the columns of the
+            trace format `parquet`.
         ssd: preset, TOML file or `Ssd`.
         ftl: translation layer; the drive's own where None.
         progress: called about ten times a second with phase, requests done, requests expected (0 where unknown) and
@@ -328,7 +344,7 @@ def replicate(
     seeds: Sequence[int],
     interval: str = "t",
     ssd: str | Path | Ssd = _DEFAULT.ssd,
-    workload: str | Path = _DEFAULT.workload,
+    workload: Workload = _DEFAULT.workload,
     jobs: int = 1,
     **settings: Unpack[Settings],
 ) -> Replicates:
@@ -391,7 +407,7 @@ def compare(
     ftls: Sequence[str] | Mapping[str, Mapping[str, object]],
     *,
     ssd: str | Path | Ssd = _DEFAULT.ssd,
-    workload: str | Path = _DEFAULT.workload,
+    workload: Workload = _DEFAULT.workload,
     jobs: int = 1,
     **settings: Unpack[Settings],
 ) -> Comparison:

@@ -17,7 +17,7 @@ interrupts native _core errors files units options states tables result engine m
 summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.volumes charts.__init__
 page report outputs reruns citation views listing progress parameters completion run_options images serving
-attaching mounting wear wom traces trace_report trace_commands
+attaching mounting wear wom traces trace_report trace_commands frames
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.runs

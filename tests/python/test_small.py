@@ -130,7 +130,10 @@ class Frame:
         ({"overrides": ["ftl.victim=fifo"]}, "overrides: expected a mapping"),
         ({"requests": "many"}, "requests: not a number; expected one such as 250000, 1e6 or 100k"),
         ({"ftl": ["page"]}, "ftl: expected the name of one layer"),
-        ({"workload": Frame()}, "workload: expected a preset, the path of a trace, or a specification, found a Frame"),
+        (
+            {"workload": Frame()},
+            "workload: expected a preset, the path of a trace, a specification, or a data frame, found a Frame",
+        ),
     ],
 )
 def test_one_sentence_says_what_was_expected(settings: dict[str, Any], said: str) -> None:

@@ -64,7 +64,7 @@ def test_reuse_and_working_sets(palimpsest: Command, trace: Path) -> None:
     assert "28.0 KiB 1.40 %" in shown
     assert "mean 28.0 KiB, max 28.0 KiB in 10 ms" in shown
     with pytest.raises(ps.InputError, match="found a list"):
-        ps.trace([1])  # type: ignore[arg-type]
+        ps.trace([1])
 
 
 def test_info_for_people(palimpsest: Command) -> None:

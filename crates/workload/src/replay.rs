@@ -282,7 +282,8 @@ impl Source for Replay {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.layout.notes();
+        let mut notes = self.inner.notes();
+        notes.extend(self.layout.notes());
         if self.played > 0 && self.repeat != Repeat::Once {
             notes.push(match self.repeat {
                 Repeat::DriveWrites(_) => {

@@ -19,6 +19,16 @@ use crate::request::{Request, RequestKind};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 
+/// Which of the actions of a request are played, by blkparse's letter.
+pub(super) fn note_of_action(letter: u8) -> String {
+    let what = match letter {
+        b'Q' => "queueing (Q; the head of the file has no issue)",
+        b'C' => "completion (C; the head of the file has no issue and no queueing)",
+        _ => "issue to the device (D)",
+    };
+    format!("of the actions of requests, {what} is played; others are left out")
+}
+
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
@@ -42,6 +52,10 @@ impl LineFormat for Blkparse {
     fn prepare(&mut self, head: &Head<'_>) {
         let seen = |action: &&u8| head.lines().any(|(_, line)| action_of(line) == Some(**action));
         self.action = ACTIONS_BY_PREFERENCE.iter().find(seen).copied().unwrap_or(ACTIONS_BY_PREFERENCE[0]);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![note_of_action(self.action)]
     }
 
     #[inline]
@@ -181,11 +195,22 @@ mod tests {
         let choose = |bytes: &'static [u8]| {
             let mut format = Blkparse::default();
             format.prepare(&Head { bytes, whole: true });
-            format.action
+            let [note] = format.notes().try_into().expect("a note");
+            (format.action, note)
         };
-        assert_eq!(choose(b"8,0 0 1 0.1 7 Q W 8 + 8 [x]\n8,0 0 1 0.1 7 D W 8 + 8 [x]\n"), b'D');
-        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [x]\n8,0 0 1 0.1 7 Q W 8 + 8 [x]\n"), b'Q');
-        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [0]\n"), b'C');
+        let chosen = |action: u8, what: &str| {
+            (action, format!("of the actions of requests, {what} is played; others are left out"))
+        };
+        assert_eq!(
+            choose(b"8,0 0 1 0.1 7 Q W 8 + 8 [x]\n8,0 0 1 0.1 7 D W 8 + 8 [x]\n"),
+            chosen(b'D', "issue to the device (D)")
+        );
+        assert_eq!(
+            choose(b"8,0 0 1 0.1 7 C W 8 + 8 [x]\n8,0 0 1 0.1 7 Q W 8 + 8 [x]\n"),
+            chosen(b'Q', "queueing (Q; the head of the file has no issue)")
+        );
+        let completion = "completion (C; the head of the file has no issue and no queueing)";
+        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [0]\n"), chosen(b'C', completion));
     }
 
     #[test]

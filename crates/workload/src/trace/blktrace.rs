@@ -17,6 +17,7 @@
 //! Ignored: processes, errors, merges, remaps; commands of zones that have no bytes. Appends to zones are writes where they were issued to,
 //! the start of the zone, unless completions are read. Writing zeroes is a write here, as in version 7.
 
+use super::blkparse::note_of_action;
 use super::fields::{Fault, Parse};
 use super::line_format::{Parsed, Record};
 use super::records::{Bytes, RecordFormat};
@@ -116,6 +117,11 @@ impl RecordFormat for Blktrace {
             })
         };
         self.action = ACTIONS_BY_PREFERENCE.iter().find(seen).copied().unwrap_or(ACTIONS_BY_PREFERENCE[0]);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let letter = ACTIONS_BY_PREFERENCE.iter().zip(b"DQC").find(|(action, _)| **action == self.action);
+        letter.map(|(_, &letter)| note_of_action(letter)).into_iter().collect()
     }
 
     fn size(&self) -> usize {
@@ -256,6 +262,7 @@ pub(super) mod tests {
         let mut format = Blktrace::default();
         format.prepare(&bytes);
         assert_eq!((format.layout, format.size(), format.more(&bytes)), (&LAYOUTS[1], 64, Ok(3)));
+        assert_eq!(format.notes(), [note_of_action(b'D')]);
     }
 
     #[test]

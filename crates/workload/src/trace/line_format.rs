@@ -48,6 +48,11 @@ pub trait LineFormat: Default + Send + 'static {
         Arrivals::Open
     }
 
+    /// What the user should know of what is read; valid after [`prepare`](Self::prepare).
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reads one line (never empty, without its end).
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed>;
 

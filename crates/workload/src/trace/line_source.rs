@@ -80,6 +80,10 @@ impl<F: LineFormat> Source for LineSource<F> {
     fn skipped_lines(&self) -> u64 {
         self.skipped
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.format.notes()
+    }
 }
 
 impl<F: LineFormat> LineSource<F> {

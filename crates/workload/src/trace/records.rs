@@ -30,6 +30,11 @@ pub trait RecordFormat: Default + Send + 'static {
     /// Reads the start of the file for properties of the whole trace, such as the order of bytes.
     fn prepare(&mut self, _head: &[u8]) {}
 
+    /// What the user should know of what is read; valid after [`prepare`](Self::prepare).
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Bytes of the fixed part of a record: the same for the whole trace, at most 4096.
     fn size(&self) -> usize;
 
@@ -119,6 +124,10 @@ impl<F: RecordFormat> Source for RecordSource<F> {
             return Err(Error::input(self.opened.lines.name(), what));
         }
         Ok(None)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.format.notes()
     }
 
     fn place(&self) -> String {
