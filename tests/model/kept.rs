@@ -49,3 +49,22 @@ fn what_was_loaded_from_a_page_before_its_erase_is_not_what_it_holds_now() {
 fn a_copy_of_what_a_page_never_held_is_not_given_back() {
     assert!(whole_run_with_cuts_after(entry("page"), 1010, 12, 12));
 }
+
+/// Each cut left a page more that was read from its copy, until no block that is kept for copies could be erased; what such pages held was
+/// obsolete, or lay in blocks that were not cleaned.
+#[test]
+fn copies_of_obsolete_pages_are_given_up_and_blocks_with_others_moved() {
+    for (layer, seed) in
+        [("page", 2659), ("sector-log", 2490), ("sector-log", 2721), ("llh", 2659), ("llh", 1_002_355), ("mga", 1646)]
+    {
+        assert!(whole_run_with_cuts_after(entry(layer), seed, 12, 12), "{layer}");
+    }
+}
+
+/// A block of copies was erased before that of a page that was read from one of them: the cut undid the second erase, but not the first.
+#[test]
+fn copies_are_erased_after_the_pages_that_are_read_from_them() {
+    for (layer, seed) in [("bast", 1295), ("bast", 1567), ("bast", 1839), ("sector-log", 1794), ("sector-log", 2011)] {
+        assert!(whole_run_with_cuts_after(entry(layer), seed, 12, 12), "{layer}");
+    }
+}

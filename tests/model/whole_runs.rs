@@ -201,3 +201,13 @@ fn long_whole_runs_of_file_systems_with_a_cut() {
     let test = "--ignored whole_runs::long_whole_runs_of_file_systems_with_a_cut";
     for_each_seed_of(ENTRIES, test, 500, |entry, seed| whole_run(entry, seed + 1000));
 }
+
+/// Cuts so dense that those of a run corrupt pages of more and more word lines, each of which has to be read from a copy.
+#[test]
+#[ignore = "minutes"]
+fn long_whole_runs_with_dense_cuts() {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "--ignored whole_runs::long_whole_runs_with_dense_cuts", 200, |entry, seed| {
+        whole_run_with_cuts_after(entry, seed + 1000, 12, 12)
+    });
+}

@@ -71,7 +71,7 @@ pub struct LogCounters {
     pub rewritten: u64,
     /// Blocks erased before their last pass.
     pub erased_early: u64,
-    /// Blocks moved because reads of them needed retries.
+    /// Blocks moved because reads of them needed retries, or because pages of them were read from copies.
     pub refreshed: u64,
 }
 

@@ -257,12 +257,13 @@ impl Nand {
     /// Whether some block is to be refreshed.
     #[inline]
     pub fn has_due(&self) -> bool {
-        self.errors.as_ref().is_some_and(|errors| !errors.due.is_empty())
+        self.errors.as_ref().is_some_and(|errors| !errors.due.is_empty()) || self.has_rescued_due()
     }
 
     /// A block that is to be refreshed; it is not any more.
     pub fn take_due(&mut self) -> Option<u32> {
-        self.errors.as_mut()?.due.pop_first()
+        let due = self.errors.as_mut().and_then(|errors| errors.due.pop_first());
+        due.or_else(|| self.take_rescued())
     }
 }
 

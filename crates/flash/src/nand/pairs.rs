@@ -10,7 +10,7 @@ use super::data::SavedPayload;
 use super::own::{Own, SavedOwn};
 use super::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask, TORN, UNWRITTEN};
 use crate::units::Picojoules;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Copies of pages, and pages that were corrupted.
@@ -19,9 +19,11 @@ pub(super) struct Pairs {
     corrupted: BTreeMap<u32, Corrupted>,
     /// What pages of kept blocks are copies of.
     copies: BTreeMap<u32, CopyOf>,
+    /// Blocks with pages that are read from their copies, and are to be moved.
+    due: BTreeSet<u32>,
 }
 
-crate::state!(Pairs { corrupted, copies });
+crate::state!(Pairs { corrupted, copies, due });
 
 /// What a page held.
 #[derive(Default)]
@@ -303,6 +305,55 @@ impl Nand {
             true => ppn,
             false => self.pairs.corrupted.get(&ppn).and_then(|corrupted| corrupted.copy).unwrap_or(ppn),
         }
+    }
+
+    /// Pages that are read from their copies.
+    pub fn rescued(&self) -> Vec<u32> {
+        let rescued = self.pairs.corrupted.iter().filter(|(_, corrupted)| corrupted.copy.is_some());
+        rescued.map(|(&ppn, _)| ppn).collect()
+    }
+
+    /// Blocks with pages that were rescued are to be moved: copies would take up more and more of the blocks that are kept for them.
+    pub fn note_rescued(&mut self) {
+        self.pairs.due = self.rescued().into_iter().map(|ppn| ppn / self.part.pages_per_block).collect();
+    }
+
+    /// `block`, which was to be moved ([`Self::take_due`]), cannot be moved yet. It is tried again if it has pages that are read from copies.
+    pub fn delay_due(&mut self, block: u32) {
+        if self.has_rescued(block) {
+            self.pairs.due.insert(block);
+        }
+    }
+
+    fn has_rescued(&self, block: u32) -> bool {
+        let pages = block * self.part.pages_per_block..(block + 1) * self.part.pages_per_block;
+        self.pairs.corrupted.range(pages).any(|(_, corrupted)| corrupted.copy.is_some())
+    }
+
+    /// A block with such pages; it is not to be moved any more.
+    pub(super) fn take_rescued(&mut self) -> Option<u32> {
+        while let Some(block) = self.pairs.due.pop_first() {
+            if self.has_rescued(block) {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Page `ppn`, which is read from its copy, is needed no more: it cannot be read from now on.
+    pub fn give_up(&mut self, ppn: u32) {
+        let width = self.geometry.subpages_per_page;
+        if let Some(corrupted) = self.pairs.corrupted.get_mut(&ppn) {
+            corrupted.copy = None;
+            self.own.erase(ppn..ppn + 1, width);
+            self.logical[(ppn * width) as usize..((ppn + 1) * width) as usize].fill(TORN);
+        }
+    }
+
+    /// Whether blocks with pages that are read from copies are to be moved.
+    #[inline]
+    pub(super) fn has_rescued_due(&self) -> bool {
+        !self.pairs.due.is_empty()
     }
 
     /// Pages that are read from page `copy` to `end`, excluded, of kept blocks, with those.

@@ -153,7 +153,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 /// The first page of `block` that holds data, and the number of its program, as its out-of-band area has it; 0 where nothing in the block
 /// counts. Padding alone does not: a program that is cut off may corrupt such a page, of which there is no copy.
-fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
+pub(super) fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
     let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
     let written = if nand.is_torn(block) { 0 } else { nand.next_page(block).min(pages) };
     let program = |page: u32| {

@@ -291,8 +291,11 @@ impl Io {
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::erase`].
     pub fn erase(&mut self, erase: Erase) -> Flash<Outcome> {
-        let Erase { block, cause, after, signal } = erase;
+        let Erase { block, cause, after, mut signal } = erase;
         self.before_loss(self.pages_of(block), Some(block), after);
+        if self.plan.timed && self.guard.is_some() {
+            signal = self.erase_before_copies(block, signal);
+        }
         let outcome = self.nand.erase(block)?;
         self.counters.erases += 1;
         if self.plan.timed {

@@ -4,18 +4,21 @@
 //! Before a page is programmed, those of its word line that hold something are read and programmed into a block that the controller
 //! keeps for that, one bit a cell; the program follows. A plane has its own such blocks ([`Part::kept_blocks`]), which are written in
 //! turn. One is erased again when the programs that relied on it have ended; pages that are read from a copy since ([`Nand::rescue`])
-//! are copied on before. After a power cut the copies are found by their out-of-band areas. Layers see none of it: these blocks are
-//! bad to them, and a corrupted page reads as before. The operations count as those of metadata, and what is copied as data. Ignored:
-//! that a layer may know which pages need no copy, and copies by parity.
+//! are copied on before. After a power cut the copies are found by their out-of-band areas. Layers need see none of it: these blocks are
+//! bad to them, and a corrupted page reads as before. Those that can say when they recover which pages they need ([`Io::keep_copies`]), and move
+//! the blocks of such pages as they refresh others ([`Io::take_due`]): cuts one after the other would leave no room for copies. The
+//! operations count as those of metadata, and what is copied as data. Ignored: that a layer may know before a cut which pages need no copy, and
+//! copies by parity.
 //!
 //! [`Part::kept_blocks`]: palimpsest_flash::nand::part::Part::kept_blocks
 //! [`Nand::rescue`]: palimpsest_flash::nand::Nand::rescue
 
+use super::checkpoint::first_program;
 use super::ledger::Over;
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The copies of all pages.
 pub struct PairGuard {
@@ -153,6 +156,19 @@ impl Io {
                 self.nand.rescue(ppn, copy);
             }
         }
+        self.nand.note_rescued();
+    }
+
+    /// Of the pages that are read from copies, the layer needs those alone that `holds_valid`: it has found again what is valid, and nothing
+    /// that moved it is under way. Checkpoints need those by which they know a block, too.
+    pub fn keep_copies(&mut self, holds_valid: impl Fn(u32) -> bool) {
+        let has_checkpoints = self.checkpoint_figures().is_some();
+        for ppn in self.nand.rescued().into_iter().filter(|&ppn| !holds_valid(ppn)) {
+            let (block, page) = self.nand.split(ppn);
+            if !has_checkpoints || first_program(&self.nand, block).0 != page {
+                self.nand.give_up(ppn);
+            }
+        }
     }
 
     fn guard(&mut self) -> &mut PairGuard {
@@ -176,6 +192,20 @@ impl Io {
             self.link(done, users);
             self.guard().planes[plane][at].users = users;
         }
+    }
+
+    /// `block` is about to be erased: copies that its pages are read from are erased after it. Returns what the erase signals for `signal`.
+    #[cold]
+    pub(super) fn erase_before_copies(&mut self, block: u32, signal: Gate) -> Gate {
+        let homes = self.pages_of(block).map(|ppn| self.nand.split(self.nand.copy_of(ppn)).0);
+        let homes: BTreeSet<u32> = homes.filter(|&home| home != block).collect();
+        if homes.is_empty() {
+            return signal;
+        }
+        let done = self.gate();
+        self.link(done, signal);
+        homes.into_iter().for_each(|home| self.rely_on(home, done));
+        done
     }
 
     /// Copies the subpages `worth` of page `from`; returns the copy, and what closes when it is programmed. Blocks of `relied` stay where

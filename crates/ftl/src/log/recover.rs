@@ -77,6 +77,7 @@ impl<M: Map> Log<M> {
         if io.tables().is_some() {
             self.mark_mapped();
         }
+        io.keep_copies(|ppn| self.holds_valid(ppn));
         self.frontiers.blocks.close_in_order(io.nand(), found.written);
         self.resume_frontiers(io, found.begun);
         for page in 0..self.open.len() {
@@ -206,6 +207,13 @@ impl<M: Map> Log<M> {
                 self.frontiers.blocks.validate(block, unit);
             }
         }
+    }
+
+    /// Whether page `ppn` holds a valid unit.
+    fn holds_valid(&self, ppn: u32) -> bool {
+        let (block, page) = (ppn / self.shape.pages_per_block, ppn % self.shape.pages_per_block);
+        let units = self.shape.units_per_page;
+        self.frontiers.is_reserved(block) || self.frontiers.blocks.valid_bits(block, page * units, units) != 0
     }
 
     /// All that the map points to is valid.

@@ -1,5 +1,6 @@
 //! Refresh: a block of which a read needed many steps of a retry is moved and erased before reads of it fail for good (read reclaim too: its
-//! bits may be wrong for their age, or for the reads of the block). Done before the next write, or while the host is idle.
+//! bits may be wrong for their age, or for the reads of the block), or of which a power cut left pages that are read from copies. Done before
+//! the next write, or while the host is idle.
 //!
 //! Ignored: blocks without reads, but where a [patrol](super::patrol) does.
 
@@ -24,6 +25,8 @@ impl<M: Map> Log<M> {
                 self.counters.refreshed += 1;
                 self.clean(io, block)?;
                 refreshed = true;
+            } else {
+                io.delay_due(block);
             }
         }
         Ok(refreshed)

@@ -175,11 +175,12 @@ impl Llh {
         if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
     }
 
-    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid.
+    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid, and its cells are as they were programmed.
     fn reusable(&self, io: &Io, block: u32, page: u32) -> bool {
         let ppn = block * self.pages_per_block + page;
         self.blocks.valid_bits(block, page * self.subpages, self.subpages) == 0
             && io.nand().logical(ppn * self.subpages) != TORN
+            && io.nand().copy_of(ppn) == ppn
     }
 
     /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and prefetches what is

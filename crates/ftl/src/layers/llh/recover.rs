@@ -44,6 +44,10 @@ impl Llh {
         for block in 0..geometry.blocks() {
             self.adopt(io, block, &mut begun)?;
         }
+        io.keep_copies(|ppn| {
+            let (block, page) = (ppn / self.pages_per_block, ppn % self.pages_per_block);
+            self.blocks.valid_bits(block, page * self.subpages, self.subpages) != 0
+        });
         let full = |begun: &Begun| begun.step >= geometry.pages_per_block;
         self.blocks
             .close_in_order(io.nand(), begun.iter().filter(|begun| full(begun)).map(|begun| begun.block).collect());

@@ -29,6 +29,7 @@ impl Mga {
         for block in 0..geometry.blocks() {
             self.adopt(io, block, &mut written)?;
         }
+        io.keep_copies(|ppn| self.pages.valid(ppn) != 0);
         let has_pages = |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block;
         let (mut begun, full): (Vec<u32>, Vec<u32>) = written.into_iter().partition(has_pages);
         self.pages.blocks.close_in_order(io.nand(), full);
