@@ -17,6 +17,8 @@ mod dies;
 mod drives;
 #[path = "model/engine.rs"]
 mod engine;
+#[path = "model/fast_cache.rs"]
+mod fast_cache;
 #[path = "model/faults.rs"]
 mod faults;
 #[path = "model/filesystem.rs"]

@@ -317,12 +317,13 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
             f"flash {power['mean']:.3g} W, at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}",
         )
     if life:
-        projected = life.get("projected_host_bytes")
+        projected, fixed = life.get("projected_host_bytes"), life.get("slc_fixed")
         yield (
             "wear",
             f"mean {units.ratio(life['mean_erases'])} erases a block, max {units.count(life['max_erases'])}"
             + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
-            + (f"; {units.size(projected)} of host writes over the lifetime" if projected else ""),
+            + (f"; {units.size(projected)} of host writes over the lifetime" if projected else "")
+            + (f"; fixed fast cache: mean {units.ratio(fixed['mean_erases'])} erases a block" if fixed else ""),
         )
 
 

@@ -54,7 +54,7 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
 }
 
 /// As [`idle`], with `more` settings; the reads of the patrol.
-fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
+pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
     let mut rng = Rng::new(seed, 0xba5e);
     let shape = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?;
     let mut changes =

@@ -48,7 +48,10 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
     // A plain layer on the same part.
     let shot = settings.iter().any(|setting| setting.starts_with("part.pages_per_program="));
     let plain = if shot && entry.word_lines { "subpage" } else { "page" };
-    let mut drive = build(plain, &with(&sized(0), &["part.pair_corruption=false", "ftl.checkpoint=0B"]))?.drive;
+    let without = ["part.pair_corruption=false", "ftl.checkpoint=0B", "ftl.slc_fixed=0 blocks", "ftl.slc_full=direct"];
+    let mut drive = build(plain, &with(&sized(0), &without))?.drive;
+    let fixed = settings.iter().find_map(|setting| setting.strip_prefix("ftl.slc_fixed=")?.strip_suffix(" blocks"));
+    let fixed = fixed.map_or(0, |blocks| blocks.parse().expect("a number of blocks"));
     drive.part.pair_corruption = settings.iter().any(|setting| setting == "part.pair_corruption=true");
     let mut more = 0;
     loop {
@@ -56,7 +59,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
         let subpages = geometry.pages() * u64::from(geometry.subpages_per_page);
         let tables = entry.tables.filter(|_| settings.iter().any(|setting| setting.starts_with("ftl.checkpoint=")));
         let tables = tables.map_or(0, |tables| kept_blocks(&geometry, tables(&drive.ftl, &geometry, subpages)));
-        let kept = drive.part.kept_blocks() + tables;
+        let kept = drive.part.kept_blocks() + tables + fixed;
         match u64::from((entry.reserved)(&drive.ftl, &geometry) + kept) {
             kept if kept > more => more = kept,
             _ => return build(ftl, &sized(more)),
@@ -162,8 +165,24 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
         let cell = pick(rng, &["part.cell=tlc", "part.cell=qlc"]);
         changes.extend([cell, "ftl.moved=together", pick(rng, &["ftl.slc_cache=30%", "ftl.slc_cache=2 blocks"])]);
         changes.extend(["part.t_read_slc=20us", "part.t_program_slc=70us"]);
+        if entry.fast_cache {
+            changes.extend(fixed_share(&mut Rng::new(seed, 0xf1)));
+        }
     }
     with_pairs(rng, &with(settings, &changes))
+}
+
+/// A fast cache of which some drives have a fixed share, beside the dynamic one or alone.
+pub fn fixed_share(rng: &mut Rng) -> Vec<&'static str> {
+    let blocks = ["ftl.slc_fixed=1 blocks", "ftl.slc_fixed=2 blocks", "ftl.slc_fixed=5 blocks"];
+    match rng.below(4) {
+        0 => Vec::new(),
+        other => {
+            let mut share = vec![pick(rng, &blocks), pick(rng, &["ftl.slc_full=direct", "ftl.slc_full=fold"])];
+            share.extend((other < 3).then_some("ftl.slc_cache=0 blocks"));
+            share
+        }
+    }
 }
 
 /// `settings`, where cells have several bits in half of all drives with programs that corrupt the other pages of their word line.

@@ -42,6 +42,7 @@ impl Observer for Completions {
 pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
     let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), seed));
     let mut nand = Nand::new(config.geometry, config.part.clone(), payload, faults);
+    nand.hold_single(config.fixed_single());
     if config.errors.strength > 0 {
         nand.set_read_errors(config.errors.clone(), seed);
     }

@@ -12,7 +12,8 @@ pub fn is_tight(shape: &Shape) -> bool {
     let (drive, geometry) = (&shape.drive, &shape.drive.geometry);
     let spare = (geometry.pages() - drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
     let entry = entry(&drive.ftl.name);
-    let spare = spare - u64::from((entry.reserved)(&drive.ftl, geometry) + drive.kept_blocks());
+    let reserved = (entry.reserved)(&drive.ftl, geometry) + drive.kept_blocks() + drive.fixed_single();
+    let spare = spare - u64::from(reserved);
     spare < u64::from(entry.frontiers(&drive.ftl)) + 3
 }
 
@@ -37,7 +38,7 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
     let newest = newest(nand);
     let plane_has_room = |plane: u32| {
         let blocks = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
-        let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block)).collect();
+        let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block) && !nand.is_always_single(block)).collect();
         // A block of single bits has fewer pages, and gives a whole one back.
         let is_single = |block: u32| nand.is_single(block) && nand.next_page(block) > 0;
         let single = geometry.pages_per_block / nand.part().cell.bits();

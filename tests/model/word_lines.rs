@@ -1,7 +1,7 @@
 //! Word lines that are programmed in one shot (`part.pages_per_program`), with each layer that can have them: random requests against the
 //! shadow, failing programs, power cuts, checkpoints, a fast cache of single bits, and mutants of plan and engine.
 
-use crate::drives::{Limits, Shape, build, build_with_spare, draw_with, entry, pick, with};
+use crate::drives::{Limits, Shape, build, build_with_spare, draw_with, entry, fixed_share, pick, with};
 use crate::harness::{Model, for_each_seed, note};
 use crate::mutants::run_shape;
 use crate::power::{Cuts, cut_everywhere, small_with};
@@ -47,6 +47,8 @@ fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
         let cache = ["ftl.slc_cache=2 blocks", "ftl.streams=2", "ftl.classifier=none", "ftl.moved=together"];
         settings.extend(cache.map(String::from));
         settings.extend(["part.t_program_slc=70us", "part.t_read_slc=20us", "ftl.moved_to=plane"].map(String::from));
+        let shares: Vec<String> = fixed_share(rng).into_iter().map(String::from).collect();
+        settings = with(&settings, &shares.iter().map(String::as_str).collect::<Vec<_>>());
     }
     settings
 }

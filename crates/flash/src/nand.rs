@@ -107,6 +107,8 @@ pub struct Nand {
     errors: Option<Box<errors::ReadErrors>>,
     /// Erases that each block endures; empty where blocks do not wear out.
     endurances: Vec<u32>,
+    /// Blocks of each plane, from its first on, that always hold one bit a cell.
+    always_single: u32,
     history: History,
     counters: NandCounters,
     operations: u64,
@@ -122,7 +124,7 @@ pub struct Nand {
 
 // The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
 crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, history, power_cut_at, event_at,
+    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history, power_cut_at, event_at,
     reads_fail, undo
 });
 
@@ -149,6 +151,7 @@ impl Nand {
             faults,
             errors: None,
             endurances,
+            always_single: 0,
             history: History::new(),
             counters: NandCounters::default(),
             operations: 0,
@@ -497,6 +500,7 @@ impl Nand {
         state.erases += 1;
         self.counters.erases += 1;
         self.counters.reused_erases += u64::from(reused);
+        self.counters.single_erases += u64::from(self.is_always_single(block));
         self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         let subpages = self.geometry.subpages_per_page as usize;
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);

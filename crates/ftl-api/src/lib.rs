@@ -310,6 +310,8 @@ pub struct Entry {
     /// Whether its pages can be word lines that are programmed in one shot (`part.pages_per_program`): it writes a page once, whole, and maps
     /// what is smaller.
     pub word_lines: bool,
+    /// Whether it can have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log can.
+    pub fast_cache: bool,
     /// Whether it reads what it stores now and then (`ftl.patrol`).
     pub patrols: bool,
     /// Whether it goes on with the other dies when one has failed.
@@ -343,6 +345,7 @@ impl Entry {
         buffered: false,
         write_back: false,
         word_lines: false,
+        fast_cache: false,
         patrols: false,
         outlives_dies: false,
         tables: None,

@@ -11,6 +11,7 @@ mod check;
 mod collect;
 mod dead;
 mod fill;
+mod fixed;
 mod frontiers;
 pub mod map;
 mod moves;
@@ -194,12 +195,13 @@ impl<M: Map> Log<M> {
         let shape = Shape::new(geometry, unit_subpages);
         assert!(!M::IN_LOG || shape.units_per_page == 1, "a map in flash is one of pages");
         let subpages = geometry.subpages_per_page as usize;
-        let frontiers = Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), reserved);
+        let stored = map.units().div_ceil(shape.units_per_page);
+        let frontiers = Frontiers::new(io, settings, shape, u32::from(M::IN_LOG), stored, reserved);
         let groups = frontiers.rotation.groups();
         let passes = Passes::new(io.nand(), map.units(), shape.units_per_page);
         let (pages, streams) =
             (frontiers.free_pages.iter().sum::<u32>(), frontiers.data_streams() + u32::from(M::IN_LOG));
-        let spare = pages.saturating_sub(map.units().div_ceil(shape.units_per_page)) / geometry.planes();
+        let spare = pages.saturating_sub(stored) / geometry.planes();
         let rest = u32::from(!protected && shape.units_per_page > 1);
         Log {
             map,
@@ -241,6 +243,9 @@ impl<M: Map> Log<M> {
         };
         if counters.refreshed > 0 {
             figures.own.push(("refreshed_blocks", Figure::Count(counters.refreshed)));
+        }
+        if self.frontiers.fixed.is_used() {
+            figures.own.push(("folded_blocks", Figure::Count(self.frontiers.fixed.folded())));
         }
         if self.passes.most > 1 {
             figures.own.push(("rewritten_blocks", Figure::Count(counters.rewritten)));

@@ -119,6 +119,19 @@ impl DriveConfig {
         self.part.kept_blocks() + checkpoints
     }
 
+    /// Blocks of each plane that always hold one bit a cell: the fixed share of the fast cache.
+    pub fn fixed_single(&self) -> u32 {
+        self.ftl.blocks("ftl.slc_fixed").of(self.geometry.blocks_per_plane)
+    }
+
+    /// Over-provisioning without them: the flash that holds all bits a cell, over what the host sees. With a share f of the blocks of a
+    /// plane it is (1 + OP) (1 - f) - 1.
+    pub fn effective_over_provisioning(&self) -> f64 {
+        let fixed = u64::from(self.fixed_single()) * u64::from(self.geometry.planes() * self.geometry.pages_per_block);
+        let logical = self.logical_pages() as f64;
+        (self.geometry.pages() - fixed) as f64 / logical - 1.0
+    }
+
     /// Whether the power is to fail.
     pub fn loses_power(&self) -> bool {
         self.faults.power_cut_at.is_some() || self.power_cuts != PowerCuts::Never

@@ -1,4 +1,7 @@
-"""Speed within and beyond the fast cache, and where it ends: two levels of throughput while a drive is filled."""
+"""Speed within and beyond the fast cache, and where it ends: two levels of throughput of a run.
+
+It fills a drive, or writes to a full one that was idle.
+"""
 
 from collections.abc import Sequence
 from statistics import median
@@ -6,7 +9,7 @@ from typing import Any
 
 from ..result import Result
 
-__all__ = ["CACHE", "levels"]
+__all__ = ["CACHE", "FULL", "levels"]
 
 
 FEW = 8
@@ -36,7 +39,10 @@ def levels(moved: Sequence[float]) -> tuple[int, float, float]:
 def _windows(result: Result) -> tuple[list[float], float]:
     """Bytes of the whole windows of a run, and their seconds: the last is short."""
     series: dict[str, Any] = (result.series or {})["time"]
-    return [float(value) for value in series["bytes"][:-1]], float(series["window_ns"]) / 1e9
+    moved = [float(value) for value in series["bytes"][:-1]]
+    # The drive was idle before.
+    begun = next((place for place, value in enumerate(moved) if value), 0)
+    return moved[begun:], float(series["window_ns"]) / 1e9
 
 
 def _size(result: Result, scale: float) -> float | None:
@@ -58,5 +64,13 @@ def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001
     return median(moved[place:]) / seconds / 1e6 if place < len(moved) else None
 
 
-CACHE = {"cache.size": _size, "cache.fast": _fast, "cache.slow": _slow}
+FULL = ("cache.full.size", "cache.full.fast", "cache.full.slow")
+"""The same of a run that writes to a full drive."""
+
+CACHE = {
+    "cache.size": _size,
+    "cache.fast": _fast,
+    "cache.slow": _slow,
+    **dict(zip(FULL, (_size, _fast, _slow), strict=True)),
+}
 """Figures of a run that fills a drive: GB at the real drive's capacity; medians of the windows on each side, MB/s."""

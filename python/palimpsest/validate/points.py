@@ -2,7 +2,8 @@
 
 Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, what of our run it is; `workload`;
 `precondition`; `bar`, empty where the row is shown only; `mark`, fitted or predicted; `source`. Figures of a fast cache
-(`cache.*`) are of a run that fills the drive, once; its size is scaled to the capacity of the preset.
+(`cache.*`) are of a run that fills the drive, once; its size is scaled to the capacity of the preset. Those of a full
+drive (`cache.full.*`) are of a run of the workload as it is, which leaves the drive idle before it writes a little.
 """
 
 import tomllib
@@ -17,7 +18,7 @@ from ..reproduce import figures
 from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
 from ..units import parse_bytes
-from .cache import CACHE
+from .cache import CACHE, FULL
 from .judge import Bar, Row
 from .measures import MEASURES, REQUESTS
 from .measures import measure as figure_of
@@ -29,6 +30,8 @@ COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "preconditi
 MARKS = ("fitted", "predicted")
 FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"
 """Overrides of quick and full runs that fill the drive: planes of a small one have a hundred blocks all the same."""
+FULLS = ("ssd.capacity=128GiB", "part.pages_per_block=132")
+"""Overrides of runs that write to a full drive: a hundredth of its blocks are several."""
 
 
 def fits(columns: tuple[str, ...]) -> bool:
@@ -62,8 +65,13 @@ def check(table: Table) -> None:
 
 
 def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptions:
-    fills = cells["measure"] in CACHE
+    full, fills = cells["measure"] in FULL, cells["measure"] in CACHE
     requests = table.requests.get("quick" if quick else "full", REQUESTS)
+    if full:
+        return RunOptions(
+            ssd=cells["drive"], overrides=FULLS, precondition=cells["precondition"] or "none", series=True,
+            workload=cells["workload"],
+        )  # fmt: skip
     return RunOptions(
         ssd=cells["drive"], overrides=(FILLS[0][quick], FILLS[1]) if fills else table.overrides(quick=quick),
         precondition=cells["precondition"] or "none", series=True,

@@ -19,6 +19,8 @@ pub struct NandCounters {
     pub erases: u64,
     /// Erases of blocks in which a low page had been programmed again.
     pub reused_erases: u64,
+    /// Erases of blocks that always hold one bit a cell.
+    pub single_erases: u64,
     /// Programs that reported failure.
     pub failed_programs: u64,
     /// Erases that reported failure.
@@ -45,6 +47,7 @@ crate::state!(NandCounters {
     reprograms,
     erases,
     reused_erases,
+    single_erases,
     failed_programs,
     failed_erases,
     pair_copies,
@@ -63,7 +66,7 @@ impl NandCounters {
         self.read_energy.wrapping_add(programs).wrapping_add(self.erase_energy)
     }
 
-    fn each(&mut self) -> [&mut u64; 15] {
+    fn each(&mut self) -> [&mut u64; 16] {
         [
             &mut self.reads,
             &mut self.retries,
@@ -72,6 +75,7 @@ impl NandCounters {
             &mut self.reprograms,
             &mut self.erases,
             &mut self.reused_erases,
+            &mut self.single_erases,
             &mut self.failed_programs,
             &mut self.failed_erases,
             &mut self.pair_copies,

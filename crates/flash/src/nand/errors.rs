@@ -199,7 +199,7 @@ impl Nand {
     /// are lost.
     pub fn attempt_read(&mut self, ppn: u32, home: u32, wanted: SubpageMask, now: Nanos, keeps: bool) -> Attempt {
         let (block, page) = self.split(ppn);
-        let (erases, programs) = (self.erases(block), self.programs(ppn));
+        let (erases, worn, programs) = (self.erases(block), self.worn(block), self.programs(ppn));
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
         if self.is_dead(block) {
             let steps = self.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
@@ -214,7 +214,7 @@ impl Nand {
         let tolerated = errors.tolerated(draw.unit().max(1e-300));
         let (set, age) = (&errors.settings, now.saturating_sub(errors.programmed_at[ppn as usize]));
         let share = |of: u64, double: u64| if double == 0 { 1.0 } else { 1.0 + of as f64 / double as f64 };
-        let rate = errors.wear.rate_after(f64::from(erases), 0.0)
+        let rate = errors.wear.rate_after(worn, 0.0)
             * share(age, set.retention)
             * share(errors.reads[block as usize].into(), set.disturb.into());
         errors.most = errors.most.max(rate);

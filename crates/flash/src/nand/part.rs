@@ -142,6 +142,8 @@ pub struct Part {
     pub spread_reach: SpreadReach,
     /// Erases that a block is rated for.
     pub endurance: u32,
+    /// The same of a block that always holds one bit a cell.
+    pub endurance_slc: u32,
     /// Standard deviation of what single blocks endure, as a share of that.
     pub endurance_deviation: f64,
     /// How its bit error rate grows until then, and what programming low pages again costs of it.
@@ -401,6 +403,7 @@ pub mod samples {
             t_dma_words: Vec::new(),
             spread_reach: SpreadReach::Any,
             endurance: 100_000,
+            endurance_slc: 100_000,
             endurance_deviation: 0.0,
             wear: WearTable::default(),
             pair_corruption: false,

@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     write_back: true,
+    fast_cache: true,
     patrols: true,
     outlives_dies: true,
     tables: Some(|_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page)),

@@ -27,6 +27,7 @@ pub const ENTRY: Entry = Entry {
     write_back: true,
     word_lines: true,
     takes_hints: true,
+    fast_cache: true,
     patrols: true,
     outlives_dies: true,
     tables: Some(|_, _, subpages| 4 * subpages),

@@ -26,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // Its word lines are programmed together already.
     word_lines: false,
+    fast_cache: false,
     // A checkpoint would need word lines without the code.
     tables: None,
     patrols: false,

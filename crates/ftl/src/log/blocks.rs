@@ -27,9 +27,18 @@ pub enum BlockState {
     Victim,
     /// Bad: never used again.
     Retired,
+    /// Of a pool that is kept beside the blocks of the plane: in none of their orders, whatever it holds.
+    Aside,
 }
 
-palimpsest_flash::state_of_words!(BlockState { Free, Open, Closed, Victim, Retired });
+palimpsest_flash::state_of_words!(BlockState { Free, Open, Closed, Victim, Retired, Aside });
+
+/// Sorts `blocks` by when they were written last, as their out-of-band areas say.
+pub fn sort_by_last_write(nand: &Nand, blocks: &mut [u32]) {
+    let subpages = nand.geometry().subpages_per_block();
+    let last = |block: u32| (block * subpages..(block + 1) * subpages).map(|psn| nand.sequence(psn)).max();
+    blocks.sort_by_cached_key(|&block| (last(block), block));
+}
 
 /// Fields that every write reads or changes.
 #[derive(Debug, Clone, Copy)]
@@ -226,11 +235,16 @@ impl Blocks {
         self.blocks[block as usize].state = BlockState::Open;
     }
 
+    /// Takes the free block `block` out of those of its plane, for good.
+    pub fn set_aside(&mut self, block: u32) {
+        self.open_this(block);
+        self.blocks[block as usize].state = BlockState::Aside;
+        self.planes[self.plane_size.divide(block) as usize].usable -= 1;
+    }
+
     /// After a power cut: closes the open blocks `written` in the order in which they were written last, as their out-of-band areas say.
     pub fn close_in_order(&mut self, nand: &Nand, mut written: Vec<u32>) {
-        let subpages = nand.geometry().subpages_per_block();
-        let last = |block: u32| (block * subpages..(block + 1) * subpages).map(|psn| nand.sequence(psn)).max();
-        written.sort_by_cached_key(|&block| (last(block), block));
+        sort_by_last_write(nand, &mut written);
         written.into_iter().for_each(|block| self.close(block));
     }
 
@@ -273,9 +287,11 @@ impl Blocks {
     /// A victim or open block without valid units is never used again.
     pub fn retire(&mut self, block: u32) {
         debug_assert_eq!(self.valid_count(block), 0);
-        debug_assert!(matches!(self.state(block), BlockState::Victim | BlockState::Open));
-        self.blocks[block as usize].state = BlockState::Retired;
-        self.planes[self.plane_size.divide(block) as usize].usable -= 1;
+        let state = std::mem::replace(&mut self.blocks[block as usize].state, BlockState::Retired);
+        debug_assert!(matches!(state, BlockState::Victim | BlockState::Open | BlockState::Aside));
+        if state != BlockState::Aside {
+            self.planes[self.plane_size.divide(block) as usize].usable -= 1;
+        }
     }
 
     /// Makes an open block a victim without it having been closed.

@@ -78,6 +78,12 @@ impl<M: Map> Log<M> {
     /// Makes sure that `stream` can write a page in `plane`. False where even cleaning finds no space.
     #[inline]
     pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
+        if self.frontiers.fixed.is_used()
+            && stream + 1 < self.frontiers.data_streams()
+            && self.cache_takes(io, plane, stream)?
+        {
+            return Ok(true);
+        }
         if self.frontiers.free_pages[plane as usize] <= self.collector.start {
             if self.frontiers.rotation.passes_by(plane) {
                 return Ok(false);
@@ -181,7 +187,10 @@ impl<M: Map> Log<M> {
         let shortest = planes.min_by_key(|&plane| free_pages[plane as usize]);
         let Some(plane) = shortest else { return Ok(false) };
         let done = free_pages[plane as usize] <= self.collector.stop && self.collect(io, plane)?;
-        let done = done || self.fold_oldest(io)? || (io.nand().has_due() && self.refresh(io)?);
+        let done = done
+            || self.fold_oldest(io)?
+            || self.fold_in_background(io)?
+            || (io.nand().has_due() && self.refresh(io)?);
         self.evacuate_failed(io)?;
         Ok(done)
     }
@@ -280,8 +289,11 @@ impl<M: Map> Log<M> {
             needed += victim.map_or(0, |victim| frontiers.blocks.valid_count(victim).div_ceil(per_page) + slack);
             free += (left_of(other, stream) + free_of(other) * per_block).saturating_sub(frontiers.lost_in_free(other));
         }
-        let beside =
-            |block: u32| block / self.shape.blocks_per_plane == plane && frontiers.moved_stream(block) == stream;
+        // A block of the fixed share of the fast cache gives nothing back to the log.
+        let beside = |block: u32| {
+            let of_plane = block / self.shape.blocks_per_plane == plane && !frontiers.fixed.holds(block);
+            of_plane && frontiers.moved_stream(block) == stream
+        };
         let emptying = self.collector.emptying.iter().filter(|(block, _)| beside(*block)).count() as u32;
         needed <= free || (free > 0 && needed <= free + emptying * per_block)
     }

@@ -14,6 +14,8 @@ impl Frontiers {
     fn lose_plane(&mut self, plane: u32) -> u64 {
         self.rotation.pass_by(plane);
         self.close_all(plane);
+        let cached = self.fixed.lose_plane(plane);
+        cached.iter().for_each(|&block| self.retire(plane, block));
         let free = self.blocks.free_of(plane).to_vec();
         for &block in &free {
             self.take_free(plane, block);
@@ -21,7 +23,7 @@ impl Frontiers {
             self.retire(plane, block);
         }
         self.free_pages[plane as usize] = 0;
-        free.len() as u64
+        (free.len() + cached.len()) as u64
     }
 }
 
@@ -44,7 +46,12 @@ impl<M: Map> Log<M> {
     pub(super) fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
         let plane = io.geometry().plane_of_block(block);
         self.frontiers.rotation.pass_by(plane);
-        self.frontiers.blocks.open_this(block);
+        let cached = self.frontiers.fixed.holds(block);
+        if cached {
+            self.frontiers.fixed.drop_block(plane, block);
+        } else {
+            self.frontiers.blocks.open_this(block);
+        }
         if io.nand().next_page(block) == 0 || io.nand().is_torn(block) {
             self.frontiers.retire(plane, block);
             return;

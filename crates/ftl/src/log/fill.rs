@@ -18,6 +18,7 @@ impl<M: Map> Log<M> {
     pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;
+        let waits = waits || self.frontiers.fixed.folds();
         if !M::TAKES_RUNS || waits || !io.takes_runs() {
             return Ok(0);
         }
@@ -38,7 +39,8 @@ impl<M: Map> Log<M> {
             }
             let plane = self.frontiers.rotation.first(io, ends);
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
-            if short || !self.may_take(io, plane, stream) {
+            let cached = stream + 1 < self.frontiers.data_streams() && self.frontiers.fixed.has_page(plane);
+            if !cached && (short || self.has_empty_cached(plane) || !self.may_take(io, plane, stream)) {
                 break;
             }
             self.frontiers.rotation.used(plane);
@@ -63,6 +65,9 @@ impl<M: Map> Log<M> {
         }
         for plane in (turn..planes).chain(0..turn) {
             let Some((block, page)) = self.frontiers.frontier(plane, stream) else { return 0 };
+            if self.frontiers.fixed.has_page(plane) || self.has_empty_cached(plane) {
+                return 0;
+            }
             let above = self.frontiers.free_pages[plane as usize].saturating_sub(self.collector.start);
             rounds = rounds.min(self.frontiers.pages_left(plane, stream) - 1).min(above);
             if rounds == 0 || !self.may_take(io, plane, stream) || !io.nand().takes_rounds(block, page) {

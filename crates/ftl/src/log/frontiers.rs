@@ -4,6 +4,7 @@
 
 use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
+use super::fixed::Fixed;
 use super::rotation::Rotation;
 use super::settings::{LogSettings, WearLeveling};
 use super::single::Single;
@@ -11,14 +12,14 @@ use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Frontier {
-    block: u32,
-    next_page: u32,
+pub(super) struct Frontier {
+    pub block: u32,
+    pub next_page: u32,
 }
 
 palimpsest_flash::state!(Frontier { block, next_page });
 
-const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
+pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
 /// Free pages that only cleaning may take: a block of each plane.
 const RESERVE: u32 = 1;
@@ -54,20 +55,24 @@ pub(super) struct Frontiers {
     pub marks: Vec<u32>,
     /// Blocks that hold one bit a cell.
     pub single: Single,
+    /// Those of them that always do, which are none of the log's.
+    pub fixed: Fixed,
 }
 
-palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single } parts { open } built {
+palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed } parts { open } built {
     data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved
 });
 
 impl Frontiers {
-    /// No block is open; `own` streams follow those of data.
-    pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, reserved: Vec<bool>) -> Self {
+    /// No block is open; `own` streams follow those of data, and a full drive holds `stored` pages.
+    pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, stored: u32, reserved: Vec<bool>) -> Self {
         let geometry = io.geometry();
         let streams = settings.data_streams() + own;
-        let blocks = Blocks::new(geometry, shape.units_per_block, |block| {
+        let mut blocks = Blocks::new(geometry, shape.units_per_block, |block| {
             io.nand().is_bad(block) || reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
+        let (bits, level) = (io.nand().part().cell.bits(), settings.wear_leveling != WearLeveling::None);
+        let fixed = Fixed::new(settings, geometry, bits, level, &mut blocks);
         Frontiers {
             rotation: Rotation::new(settings.allocation, settings.superblock_dies, geometry),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
@@ -80,12 +85,13 @@ impl Frontiers {
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
             pages_per_block: shape.pages_per_block,
             units_per_block: shape.units_per_block,
-            level: settings.wear_leveling != WearLeveling::None,
+            level,
             marked: vec![false; if io.nand().part().code.is_some() { geometry.blocks() as usize } else { 0 }],
             marks: vec![0; geometry.planes() as usize],
             blocks,
             reserved,
-            single: Single::new(settings, geometry, io.nand().part().cell),
+            single: Single::new(settings, geometry, io.nand().part().cell, stored),
+            fixed,
         }
     }
 
@@ -193,6 +199,12 @@ impl Frontiers {
     /// left, in another plane.
     #[inline]
     pub fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+        if self.fixed.is_used()
+            && stream + 1 < self.data_streams
+            && let Some(ppn) = self.fixed.take_page(io.nand(), plane)
+        {
+            return Ok(ppn);
+        }
         if self.turns > 1 && stream + 1 == self.data_streams {
             let plane = self.next_in_turn(plane, stream);
             return self.take_page_in(io, plane, stream);
@@ -270,6 +282,16 @@ impl Frontiers {
         opened.is_some()
     }
 
+    /// Whether the next page of the host's `stream` in `plane`, beside the fixed share, is one of the dynamic share of the fast cache.
+    pub fn takes_dynamic(&self, plane: u32, stream: u32) -> bool {
+        match self.open[self.index(plane, stream)].block {
+            NO_BLOCK => {
+                self.blocks.free_count(plane) > 0 && self.single.takes(plane, self.blocks.free_count(plane) - 1)
+            }
+            block => self.single.holds(block),
+        }
+    }
+
     #[inline]
     fn note_stream(&mut self, block: Option<u32>, stream: u32) {
         if let Some(block) = block
@@ -281,6 +303,10 @@ impl Frontiers {
 
     /// Takes the open or closed block `block` of `plane`, which has failed, out of use: it is a victim.
     pub fn drop_block(&mut self, plane: u32, block: u32) {
+        if self.fixed.holds(block) {
+            self.fixed.drop_block(plane, block);
+            return;
+        }
         if self.blocks.state(block) == BlockState::Closed {
             self.blocks.take_victim(block);
             return;
@@ -315,6 +341,10 @@ impl Frontiers {
 
     /// The victim `block` of `plane` is erased, or may be written again.
     pub fn release(&mut self, plane: u32, block: u32) {
+        if self.fixed.holds(block) {
+            self.fixed.release(plane, block);
+            return;
+        }
         self.blocks.release(block);
         self.single.end(plane, block);
         self.free_pages[plane as usize] += self.pages_per_block - self.first_page(block);
@@ -352,7 +382,9 @@ impl Frontiers {
     /// The victim `block` of `plane` is not used again.
     pub fn retire(&mut self, plane: u32, block: u32) {
         self.blocks.retire(block);
-        self.single.end(plane, block);
+        if !self.fixed.holds(block) {
+            self.single.end(plane, block);
+        }
     }
 
     /// The power is back: no block has a state yet.
@@ -367,6 +399,7 @@ impl Frontiers {
             reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
         self.reserved = reserved;
+        self.fixed.forget(io.geometry().planes(), &mut self.blocks);
     }
 
     /// After a power cut: `block` of `plane` is erased.
@@ -394,6 +427,7 @@ impl Frontiers {
     /// What does not agree.
     pub fn check(&mut self) -> Result<(), String> {
         self.blocks.check()?;
+        self.fixed.check(&self.blocks)?;
         for plane in 0..self.planes() {
             let at_frontiers: u32 = (0..self.streams).map(|stream| self.pages_left(plane, stream)).sum();
             let whole = self.blocks.free_count(plane) * self.pages_per_block;

@@ -151,6 +151,7 @@ impl<M: Map> Log<M> {
             self.advance(io, plane, self.shape.units_per_page, true)?;
             done = true;
         }
+        done |= self.fold_in_background(io)?;
         Ok(done)
     }
 
@@ -204,7 +205,8 @@ impl<M: Map> Log<M> {
     /// Whether units of a victim of `plane` wait in an open page.
     fn is_emptying(&self, plane: u32) -> bool {
         let mut emptying = self.collector.emptying.iter();
-        emptying.any(|&(victim, _)| victim / self.shape.blocks_per_plane == plane)
+        emptying
+            .any(|&(victim, _)| victim / self.shape.blocks_per_plane == plane && !self.frontiers.fixed.holds(victim))
     }
 
     /// Moves `most` units of the victim of `plane`, in whole pages, and erases it if it is empty. `step`: this can wait.

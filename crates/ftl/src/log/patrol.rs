@@ -79,11 +79,11 @@ impl<M: Map> Log<M> {
         Ok(false)
     }
 
-    /// The subpages of page `ppn` that hold valid units, in a block that is closed.
+    /// The subpages of page `ppn` that hold valid units, in a block that is closed or of the fixed share of the fast cache.
     fn held(&self, ppn: u32) -> SubpageMask {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let (block, page) = (ppn / self.shape.pages_per_block, ppn % self.shape.pages_per_block);
-        if self.frontiers.blocks.state(block) != BlockState::Closed {
+        if !matches!(self.frontiers.blocks.state(block), BlockState::Closed | BlockState::Aside) {
             return 0;
         }
         let units = self.frontiers.blocks.valid_bits(block, page * per_page, per_page);

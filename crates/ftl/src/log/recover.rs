@@ -5,6 +5,7 @@
 //! blocks. Open pages come back where the buffer is protected, and are lost where writes are acknowledged by programs.
 
 use super::Log;
+use super::blocks::sort_by_last_write;
 use super::open_pages::{HOLE, OpenPage};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
@@ -19,6 +20,8 @@ struct Found {
     written: Vec<u32>,
     /// With pages left.
     begun: Vec<u32>,
+    /// Of the fixed share of the fast cache.
+    cached: Vec<u32>,
 }
 
 /// Open pages that survived a power cut.
@@ -79,6 +82,13 @@ impl<M: Map> Log<M> {
         }
         io.keep_copies(|ppn| self.holds_valid(ppn));
         self.frontiers.blocks.close_in_order(io.nand(), found.written);
+        sort_by_last_write(io.nand(), &mut found.cached);
+        for block in found.cached {
+            let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
+            // What is on a die that has failed is written no more.
+            let next_page = if io.nand().is_dead(block) { u32::MAX } else { next_page };
+            self.frontiers.fixed.resume(plane, block, next_page);
+        }
         self.resume_frontiers(io, found.begun);
         for page in 0..self.open.len() {
             if self.open.is_full(page) {
@@ -156,7 +166,8 @@ impl<M: Map> Log<M> {
     /// Decides what becomes of `block`: free, to be retired, or one of `found`.
     fn adopt(&mut self, io: &mut Io, block: u32, found: &mut Found) -> Flash<()> {
         if io.nand().is_dead(block) {
-            self.adopt_dead(io, block, &mut found.written);
+            let cached = self.frontiers.fixed.holds(block);
+            self.adopt_dead(io, block, if cached { &mut found.cached } else { &mut found.written });
             return Ok(());
         }
         let plane = io.geometry().plane_of_block(block);
@@ -165,6 +176,10 @@ impl<M: Map> Log<M> {
             return self.adopt(io, block, found);
         }
         let used = io.nand().next_page(block);
+        if self.frontiers.fixed.holds(block) {
+            self.adopt_cached(io, plane, block, found);
+            return Ok(());
+        }
         if used == 0 && !bad {
             self.frontiers.found_free(plane);
             return Ok(());
@@ -197,6 +212,19 @@ impl<M: Map> Log<M> {
             found.written.push(block);
         }
         Ok(())
+    }
+
+    /// As [`Self::adopt`], of a block of the fixed share of the fast cache, which was free until now.
+    fn adopt_cached(&mut self, io: &Io, plane: u32, block: u32, found: &mut Found) {
+        let bad = io.nand().is_bad(block);
+        if io.nand().next_page(block) == 0 && !bad {
+            return;
+        }
+        self.frontiers.fixed.drop_block(plane, block);
+        if io.tables().is_none() {
+            self.mark_valid(io, block);
+        }
+        if bad { self.collector.failed.push(block) } else { found.cached.push(block) }
     }
 
     pub(super) fn mark_valid(&mut self, io: &Io, block: u32) {

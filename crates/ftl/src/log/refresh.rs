@@ -20,6 +20,12 @@ impl<M: Map> Log<M> {
         let due: Vec<u32> = std::iter::from_fn(|| io.take_due()).collect();
         for block in due {
             let plane = io.geometry().plane_of_block(block);
+            if self.frontiers.fixed.holds(block) {
+                let folded = self.fold_this(io, plane, block)?;
+                self.counters.refreshed += u64::from(folded);
+                refreshed |= folded;
+                continue;
+            }
             let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
             if closed && self.fits(io, plane, block, SLACK) {
                 self.counters.refreshed += 1;

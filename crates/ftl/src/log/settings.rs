@@ -89,6 +89,18 @@ pub const KEYS: &[Key] = &[
         "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
     ),
     Key::new(
+        "ftl.slc_fixed",
+        ValueType::Blocks,
+        "0%",
+        "blocks of a plane that always hold one bit a cell, out of its spare space: the share of the fast cache that a full drive has, too",
+    ),
+    Key::new(
+        "ftl.slc_full",
+        ValueType::Choice(&["direct", "fold"]),
+        "direct",
+        "host writes when the fast cache is full: past it, until the host is idle; or they wait until a block of the fixed share is folded",
+    ),
+    Key::new(
         "ftl.wear_leveling",
         ValueType::Choice(&["none", "dynamic", "static"]),
         "dynamic",
@@ -145,6 +157,15 @@ pub enum MovedTo {
     Die,
 }
 
+/// What the host's writes do when the fast cache is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WhenFull {
+    /// They go past it.
+    Direct,
+    /// They wait until a block of the fixed share is folded.
+    Fold,
+}
+
 /// How erases are kept even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WearLeveling {
@@ -179,6 +200,10 @@ pub struct LogSettings {
     pub superblock_dies: u32,
     /// Blocks of a plane that may hold one bit a cell.
     pub slc_cache: BlockCount,
+    /// Blocks of a plane that always hold one bit a cell.
+    pub slc_fixed: BlockCount,
+    /// What the host's writes do when the fast cache is full.
+    pub slc_full: WhenFull,
     /// How erases are kept even.
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
@@ -210,6 +235,8 @@ impl LogSettings {
                 ],
             ),
             slc_cache: settings.blocks("ftl.slc_cache"),
+            slc_fixed: settings.blocks("ftl.slc_fixed"),
+            slc_full: settings.choice("ftl.slc_full", &[("direct", WhenFull::Direct), ("fold", WhenFull::Fold)]),
             superblock_dies: settings.small("ftl.superblock_dies"),
             wear_leveling: settings.choice(
                 "ftl.wear_leveling",
@@ -236,7 +263,8 @@ impl LogSettings {
     /// Whether moved data, in blocks of its own, goes to the planes of its die in turn: where these take as many pages of the host, too, else the
     /// fuller ones would fill up.
     pub fn moves_to_die(&self) -> bool {
-        let even = self.allocation == Allocation::RoundRobin && self.slc_cache.of(u32::MAX) == 0;
+        let cached = self.slc_cache.of(u32::MAX) > 0 || self.slc_fixed.of(u32::MAX) > 0;
+        let even = self.allocation == Allocation::RoundRobin && !cached;
         self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && !self.keep_class
     }
 

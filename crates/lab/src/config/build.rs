@@ -126,6 +126,7 @@ fn part(name: &str, values: &Values) -> Part {
         t_dma_words: values.times("part.t_dma_words"),
         spread_reach: values.choice("part.spread_reach", &[SpreadReach::Any, SpreadReach::Run]),
         endurance: values.small("part.endurance"),
+        endurance_slc: values.small("part.endurance_slc"),
         endurance_deviation: values.ratio("part.endurance_deviation"),
         wear: WearTable {
             fresh_rate: values.ratio("part.ber_fresh"),

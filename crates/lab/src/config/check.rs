@@ -216,25 +216,39 @@ fn superblocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// A fast cache is folded into blocks of moved data, and its blocks have pages.
+/// A fast cache is folded into blocks of moved data, and its blocks have pages; of its shares a layer has the fixed one or not.
 fn fast_cache(drive: &DriveConfig, values: &Values) -> Result<()> {
-    if drive.ftl.blocks("ftl.slc_cache").of(drive.geometry.blocks_per_plane) == 0 {
+    let (blocks, fixed) = (drive.geometry.blocks_per_plane, drive.fixed_single());
+    if fixed == 0 && values.text("ftl.slc_full") != "direct" {
+        let what = "a block of the fixed share is folded; expected ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"";
+        return refuse(values, &["ftl.slc_full", "ftl.slc_fixed"], what);
+    }
+    if drive.ftl.blocks("ftl.slc_cache").of(blocks) + fixed == 0 {
         return Ok(());
+    }
+    let share = if fixed > 0 { "ftl.slc_fixed" } else { "ftl.slc_cache" };
+    if fixed > 0 && !entry_of(drive).fast_cache {
+        let can: Vec<&str> = layers().filter(|entry| entry.fast_cache).map(|entry| entry.name).collect();
+        let what = format!(
+            "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
+            can.join(", ")
+        );
+        return refuse(values, &["ftl.slc_fixed", "ftl.name"], &what);
     }
     if values.count("ftl.streams") < 2 || values.text("ftl.moved") == "class" {
         let what = "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or 3, and ftl.moved = \"together\"";
-        return refuse(values, &["ftl.slc_cache", "ftl.streams", "ftl.moved"], what);
+        return refuse(values, &[share, "ftl.streams", "ftl.moved"], what);
     }
     if drive.part.cell.bits() < 2 || drive.part.paired() || drive.part.code.is_some() {
         let what = "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"";
-        return refuse(values, &["ftl.slc_cache", "part.cell"], what);
+        return refuse(values, &[share, "part.cell"], what);
     }
     if drive.part.pages_per_block < drive.part.cell.bits() {
         let what = format!(
             "a block with one bit a cell would have no page; expected at least {} pages",
             drive.part.cell.bits()
         );
-        return refuse(values, &["part.pages_per_block", "ftl.slc_cache", "part.cell"], &what);
+        return refuse(values, &["part.pages_per_block", share, "part.cell"], &what);
     }
     Ok(())
 }
@@ -390,7 +404,8 @@ fn spare(drive: &DriveConfig) -> u64 {
 /// Blocks of each plane that the layer reserves, where a plane has `blocks`.
 fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
-    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks())
+    let fixed = drive.ftl.blocks("ftl.slc_fixed").of(blocks);
+    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks() + fixed)
 }
 
 /// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
@@ -401,7 +416,8 @@ fn spare_blocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     if has >= needs && drive.logical_pages() > 0 {
         return Ok(());
     }
-    let reserved_key = entry_of(drive).reserved_key;
+    let fixed = u64::from(drive.fixed_single());
+    let reserved_key = if fixed > 0 { "ftl.slc_fixed" } else { entry_of(drive).reserved_key };
     let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", reserved_key];
     let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
@@ -409,7 +425,9 @@ fn spare_blocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    if kept > 1 && has > open && !reserved_key.is_empty() {
+    if fixed > 0 && has + fixed >= needs {
+        cures.push(format!("ftl.slc_fixed = \"{} blocks\"", has + fixed - needs));
+    } else if fixed == 0 && kept > 1 && has > open && !reserved_key.is_empty() {
         cures.push(match values.key(reserved_key).key.value_type {
             ValueType::Count { .. } => format!("{reserved_key} = {}", has - open),
             _ => {
@@ -432,6 +450,7 @@ fn spare_blocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
+        _ if fixed > 0 => format!(", of which the fixed share of the fast cache takes {fixed}"),
         _ => format!(", of which {} reserves {kept}", drive.ftl.name),
     };
     let what =

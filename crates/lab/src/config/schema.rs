@@ -117,6 +117,12 @@ static DRIVE: &[Key] = &[
     ),
     Key::new("part.endurance", Count { min: 1, max: ANY }, "3000", "erases that a block is rated for"),
     Key::new(
+        "part.endurance_slc",
+        Count { min: 1, max: ANY },
+        "30000",
+        "the same of a block of tlc or qlc that always holds one bit a cell (ftl.slc_fixed)",
+    ),
+    Key::new(
         "part.endurance_deviation",
         PROBABILITY,
         "0%",

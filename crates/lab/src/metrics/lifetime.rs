@@ -5,7 +5,8 @@
 //! writes as many bytes an erase as the run; after that, as the run without its second writes. [`Wear`] gives the number of
 //! cycles, with the share of the run's erased blocks that were reused. Assumed: the run is in the share of life in which blocks
 //! are reused, and the share of moved data stays the same after it (a run of the layer without reuse gives the exact share).
-//! Without reuse, this is the endurance times the bytes an erase.
+//! Without reuse, this is the endurance times the bytes an erase. Blocks that always hold one bit a cell (the fixed share of the fast cache) have
+//! an endurance and erases of their own; the life of the drive ends with that of either kind.
 
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::wear::{Bias, Wear};
@@ -23,6 +24,14 @@ pub struct Measured {
     pub second_writes: f64,
 }
 
+/// Bytes that the host can write until the mean of `blocks` blocks has had `endurance` erases, where `erases` of them came with `host_bytes`; none
+/// where none did.
+pub fn bytes_by_erases(host_bytes: u64, erases: u64, endurance: u32, blocks: u32) -> Option<u64> {
+    let budget = u128::from(endurance) * u128::from(blocks);
+    let bytes = (u128::from(host_bytes) * budget).checked_div(erases.into())?;
+    Some(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
 /// Bytes that the host can write to `blocks` new blocks of `part`, reused up to the share `safe_life` of their endurance;
 /// none where the run erased no block.
 pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: &Measured) -> Option<u64> {
@@ -30,9 +39,7 @@ pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: 
         return None;
     }
     if measured.reused_erases == 0 {
-        let budget = u128::from(part.endurance) * u128::from(blocks);
-        let bytes = u128::from(measured.host_bytes) * budget / u128::from(measured.erases);
-        return Some(u64::try_from(bytes).unwrap_or(u64::MAX));
+        return bytes_by_erases(measured.host_bytes, measured.erases, part.endurance, blocks);
     }
     let endurance = Wear::new(part, Bias::Reprogram).endurance(safe_life, reused(measured));
     let an_erase = measured.host_bytes as f64 / measured.erases as f64;

@@ -218,6 +218,22 @@ pub struct Lifetime {
     pub retired_blocks: u64,
     pub host_bytes: u64,
     pub worn_out: bool,
+    /// Of the blocks that always hold one bit a cell, which the other figures leave out; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slc_fixed: Option<SingleLife>,
+}
+
+/// Wear of the fixed share of the fast cache: its blocks, their erases since the drive was new, the part of their endurance
+/// (`part.endurance_slc`) that the mean block has had, and the bytes that the host can write until it is all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct SingleLife {
+    pub blocks: u32,
+    pub mean_erases: f64,
+    pub min_erases: u32,
+    pub max_erases: u32,
+    pub worn: f64,
+    pub projected_host_bytes: Option<u64>,
 }
 
 /// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those that end the

@@ -122,6 +122,7 @@ impl<'a> Session<'a> {
         let entry = registered(config);
         let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), options.seed));
         let mut nand = Nand::new(config.geometry, config.part.clone(), options.payload, faults);
+        nand.hold_single(config.fixed_single());
         if config.errors.strength > 0 {
             nand.set_read_errors(config.errors.clone(), options.seed);
         }

@@ -5,15 +5,16 @@ use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::histogram::Histogram;
-use crate::metrics::lifetime::{Measured, projected_host_bytes, unsafe_after};
+use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, Summary, Throughput,
+    Precondition, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary, Throughput,
 };
+use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::units::parse::format_bytes;
+use palimpsest_flash::units::parse::{format_bytes, format_ratio};
 use palimpsest_flash::units::{Nanos, Picojoules};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
@@ -74,7 +75,7 @@ pub(super) fn outcome(
     let recorder = &session.recorder;
     let measured = Measured {
         host_bytes: written,
-        erases: flash.erases,
+        erases: flash.erases.saturating_sub(single_erases(session)),
         reused_erases: session.drive.io.nand.counters().reused_erases - session.baseline.nand.reused_erases,
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
@@ -221,19 +222,66 @@ fn energy(session: &Session<'_>) -> Energy {
     }
 }
 
+/// Erases in the measured part of blocks that always hold one bit a cell.
+fn single_erases(session: &Session<'_>) -> u64 {
+    session.drive.io.nand.counters().single_erases - session.baseline.nand.single_erases
+}
+
+/// Number of the blocks that always hold one bit a cell, or of the others, with the mean, least and most erases of them.
+fn erases(nand: &Nand, single: bool) -> (u32, f64, u32, u32) {
+    let each = || (0..nand.geometry().blocks()).filter(|&block| nand.is_always_single(block) == single);
+    let (count, sum) = each().fold((0, 0u64), |(count, sum), block| (count + 1, sum + u64::from(nand.erases(block))));
+    let all = || each().map(|block| nand.erases(block));
+    (count, sum as f64 / f64::from(count), all().min().unwrap_or(0), all().max().unwrap_or(0))
+}
+
+/// Wear of the fixed share of the fast cache.
+fn single_life(session: &Session<'_>, host_bytes: u64) -> Option<SingleLife> {
+    let nand = &session.drive.io.nand;
+    let endurance = nand.part().endurance_slc;
+    let (blocks, mean_erases, min_erases, max_erases) = erases(nand, true);
+    (blocks > 0).then(|| SingleLife {
+        blocks,
+        mean_erases,
+        min_erases,
+        max_erases,
+        worn: mean_erases / f64::from(endurance),
+        projected_host_bytes: bytes_by_erases(host_bytes, single_erases(session), endurance, blocks),
+    })
+}
+
 fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measured: &Measured) -> Lifetime {
     let nand = &session.drive.io.nand;
-    let blocks = nand.geometry().blocks();
+    let (blocks, mean_erases, min_erases, max_erases) = erases(nand, false);
+    let slc_fixed = single_life(session, measured.host_bytes);
+    let others = projected_host_bytes(nand.part(), blocks, safe_life, measured);
+    let fixed = slc_fixed.as_ref().and_then(|life| life.projected_host_bytes);
     Lifetime {
-        mean_erases: nand.sum_of_erases() as f64 / f64::from(blocks),
-        min_erases: (0..blocks).map(|block| nand.erases(block)).min().unwrap_or(0),
-        max_erases: (0..blocks).map(|block| nand.erases(block)).max().unwrap_or(0),
+        mean_erases,
+        min_erases,
+        max_erases,
         reused_erases: measured.reused_erases,
-        projected_host_bytes: projected_host_bytes(nand.part(), blocks, safe_life, measured),
+        projected_host_bytes: others.into_iter().chain(fixed).min(),
         retired_blocks: figures.retired_blocks,
         host_bytes: session.host_bytes_written() + session.host.bytes_written,
         worn_out: session.worn_out.is_some(),
+        slc_fixed,
     }
+}
+
+/// What the fixed share of the fast cache takes.
+fn cache_note(session: &Session<'_>) -> Option<String> {
+    let (config, geometry) = (session.config, session.drive.io.geometry());
+    let fixed = config.fixed_single();
+    let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.cell.bits());
+    (fixed > 0).then(|| {
+        format!(
+            "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} without them",
+            format_bytes(u64::from(pages) * u64::from(geometry.page_bytes())),
+            // To a hundredth of a percent.
+            format_ratio((config.effective_over_provisioning() * 1e4).round() / 1e4)
+        )
+    })
 }
 
 /// What endurance comes from. The time is that of the arrivals, with the gap after the last, or else the simulated.
@@ -398,6 +446,7 @@ fn notes(
         ));
     }
     notes.extend(die_note(session));
+    notes.extend(cache_note(session));
     notes.extend(aging_note(session, precondition));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());

@@ -196,6 +196,26 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "tlc-32g",
+        &["ftl.slc_fixed=20%"],
+        "--set ftl.slc_fixed=20%: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
+             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.slc_fixed = 20%: a full drive has 17 \
+             spare blocks in a plane, and 56 are needed, of which the fixed share of the fast cache takes 53; expected \
+             ftl.slc_fixed = \"14 blocks\" or ssd.over_provisioning = \"26.67%\"",
+    ),
+    (
+        "tlc-32g",
+        &["ftl.slc_fixed=2%", "part.cell=slc"],
+        "--set ftl.slc_fixed=2%: ftl.slc_fixed = 2%, part.cell = slc (--set part.cell=slc): blocks of tlc and qlc can hold one bit a \
+             cell instead; expected part.cell = \"tlc\" or \"qlc\"",
+    ),
+    (
+        "tlc-32g",
+        &["ftl.slc_full=fold"],
+        "--set ftl.slc_full=fold: ftl.slc_full = fold, ftl.slc_fixed = 0% (default): a block of the fixed share is folded; expected \
+             ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"",
+    ),
+    (
+        "tlc-32g",
         &["ssd.capacity=64GiB", "ssd.blocks_per_plane=266"],
         "--set ssd.capacity=64GiB: ssd.capacity = 64GiB makes ssd.blocks_per_plane = 532, which is given as 266; expected one of \
              the two",

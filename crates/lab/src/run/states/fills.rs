@@ -82,6 +82,8 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         "ftl.superblock_dies=1",
     ]));
     set.push(pick(&["ftl.slc_cache=0 blocks", "ftl.slc_cache=3 blocks"]));
+    set.push(pick(&["ftl.slc_fixed=0 blocks", "ftl.slc_fixed=2 blocks"]));
+    set.push(pick(&["ftl.slc_full=direct", "ftl.slc_full=direct", "ftl.slc_full=fold"]));
     set.push(pick(&["ftl.classifier=none", "ftl.classifier=none", "ftl.classifier=size"]));
     set
 }
