@@ -4,6 +4,7 @@
 
 pub mod error;
 pub mod geometry;
+pub mod huge_pages;
 pub mod nand;
 pub mod prefetch;
 pub mod rng;

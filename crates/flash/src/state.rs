@@ -4,6 +4,7 @@
 //! built. Everything is little-endian and without names: bytes mean something only to the same sources and configuration, and whoever
 //! keeps them says of which they are. Ignored: moving states between versions.
 
+use crate::huge_pages;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is left to read of a state.
@@ -64,6 +65,17 @@ pub trait State {
     {
         all.iter_mut().try_for_each(|one| one.load(from))
     }
+
+    /// All of its tables will be used: large ones take memory in huge pages from now on.
+    fn in_huge_pages(&self) {}
+
+    /// [`Self::in_huge_pages`] of each element.
+    fn each_in_huge_pages(all: &[Self])
+    where
+        Self: Sized,
+    {
+        all.iter().for_each(Self::in_huge_pages);
+    }
 }
 
 /// Says what the state of a structure is: that of the fields in braces. Those behind `parts` are lists and options that have as many
@@ -89,6 +101,12 @@ macro_rules! state {
                 $($crate::state::State::load($kept, from)?;)*
                 $($($crate::state::Parts::load_parts($part, from)?;)*)?
                 Some(())
+            }
+
+            fn in_huge_pages(&self) {
+                let Self { $($kept,)* $($($part,)*)? $($($built: _,)*)? } = self;
+                $($crate::state::State::in_huge_pages($kept);)*
+                $($($crate::state::Parts::parts_in_huge_pages($part);)*)?
             }
         }
     };
@@ -147,6 +165,9 @@ macro_rules! numbers {
                 }
                 Some(())
             }
+
+            #[inline]
+            fn each_in_huge_pages(_all: &[Self]) {}
         })*
     };
 }
@@ -193,6 +214,11 @@ impl<T: State> State for [T] {
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
         if from.length()? == self.len() { T::load_each(self, from) } else { None }
     }
+
+    fn in_huge_pages(&self) {
+        huge_pages::advise(self);
+        T::each_in_huge_pages(self);
+    }
 }
 
 impl<T: State, const N: usize> State for [T; N] {
@@ -216,6 +242,10 @@ impl<T: State + Default> State for Vec<T> {
         self.resize_with(length, T::default);
         T::load_each(self, from)
     }
+
+    fn in_huge_pages(&self) {
+        self.as_slice().in_huge_pages();
+    }
 }
 
 impl<T: State + Default> State for Box<[T]> {
@@ -228,6 +258,10 @@ impl<T: State + Default> State for Box<[T]> {
         all.load(from)?;
         *self = all.into();
         Some(())
+    }
+
+    fn in_huge_pages(&self) {
+        (**self).in_huge_pages();
     }
 }
 
@@ -252,6 +286,10 @@ impl<T: State> State for Box<T> {
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
         (**self).load(from)
     }
+
+    fn in_huge_pages(&self) {
+        (**self).in_huge_pages();
+    }
 }
 
 impl<T: State + Default> State for Option<T> {
@@ -271,6 +309,10 @@ impl<T: State + Default> State for Option<T> {
         }
         self.get_or_insert_default().load(from)
     }
+
+    fn in_huge_pages(&self) {
+        self.iter().for_each(T::in_huge_pages);
+    }
 }
 
 /// Elements that are there, or not, whenever the configuration says so.
@@ -280,6 +322,9 @@ pub trait Parts {
 
     /// Each takes its state over; there must be as many.
     fn load_parts(&mut self, from: &mut Reader<'_>) -> Loaded;
+
+    /// As [`State::in_huge_pages`].
+    fn parts_in_huge_pages(&self);
 }
 
 impl<T: State> Parts for Vec<T> {
@@ -290,6 +335,10 @@ impl<T: State> Parts for Vec<T> {
     fn load_parts(&mut self, from: &mut Reader<'_>) -> Loaded {
         self.as_mut_slice().load(from)
     }
+
+    fn parts_in_huge_pages(&self) {
+        self.as_slice().in_huge_pages();
+    }
 }
 
 impl<T: State> Parts for Option<T> {
@@ -299,6 +348,10 @@ impl<T: State> Parts for Option<T> {
 
     fn load_parts(&mut self, from: &mut Reader<'_>) -> Loaded {
         self.as_mut_slice().load(from)
+    }
+
+    fn parts_in_huge_pages(&self) {
+        self.as_slice().in_huge_pages();
     }
 }
 
@@ -313,6 +366,10 @@ macro_rules! state_of_box {
 
             fn load(&mut self, from: &mut $crate::state::Reader<'_>) -> $crate::state::Loaded {
                 (**self).load(from)
+            }
+
+            fn in_huge_pages(&self) {
+                (**self).in_huge_pages();
             }
         }
     };

@@ -38,7 +38,7 @@ use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, keys};
-pub use size::{LARGEST_FILE, Touched, check_length, check_memory};
+pub use size::{LARGEST_FILE, Touched, check_length, check_memory, uses_most};
 
 /// Reads a file named by the user.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;

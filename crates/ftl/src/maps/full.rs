@@ -24,6 +24,10 @@ impl State for FullMap {
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded {
         self.0.load(from)
     }
+
+    fn in_huge_pages(&self) {
+        self.0.in_huge_pages();
+    }
 }
 
 impl FullMap {

@@ -82,6 +82,12 @@ fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     (all, least.min(all))
 }
 
+/// Whether most of the tables of `drive` take memory when they are `touched` so.
+pub fn uses_most(drive: &DriveConfig, touched: &Touched) -> bool {
+    let (all, least) = tables(drive, touched);
+    least >= all / 2
+}
+
 /// Whether the system gives the address space of the largest table, which is not touched here.
 fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
     let bytes = drive.geometry.subpages() * if payload == Payload::None { 4 } else { 8 };

@@ -101,6 +101,7 @@ pub(super) fn precondition<'a>(
     states: &mut dyn States,
 ) -> Result<(Session<'a>, summary::Precondition)> {
     let what = &session.options.precondition;
+    session.in_huge_pages(source.expected_requests());
     let least = session.drive.io.geometry().subpages() * LEAST_SUBPAGE_BYTES;
     let keeps = states.is_used() && session.drive.ftl.state().is_some() && (least <= SMALL || states.takes(least));
     let Some(key) = key(resolved, session.options).filter(|_| keeps) else {
@@ -114,6 +115,7 @@ pub(super) fn precondition<'a>(
         }
         let Session { config, options, watcher, .. } = session;
         session = Session::new(config, options, watcher)?;
+        session.in_huge_pages(source.expected_requests());
     }
     let done = write(&mut session, source, what)?;
     if let Some(state) = save(&session, &done) {

@@ -1,8 +1,10 @@
 //! What preconditioning writes: counted, one request at a time, or many units of a new drive at once.
 
 use super::Session;
+use crate::config::uses_most;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::{Request, Source};
@@ -11,6 +13,15 @@ use palimpsest_workload::request::{Request, Source};
 const MOST_UNITS: u64 = 1 << 22;
 
 impl Session<'_> {
+    /// The tables of this new drive take memory in huge pages, if the run, of a workload of `requests` requests, will use most of them.
+    pub(in crate::run) fn in_huge_pages(&self, requests: Option<u64>) {
+        if uses_most(self.config, &self.options.touches(requests)) {
+            self.drive.io.in_huge_pages();
+            self.drive.ftl.state().into_iter().for_each(State::in_huge_pages);
+            self.verifier.shadow.in_huge_pages();
+        }
+    }
+
     /// Serves a command of preconditioning.
     #[inline]
     pub(in crate::run) fn count(&mut self, command: Command) -> Result<()> {
