@@ -253,6 +253,7 @@ impl Nand {
     #[inline]
     pub fn prefetch_logical(&self, psn: u32) {
         prefetch(&self.logical, psn as usize);
+        prefetch(&self.programs, self.subpages_per_page.divide(psn) as usize);
     }
 
     /// Logical numbers in the out-of-band areas of page `ppn`; none where it is erased.

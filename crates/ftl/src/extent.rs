@@ -1,6 +1,6 @@
 //! The extent of a request by logical pages, and the host's sectors in the contents of a page.
 
-use palimpsest_flash::geometry::{Divisor, Extent};
+use palimpsest_flash::geometry::{Divisor, Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::Piece;
@@ -9,7 +9,11 @@ use std::ops::Range;
 /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
 #[inline]
 pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
-    within(extent, extent.sector / per_page..extent.end().div_ceil(per_page), per_page)
+    within(
+        extent,
+        unit_of(extent.sector, per_page as u32)..unit_of(extent.end() + per_page - 1, per_page as u32),
+        per_page,
+    )
 }
 
 /// As [`pages`], by multiplication.

@@ -136,6 +136,9 @@ impl Shape {
     #[inline]
     fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
         let width = self.unit_subpages;
+        if width == 1 && !nand.has_passes() {
+            return Some(nand.logical(physical)).filter(|&logical| logical < TORN);
+        }
         let first = physical * width;
         if nand.is_of_earlier_pass(self.per_page.divide(physical)) {
             return None;

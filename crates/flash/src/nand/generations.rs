@@ -117,6 +117,12 @@ impl Nand {
         generation.is_some_and(|&generation| generation < self.blocks[self.split(ppn).0 as usize].pass)
     }
 
+    /// Whether the part has a code of cells, so that blocks may hold what an earlier pass left.
+    #[inline]
+    pub fn has_passes(&self) -> bool {
+        !self.generations.of_page.is_empty()
+    }
+
     /// The levels of the cells of page `ppn`, where contents are bytes and the page is programmed.
     pub fn levels(&self, ppn: u32) -> Option<&[u8]> {
         self.generations.levels.get(ppn as usize)?.as_deref()

@@ -4,7 +4,7 @@
 //! part of a subpage mixes the old fingerprint in, so that a layer which does not read the old data fails. With
 //! bytes, each 512-byte sector holds bytes that derive from the same two numbers, or what a server was sent.
 
-use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::geometry::{RequestKind, unit_of};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
 use palimpsest_flash::rng::{mix, split_mix};
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -23,8 +23,10 @@ pub struct Piece {
 /// The pieces of `extent`, one for each subpage of `per_subpage` sectors that it touches, in ascending order.
 #[inline]
 pub fn pieces(extent: palimpsest_flash::geometry::Extent, per_subpage: u32) -> impl Iterator<Item = Piece> {
+    let (first, end) =
+        (unit_of(extent.sector, per_subpage), unit_of(extent.end() + u64::from(per_subpage - 1), per_subpage));
     let per_subpage = u64::from(per_subpage);
-    (extent.sector / per_subpage..extent.end().div_ceil(per_subpage)).map(move |lsn| {
+    (first..end).map(move |lsn| {
         let first = extent.sector.max(lsn * per_subpage) - lsn * per_subpage;
         let end = extent.end().min((lsn + 1) * per_subpage) - lsn * per_subpage;
         Piece { lsn: lsn as u32, first: first as u32, sectors: (end - first) as u32 }

@@ -30,7 +30,7 @@ use crate::maps::bytes::map_bytes;
 use bank::{Bank, NO_FRONTIER, Transitions, UseState};
 use buffers::{BankWrite, Buffer, NOT_WAITING};
 use code::Coder;
-use palimpsest_flash::geometry::{Divisor, Extent};
+use palimpsest_flash::geometry::{Divisor, Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, PADDING, SubpageMask};
 use palimpsest_flash::prefetch::prefetch;
@@ -351,7 +351,7 @@ impl Ftl for Llh {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as usize;
+        let unit = unit_of(extent.sector, self.sectors_per_subpage) as usize;
         if !soon {
             return prefetch(&self.map, unit);
         }

@@ -38,7 +38,7 @@ use collect::Collector;
 use free_pages::FreePages;
 use map::{Map, Target, UNMAPPED};
 use pages::{PageStates, Rules};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::{Part, ProgramOrder};
 use palimpsest_flash::nand::{Flash, first_subpages};
@@ -254,7 +254,7 @@ impl Ftl for Mga {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        let lpn = (extent.sector / self.sectors_per_page) as u32;
+        let lpn = unit_of(extent.sector, self.sectors_per_page as u32) as u32;
         if !soon {
             return self.map.prefetch(lpn);
         }

@@ -24,7 +24,7 @@ use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::shared::SharedMap;
 use log::{LogWrite, SubpageLog};
-use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::geometry::{Extent, Geometry, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -371,7 +371,7 @@ impl Ftl for SectorLog {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        self.expect_page((extent.sector / self.sectors_per_page) as u32, soon);
+        self.expect_page(unit_of(extent.sector, self.sectors_per_page as u32) as u32, soon);
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use crate::log::settings::LogSettings;
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, unit_of};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
@@ -115,7 +115,7 @@ impl Ftl for Subpage {
 
     #[inline]
     fn expect(&self, extent: Extent, soon: bool) {
-        let unit = (extent.sector / u64::from(self.sectors_per_subpage)) as u32;
+        let unit = unit_of(extent.sector, self.sectors_per_subpage) as u32;
         if soon { self.log.prefetch_copy(unit) } else { self.log.prefetch_entry(unit) }
     }
 

@@ -221,7 +221,7 @@ impl<M: Map> Log<M> {
 
     /// The units of `slots` are in `ppn` now.
     fn settle_slots(&mut self, io: &mut Io, ppn: u32, slots: &[Slot]) {
-        let first = ppn * self.shape.units_per_page;
+        let (first, mut valid) = (ppn * self.shape.units_per_page, 0u64);
         for (index, slot) in slots.iter().enumerate() {
             io.unpin(slot.data);
             if slot.unit == HOLE {
@@ -231,8 +231,10 @@ impl<M: Map> Log<M> {
                 self.invalidate(slot.previous);
             }
             self.map.place(slot.unit, first + index as u32);
-            self.validate(first + index as u32);
+            valid |= 1 << index;
         }
+        let (block, unit) = self.shape.per_block.split(first);
+        self.frontiers.blocks.validate_bits(block, unit, valid);
     }
 
     /// Programs one unit that fills a page.

@@ -1,12 +1,12 @@
 //! The state of blocks in a translation layer: free, open or closed, and the valid units of each.
 //!
 //! A *unit* is what the layer maps (a page or a subpage). Valid units are a bitmap that is local to the block. Closed blocks
-//! of a plane have three orders at once, each kept in O(1): buckets by valid count (for greedy), order of closing (for
-//! FIFO), and an array (for random draws). Wear is read from flash, not kept here.
+//! of a plane have three orders at once: by valid count (for greedy), order of closing (for FIFO), and an array (for random
+//! draws). Wear is read from flash, not kept here.
 
 mod orders;
 
-use orders::{EMPTY, Links, List, UNLINKED};
+use orders::{EMPTY, Least, Links, List, NONE_CLOSED, UNLINKED, groups};
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::prefetch::prefetch;
@@ -45,11 +45,11 @@ pub fn sort_by_last_write(nand: &Nand, blocks: &mut [u32]) {
 struct Block {
     state: BlockState,
     valid: u32,
-    /// Neighbours in the bucket of equal valid count.
-    bucket: Links,
+    /// Number of the change of a closed block that made `valid` what it is; the closing is the first.
+    came: u64,
 }
 
-palimpsest_flash::state!(Block { state, valid, bucket });
+palimpsest_flash::state!(Block { state, valid, came });
 
 /// Fields of closing and cleaning.
 #[derive(Debug, Clone, Copy)]
@@ -67,12 +67,10 @@ struct Plane {
     free: Vec<u32>,
     closed: Vec<u32>,
     by_age: List,
-    /// No bucket below this one is occupied.
-    lowest: u32,
     usable: u32,
 }
 
-palimpsest_flash::state!(Plane { free, closed, by_age, lowest, usable });
+palimpsest_flash::state!(Plane { free, closed, by_age, usable });
 
 /// Bookkeeping of all blocks of a drive.
 pub struct Blocks {
@@ -84,12 +82,14 @@ pub struct Blocks {
     closing: Vec<Closing>,
     valid: Vec<u64>,
     planes: Vec<Plane>,
-    /// `units_per_block + 1` buckets a plane.
-    buckets: Vec<List>,
+    /// Of each group of blocks of a plane.
+    least: Vec<Least>,
     closings: u64,
+    /// Changes of closed blocks.
+    changes: u64,
 }
 
-palimpsest_flash::state!(Blocks { valid, closings } parts { blocks, closing, planes, buckets } built { units_per_block, words_per_block, blocks_per_plane, plane_size });
+palimpsest_flash::state!(Blocks { valid, closings, changes } parts { blocks, closing, planes, least } built { units_per_block, words_per_block, blocks_per_plane, plane_size });
 
 impl Blocks {
     /// All blocks free, with `units_per_block` units each, except those that `is_bad`.
@@ -104,8 +104,9 @@ impl Blocks {
             blocks: Vec::with_capacity(geometry.blocks() as usize),
             valid: vec![0; geometry.blocks() as usize * words_per_block],
             planes: Vec::new(),
-            buckets: vec![EMPTY; geometry.planes() as usize * (units_per_block as usize + 1)],
+            least: vec![NONE_CLOSED; (geometry.planes() * groups(geometry.blocks_per_plane)) as usize],
             closings: 0,
+            changes: 0,
         };
         for plane in 0..geometry.planes() {
             let first = plane * geometry.blocks_per_plane;
@@ -114,10 +115,10 @@ impl Blocks {
             blocks.blocks.extend(range.map(|block| Block {
                 state: if is_bad(block) { BlockState::Retired } else { BlockState::Free },
                 valid: 0,
-                bucket: UNLINKED,
+                came: 0,
             }));
             let usable = free.len() as u32;
-            blocks.planes.push(Plane { free, closed: Vec::new(), by_age: EMPTY, lowest: 0, usable });
+            blocks.planes.push(Plane { free, closed: Vec::new(), by_age: EMPTY, usable });
         }
         blocks
     }
@@ -260,13 +261,13 @@ impl Blocks {
         entry.position = closed.len() as u32;
         closed.push(block);
         self.link_age(block);
-        self.link_bucket(block);
+        self.note_fewer(block);
     }
 
     /// Takes a closed block out of the choice of victims.
     pub fn take_victim(&mut self, block: u32) {
         debug_assert_eq!(self.state(block), BlockState::Closed);
-        self.unlink_bucket(block);
+        self.forget_least(block);
         self.unlink_age(block);
         let position = self.closing[block as usize].position;
         let closed = &mut self.planes[self.plane_size.divide(block) as usize].closed;
@@ -365,14 +366,10 @@ impl Blocks {
         if by == 0 {
             return;
         }
-        let closed = self.blocks[block as usize].state == BlockState::Closed;
-        if closed {
-            self.unlink_bucket(block);
-        }
-        let valid = &mut self.blocks[block as usize].valid;
-        *valid = valid.wrapping_add_signed(by);
-        if closed {
-            self.link_bucket(block);
+        let entry = &mut self.blocks[block as usize];
+        entry.valid = entry.valid.wrapping_add_signed(by);
+        if entry.state == BlockState::Closed {
+            if by < 0 { self.note_fewer(block) } else { self.note_more(block) }
         }
     }
 
@@ -404,11 +401,11 @@ impl Blocks {
             if counts != listed {
                 return Err(format!("plane {plane} has {counts:?} free and closed blocks but lists {listed:?}"));
             }
-            let fewest = self.closed(plane).iter().map(|&block| self.valid_count(block)).min();
-            let found = self.fewest_valid(plane).map(|block| self.valid_count(block));
+            let by_count = |block: &u32| (self.valid_count(*block), self.blocks[*block as usize].came);
+            let (fewest, found) = (self.closed(plane).iter().copied().min_by_key(by_count), self.fewest_valid(plane));
             if fewest != found {
                 return Err(format!(
-                    "plane {plane}: the fewest valid units are {fewest:?} but the index has {found:?}"
+                    "plane {plane}: the block with the fewest valid units is {fewest:?} but the index has {found:?}"
                 ));
             }
         }

@@ -25,6 +25,8 @@ impl<M: Map> Log<M> {
                 && ahead != UNMAPPED
             {
                 io.nand().prefetch_logical(ahead * self.shape.unit_subpages);
+                let (block, index) = self.shape.per_block.split(ahead);
+                self.frontiers.blocks.prefetch(block, index);
             }
             let whole = self.whole_page_at(io.nand(), unit);
             copies += u64::from(whole);

@@ -201,8 +201,17 @@ impl OpenPages {
 
     /// Looks at every open page for the one that waits longest: after the oldest has been programmed, or some were restored.
     pub fn find_oldest(&mut self) {
-        let waiting = self.pages.iter().filter_map(|page| page.since);
-        self.oldest = if self.waiting == 0 { None } else { waiting.min() };
+        let before = self.oldest.take();
+        if self.waiting == 0 {
+            return;
+        }
+        for since in self.pages.iter().filter_map(|page| page.since) {
+            self.oldest = Some(self.oldest.map_or(since, |oldest| oldest.min(since)));
+            // None waits longer than the one before did, and where time does not pass all wait as long.
+            if self.oldest == before {
+                return;
+            }
+        }
     }
 
     /// Takes open page `page` out, and leaves an empty one.

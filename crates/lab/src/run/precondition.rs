@@ -237,23 +237,25 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     const MASK: usize = AHEAD - 1;
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
+    let sectors = session.unit_bytes() / SECTOR_BYTES;
+    let unit = |number: u64| Extent { sector: number * sectors, sectors: sectors as u32 };
     let mut drawn = [0; AHEAD];
     let mut draw = |session: &Session<'_>| {
-        let unit = rng.below(units);
-        session.foresee(extent(session, unit, 1), false);
-        unit
+        let number = rng.below(units);
+        session.foresee(unit(number), false);
+        number
     };
     let first = times.min(AHEAD as u64);
     for slot in &mut drawn[..first as usize] {
         *slot = draw(session);
     }
     for done in 0..times as usize {
-        let unit = drawn[done & MASK];
+        let extent = unit(drawn[done & MASK]);
         if done + AHEAD < times as usize {
             drawn[done & MASK] = draw(session);
         }
-        session.foresee(extent(session, drawn[(done + AHEAD / 2) & MASK], 1), true);
-        write_units(session, unit, 1)?;
+        session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
+        session.count(Command { kind: RequestKind::Write, extent })?;
     }
     Ok(())
 }

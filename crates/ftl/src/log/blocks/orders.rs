@@ -1,6 +1,7 @@
-//! The orders of the closed blocks of a plane: buckets of equal valid count, and the order of closing, both as linked lists.
+//! The orders of the closed blocks of a plane: that of closing, as a linked list, and the one with the fewest valid units. Most changes take a
+//! valid unit away, so that the least of a group of blocks is kept at a comparison each, and looked for only when it was taken.
 
-use super::{Block, Blocks, NO_BLOCK};
+use super::{BlockState, Blocks, NO_BLOCK};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
@@ -22,19 +23,97 @@ palimpsest_flash::state!(List { first, last });
 
 pub(super) const EMPTY: List = List { first: NO_BLOCK, last: NO_BLOCK };
 
+/// Consecutive blocks of a plane whose least is kept.
+const GROUP: u32 = 64;
+
+/// The closed block of a group with the fewest valid units, the first to have come to that count among ties, and that count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Least {
+    block: u32,
+    valid: u32,
+}
+
+palimpsest_flash::state!(Least { block, valid });
+
+/// A group without closed blocks.
+pub(super) const NONE_CLOSED: Least = Least { block: NO_BLOCK, valid: u32::MAX };
+
+/// A group whose least is not known: no change of another block is below it.
+const UNKNOWN: Least = Least { block: NO_BLOCK, valid: 0 };
+
+/// Groups of a plane of `blocks` blocks.
+pub(super) fn groups(blocks: u32) -> u32 {
+    blocks.div_ceil(GROUP)
+}
+
 impl Blocks {
     /// The closed block of `plane` with the fewest valid units; the first to have come down to that count among ties.
-    #[inline]
     pub fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
-        let base = self.bucket_base(plane);
-        let state = &mut self.planes[plane as usize];
-        if state.closed.is_empty() {
+        if self.planes[plane as usize].closed.is_empty() {
             return None;
         }
-        while self.buckets[base + state.lowest as usize].first == NO_BLOCK {
-            state.lowest += 1;
+        let groups = groups(self.blocks_per_plane);
+        let mut least = NONE_CLOSED;
+        for index in 0..groups {
+            let group = (plane * groups + index) as usize;
+            if self.least[group] == UNKNOWN {
+                self.least[group] = self.least_of(plane, index);
+            }
+            let found = self.least[group];
+            let ties = found.valid == least.valid && found.block != NO_BLOCK;
+            if found.valid < least.valid || (ties && self.came(found.block) < self.came(least.block)) {
+                least = found;
+            }
         }
-        Some(self.buckets[base + state.lowest as usize].first)
+        Some(least.block)
+    }
+
+    #[inline]
+    fn came(&self, block: u32) -> u64 {
+        self.blocks[block as usize].came
+    }
+
+    /// The least of group `index` of `plane`.
+    fn least_of(&self, plane: u32, index: u32) -> Least {
+        let first = plane * self.blocks_per_plane + index * GROUP;
+        let end = (first + GROUP).min((plane + 1) * self.blocks_per_plane);
+        let closed = (first..end).filter(|&block| self.state(block) == BlockState::Closed);
+        let least = closed.min_by_key(|&block| (self.valid_count(block), self.came(block)));
+        least.map_or(NONE_CLOSED, |block| Least { block, valid: self.valid_count(block) })
+    }
+
+    #[inline]
+    fn group_of(&self, block: u32) -> usize {
+        let (plane, index) = self.plane_size.split(block);
+        (plane * groups(self.blocks_per_plane) + index / GROUP) as usize
+    }
+
+    /// The closed block `block` has come to its count of valid units, from a larger one or none.
+    #[inline]
+    pub(super) fn note_fewer(&mut self, block: u32) {
+        self.changes += 1;
+        let entry = &mut self.blocks[block as usize];
+        entry.came = self.changes;
+        let valid = entry.valid;
+        let group = self.group_of(block);
+        if valid < self.least[group].valid {
+            self.least[group] = Least { block, valid };
+        }
+    }
+
+    /// The closed block `block` has come to its count of valid units, from a smaller one.
+    pub(super) fn note_more(&mut self, block: u32) {
+        self.changes += 1;
+        self.blocks[block as usize].came = self.changes;
+        self.forget_least(block);
+    }
+
+    /// The block `block` may not be the least of its group any more.
+    pub(super) fn forget_least(&mut self, block: u32) {
+        let group = self.group_of(block);
+        if self.least[group].block == block {
+            self.least[group] = UNKNOWN;
+        }
     }
 
     /// Closed blocks of `plane`, from the one that was closed first on.
@@ -49,41 +128,6 @@ impl Blocks {
     pub fn oldest(&self, plane: u32) -> Option<u32> {
         let first = self.planes[plane as usize].by_age.first;
         (first != NO_BLOCK).then_some(first)
-    }
-
-    #[inline]
-    fn bucket_base(&self, plane: u32) -> usize {
-        plane as usize * (self.units_per_block as usize + 1)
-    }
-
-    #[inline]
-    pub(super) fn link_bucket(&mut self, block: u32) {
-        let valid = self.blocks[block as usize].valid;
-        let plane = self.plane_size.divide(block);
-        let bucket = self.bucket_base(plane) + valid as usize;
-        let last = self.buckets[bucket].last;
-        self.blocks[block as usize].bucket = Links { previous: last, next: NO_BLOCK };
-        match last {
-            NO_BLOCK => self.buckets[bucket].first = block,
-            last => self.blocks[last as usize].bucket.next = block,
-        }
-        self.buckets[bucket].last = block;
-        let lowest = &mut self.planes[plane as usize].lowest;
-        *lowest = valid.min(*lowest);
-    }
-
-    #[inline]
-    pub(super) fn unlink_bucket(&mut self, block: u32) {
-        let Block { valid, bucket: Links { previous, next }, .. } = self.blocks[block as usize];
-        let bucket = self.bucket_base(self.plane_size.divide(block)) + valid as usize;
-        match previous {
-            NO_BLOCK => self.buckets[bucket].first = next,
-            previous => self.blocks[previous as usize].bucket.next = next,
-        }
-        match next {
-            NO_BLOCK => self.buckets[bucket].last = previous,
-            next => self.blocks[next as usize].bucket.previous = previous,
-        }
     }
 
     pub(super) fn link_age(&mut self, block: u32) {
