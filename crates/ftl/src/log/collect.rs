@@ -102,14 +102,21 @@ impl<M: Map> Log<M> {
         if self.clean_for(io, plane, stream)? {
             return Ok(true);
         }
+        let (mut waits, mut programmed) = (false, false);
         for moved in self.open.moved_pages(plane) {
             if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
                 match self.program_open(io, plane, moved) {
-                    // It stays in memory, and its victim as it is: another plane may have space.
-                    Err(Halt::NoSpace) => return Ok(false),
-                    done => done?,
+                    // It stays in memory, and its victim as it is: another class, or another plane, may have space.
+                    Err(Halt::NoSpace) => waits = true,
+                    done => {
+                        done?;
+                        programmed = true;
+                    }
                 }
             }
+        }
+        if waits && !programmed {
+            return Ok(false);
         }
         if self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream) {
             return Ok(true);
