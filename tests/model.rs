@@ -39,6 +39,8 @@ mod power;
 mod power_timed;
 #[path = "model/prove.rs"]
 mod prove;
+#[path = "model/rain.rs"]
+mod rain;
 #[path = "model/read_ahead.rs"]
 mod read_ahead;
 #[path = "model/reuse.rs"]

@@ -124,6 +124,8 @@ _FIGURES = {
     "energy_uj": "read|program|reprogram|erase|total",
     "power_w": "mean|peak|window_ns",
     "read_amplification": "host|gc",
+    "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
+    rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",

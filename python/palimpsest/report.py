@@ -267,7 +267,7 @@ def _sections(
 
 def _reliability_table(results: Sequence[Result]) -> str:
     """What reads with errors took and lost; nothing where reads have none."""
-    if not any(result.get("reliability") for result in results):
+    if not any(result.get("reliability") or result.get("rain") for result in results):
         return ""
     heads = _heads(results)
     rows = [_row(heads, "th")]
@@ -284,7 +284,20 @@ def _reliability_table(results: Sequence[Result]) -> str:
             "blocks retired": result["lifetime"]["retired_blocks"],
         }
 
-    for section, of in (("subpages lost, by the cause of the read", lost), ("reads and blocks", rest)):
+    def parity(result: Result) -> Mapping[str, Any]:
+        rain = result.get("rain") or {}
+        shown = {
+            "pages of parity programmed": "parity_programs",
+            "reads rebuilt": "rebuilt_reads",
+            "reads that could not be": "failed_rebuilds",
+            "pages moved from dead dies": "moved_pages",
+        }
+        return {name: rain[key] for name, key in shown.items() if key in rain}
+
+    sections = [("subpages lost, by the cause of the read", lost), ("reads and blocks", rest)]
+    if any(result.get("rain") for result in results):
+        sections.append(("parity across dies", parity))
+    for section, of in sections:
         found = _amounts(results, of, units.count) or [_row(["none", *[""] * (len(heads) - 1)])]
         rows += [f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>', *found]
     return f'<div class="wide"><table class="reliability">{"".join(rows)}</table></div>'

@@ -13,7 +13,9 @@ from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol")
+CAUSES = (
+    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
+)  # fmt: skip
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 
@@ -267,8 +269,28 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
             f"{units.count(checkpoint['begun'])}, programming {units.size(checkpoint['bytes_programmed'])} "
             f"(write amplification {units.ratio(checkpoint['write_amplification'])} of it)",
         )
+    yield from _parity_rows(result)
     if merge["count"]:
         yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
+
+
+def _parity_rows(result: Result) -> Iterator[tuple[str, str]]:
+    rain = result.get("rain")
+    if not rain:
+        return
+    said = (
+        f"{units.count(rain['parity_programs'])} pages, {units.size(rain['bytes_programmed'])} (write amplification "
+        f"{units.ratio(rain['write_amplification'])} of it)"
+    )
+    if rain["rebuilt_reads"] or rain["failed_rebuilds"]:
+        said += f"; {units.count(rain['rebuilt_reads'])} reads rebuilt, {units.count(rain['failed_rebuilds'])} not"
+    if rain["rebuild_done"] is not None:
+        took = f" in {units.nanoseconds(rain['rebuild_ns'])}" if rain["rebuild_ns"] is not None else ""
+        times = rain["rebuild_latency_ns"]
+        meanwhile = f", requests meanwhile {units.nanoseconds(times['p99'])} p99" if times else ""
+        unfinished = "" if rain["rebuild_done"] else ", not done"
+        said += f"; {units.count(rain['moved_pages'])} pages moved from a dead die{took}{meanwhile}{unfinished}"
+    yield "parity", said
 
 
 def _fault_rows(result: Result) -> Iterator[tuple[str, str]]:

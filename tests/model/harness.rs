@@ -7,9 +7,7 @@ use palimpsest_lab::ftl::{Blueprint, Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::settings::Acknowledge;
 use palimpsest_lab::host::shadow::Shadow;
-use palimpsest_lab::nand::Nand;
 use palimpsest_lab::nand::data::Payload;
-use palimpsest_lab::nand::faults::Faults;
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::plan::Io;
 use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
@@ -40,13 +38,7 @@ impl Observer for Completions {
 
 /// A new drive as a run makes it.
 pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
-    let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), seed));
-    let mut nand = Nand::new(config.geometry, config.part.clone(), payload, faults);
-    nand.hold_single(config.fixed_single());
-    if config.errors.strength > 0 {
-        nand.set_read_errors(config.errors.clone(), seed);
-    }
-    let mut io = Io::new(nand, false);
+    let mut io = Io::new(config.flash(payload, seed), false);
     if let Some((every, tables)) = config.checkpoints() {
         io.keep_checkpoints(every, tables);
         io.begin_checkpoints();
@@ -59,7 +51,7 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
         seed,
     };
     let layer = (entry.build)(&io, &blueprint);
-    let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
+    let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
     let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
     let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
     drive.set_controller(config.controller);

@@ -17,7 +17,7 @@ use palimpsest_lab::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Settings of word lines of TLC or QLC, of 3 to 16 subpages; some drives have a fast cache.
-fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
+pub fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
     let (cell, bits) = pick(rng, &[("tlc", 3u64), ("qlc", 4)]);
     let (subpage, subpages) = pick(rng, &[(4096, 1), (4096, 2), (512, 4)]);
     let times: Vec<String> = (0..bits).map(|page| format!("\"{}us\"", 30 + 10 * page)).collect();

@@ -130,6 +130,8 @@ def flash(ftl: str, reads: int, writes: int, programs: int, gc_programs: int) ->
             "read_ahead": {"reads": 0, "programs": 0},
             "checkpoint": {"reads": 0, "programs": 0},
             "patrol": {"reads": 0, "programs": 0},
+            "parity": {"reads": 0, "programs": 0},
+            "rebuild": {"reads": 0, "programs": 0},
         },
     }
 
@@ -188,7 +190,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "write_amplification": 3.66 * factor,
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
-        **dict.fromkeys(("read_ahead", "reliability", "checkpoint")),
+        **dict.fromkeys(("read_ahead", "reliability", "rain", "checkpoint")),
         "gc": {
             "runs": 345,
             "erased_blocks": 346,

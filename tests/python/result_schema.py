@@ -36,7 +36,11 @@ RESULT: dict[str, Any] = {
         "bytes_sensed": INT, "bytes_transferred": INT, "read_retries": INT,
         "failed_programs": INT, "failed_erases": INT, "pair_copies": INT, "pair_rescues": INT,
         "by_cause": dict.fromkeys(
-            ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol"), CAUSE
+            (
+                "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity",
+                "rebuild",
+            ),
+            CAUSE,
         ),
     },
     "write_amplification": NUMBER_OR_NULL,
@@ -45,6 +49,10 @@ RESULT: dict[str, Any] = {
     "read_ahead": dict.fromkeys(("subpages_read", "subpages_hit", "subpages_wasted", "buffer_bytes_peak"), INT)
     | {"": NULL},
     "reliability": {"lost_subpages": TABLE, "failed_reads": INT_OR_NULL, "failed_dies": INT, "": NULL},
+    "rain": {
+        "parity_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "open_stripes": INT,
+        "rebuilt_reads": INT, "failed_rebuilds": INT, "moved_pages": INT, "rebuild_ns": INT_OR_NULL, "": NULL,
+    },
     "checkpoint": {
         "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
     },

@@ -93,3 +93,30 @@ def test_a_die_fails_and_the_run_goes_on_with_the_others(palimpsest: Command) ->
     refused = palimpsest("run", "--ssd", "mga-8k", *load, *fails)
     assert refused.returncode == 2
     assert "does not go on when a die has failed; expected never, or one of page" in refused.stderr
+
+
+def test_parity_across_dies_loses_nothing_to_a_die(palimpsest: Command) -> None:
+    load = ("--workload", "rw=randrw,rwmixread=50,bs=16k,norandommap,n=6000", "--payload", "tag")
+    rain = ("--set", "ftl.rain=1", "--set", "faults.die_failure=at:2k@1")
+    without = figures(palimpsest("run", *load, *SMALL))
+    assert without["rain"] is None
+    for fidelity in ("count", "timed"):
+        result = figures(palimpsest("run", *load, *rain, *SMALL, "--fidelity", fidelity))
+        parity, reliability = result["rain"], result["reliability"]
+        assert reliability == {"lost_subpages": {}, "failed_reads": 0, "failed_dies": 1}
+        assert parity["rebuilt_reads"] > 0
+        assert parity["failed_rebuilds"] == 0
+        assert parity["moved_pages"] > 0
+        assert result["flash"]["by_cause"]["parity"]["programs"] == parity["parity_programs"] > 0
+        assert result["flash"]["by_cause"]["rebuild"]["reads"] > 0
+        assert (parity["rebuild_latency_ns"] is None) == (fidelity == "count")
+    for settings, said in (
+        (("ftl.rain=4",), "expected a number that is one less than a divisor"),
+        (("ftl.rain=1", "ftl.checkpoint=16MiB"), "expected 0, ftl.checkpoint = 0B"),
+    ):
+        given = [part for setting in settings for part in ("--set", setting)]
+        refused = palimpsest("run", *load, *given, *SMALL)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    refused = palimpsest("run", "--ssd", "mga-8k", *load, "--set", "ftl.rain=1")
+    assert refused.returncode == 2
+    assert "pages of this layer have no parity; expected 0, or one of page" in refused.stderr

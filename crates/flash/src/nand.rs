@@ -11,6 +11,7 @@ pub mod data;
 mod dies;
 pub mod errors;
 pub mod faults;
+mod filled;
 mod generations;
 pub mod history;
 pub mod image;
@@ -23,6 +24,7 @@ mod probes;
 pub mod rules;
 mod runs;
 mod single;
+pub mod stripes;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -33,6 +35,7 @@ use crate::prefetch::prefetch;
 pub use counters::NandCounters;
 use data::{Data, Payload, PayloadStore};
 use faults::Faults;
+pub use filled::Fill;
 use generations::{Change, Generations};
 use history::History;
 pub use masks::{SubpageMask, WordMask, count, first_subpages};
@@ -75,17 +78,6 @@ struct Block {
 
 crate::state!(Block { next_page, erases, bad, gaps, torn, reached, low_first, reused, pass, single, kept });
 
-/// How much of a block is programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fill {
-    /// Pages programmed since the erase.
-    pub pages: u32,
-    /// Subpages programmed since the erase, padding and torn ones included.
-    pub subpages: u32,
-    /// Some page was programmed again over data.
-    pub reused: bool,
-}
-
 /// All flash of a drive.
 pub struct Nand {
     geometry: Geometry,
@@ -120,12 +112,14 @@ pub struct Nand {
     /// What operations changed that have not ended; `None` where no power cut is to come in a timed run.
     undo: Option<Box<undo::UndoLog>>,
     pairs: pairs::Pairs,
+    /// How pages lie on dies, where they have parity.
+    stripes: Option<Box<stripes::Stripes>>,
 }
 
 // The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
 crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
     geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history, power_cut_at, event_at,
-    reads_fail, undo
+    reads_fail, undo, stripes
 });
 
 impl Nand {
@@ -160,6 +154,7 @@ impl Nand {
             reads_fail: false,
             undo: None,
             pairs: pairs::Pairs::default(),
+            stripes: None,
             pages_per_block: Divisor::new(geometry.pages_per_block),
             subpages_per_page: Divisor::new(geometry.subpages_per_page),
             word_bytes: Divisor::new(part.word_bytes),
@@ -207,27 +202,6 @@ impl Nand {
     /// Whether an erase of `block` was cut off.
     pub fn is_torn(&self, block: u32) -> bool {
         self.blocks[block as usize].torn
-    }
-
-    /// What is programmed in `block`, for pictures: O(1) unless pages are missing before its frontier.
-    pub fn fill(&self, block: u32) -> Fill {
-        let (pages, width) = (self.geometry.pages_per_block as usize, self.geometry.subpages_per_page as usize);
-        let state = &self.blocks[block as usize];
-        let mut fill = Fill {
-            pages: state.next_page,
-            subpages: state.next_page * width as u32,
-            reused: state.reused || state.pass > 0,
-        };
-        if state.gaps {
-            let first = self.first_page(block);
-            let programs = &self.programs[first..first + pages];
-            let cells = self.logical[first * width..(first + pages) * width].chunks_exact(width);
-            let written = programs.iter().zip(cells).filter(|(programs, _)| **programs > 0);
-            (fill.pages, fill.subpages) = written.fold((0, 0), |(pages, subpages), (_, cells)| {
-                (pages + 1, subpages + cells.iter().filter(|&&cell| cell != UNWRITTEN).count() as u32)
-            });
-        }
-        fill
     }
 
     /// The first page of `block` that ascending order still allows to program.
@@ -432,7 +406,7 @@ impl Nand {
         if self.part.paired() {
             self.note_pair(block, page, reuse && again);
         }
-        let failed = self.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
+        let failed = self.faults.is_some() && self.program_fails(ppn);
         let outcome = if cut || failed {
             self.spoil(ppn, written, cut)?
         } else {
@@ -485,7 +459,7 @@ impl Nand {
         }
         let first = self.first_page(block);
         let pages = first as u32..first as u32 + self.geometry.pages_per_block;
-        let undo = self.undo.is_some().then(|| self.save(block, pages.clone(), 0));
+        let undo = self.undo.is_some().then(|| self.save_erase(block, pages.clone()));
         self.programs[first..first + self.geometry.pages_per_block as usize].fill(0);
         let state = &mut self.blocks[block as usize];
         state.next_page = 0;
@@ -493,6 +467,9 @@ impl Nand {
         let reused = std::mem::take(&mut state.reused);
         (state.low_first, state.reached, state.pass) = (false, rules::Reached::default(), 0);
         self.generations.erase(pages.clone());
+        if self.stripes.is_some() {
+            self.erase_parity(block);
+        }
         let state = &mut self.blocks[block as usize];
         state.torn = cut;
         if cut {
@@ -507,8 +484,9 @@ impl Nand {
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
         self.own.erase(pages.clone(), self.geometry.subpages_per_page);
         self.pairs.erase(pages.clone());
+        let on = if self.errors.is_some() { self.members(block) } else { Vec::new() };
         if let Some(errors) = &mut self.errors {
-            errors.erased(block, pages);
+            errors.erased(block, &on, pages);
         }
         let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
         let failed = self.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;

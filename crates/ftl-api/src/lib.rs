@@ -316,6 +316,8 @@ pub struct Entry {
     pub patrols: bool,
     /// Whether it goes on with the other dies when one has failed.
     pub outlives_dies: bool,
+    /// Whether it programs each page whole and once, and moves what [`plan::Io`] rebuilds: pages can have parity across dies.
+    pub takes_parity: bool,
     /// Bytes of the tables in a checkpoint, of a drive with so many logical subpages; `None` where it recovers without.
     pub tables: Option<fn(&Settings, &Geometry, u64) -> u64>,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
@@ -348,6 +350,7 @@ impl Entry {
         fast_cache: false,
         patrols: false,
         outlives_dies: false,
+        takes_parity: false,
         tables: None,
         reserved: |_, _| 0,
         reserved_key: "",

@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod operations;
 mod pairs;
 pub mod port;
+pub mod rain;
 pub mod replacing;
 mod reuse;
 mod runs;
@@ -110,15 +111,18 @@ pub struct Io {
     checkpoints: Option<Box<checkpoint::Checkpoints>>,
     /// Copies of pages, where a program can corrupt others.
     guard: Option<Box<pairs::PairGuard>>,
+    /// Parity across dies.
+    rain: Option<Box<rain::Rain>>,
 }
 
-palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints });
+palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints, rain });
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.
     pub fn new(mut nand: Nand, timed: bool) -> Self {
         let guard = pairs::PairGuard::new(&mut nand);
-        let dies = nand.geometry().dies() as usize;
+        let dies = nand.physical().dies() as usize;
+        let rain = nand.has_stripes().then(Box::default);
         Io {
             host: HostPort::new(nand.payload(), nand.geometry().subpage_bytes),
             nand,
@@ -140,6 +144,7 @@ impl Io {
             data_age: 0,
             checkpoints: None,
             guard,
+            rain,
         }
     }
 
@@ -174,12 +179,18 @@ impl Io {
     /// Operations that wait or run at `die`.
     #[inline]
     pub fn load(&self, die: u32) -> u32 {
+        if self.rain.is_some() {
+            return self.dies_of(die).iter().map(|die| die.operations).sum();
+        }
         self.dies[die as usize].operations
     }
 
     /// Reads that wait or run at `die`.
     #[inline]
     pub fn reading(&self, die: u32) -> u32 {
+        if self.rain.is_some() {
+            return self.dies_of(die).iter().map(|die| die.reads).sum();
+        }
         self.dies[die as usize].reads
     }
 }

@@ -19,6 +19,7 @@ mod open_pages;
 mod pace;
 mod passes;
 mod patrol;
+mod rebuild;
 mod recover;
 mod refresh;
 pub mod rotation;
@@ -168,12 +169,13 @@ pub struct Log<M: Map> {
     collector: Collector,
     passes: Passes,
     patrol: patrol::Patrol,
+    rebuild: rebuild::Rebuild,
     read: ReadPolicy,
     counters: LogCounters,
     image: PageImage,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, read, image });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, rebuild, read, image });
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
@@ -214,6 +216,7 @@ impl<M: Map> Log<M> {
             collector: Collector::new(settings, geometry, rest, streams, spare, seed),
             passes,
             patrol: patrol::Patrol::new(settings.patrol, geometry.pages() as u32),
+            rebuild: rebuild::Rebuild::default(),
             read: settings.read,
             counters: LogCounters::default(),
             image: PageImage {

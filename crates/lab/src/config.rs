@@ -26,8 +26,10 @@ use notation::read_bare;
 use overlay::{Describes, Overlay, Setting};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::Nand;
+use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::errors::ErrorSettings;
-use palimpsest_flash::nand::faults::FaultSettings;
+use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
@@ -50,6 +52,8 @@ pub struct DriveConfig {
     pub name: String,
     /// Shape.
     pub geometry: Geometry,
+    /// Shape of its flash: another one where pages have parity, of which layers see the pages of data.
+    pub physical: Geometry,
     /// (T - U) / U, with T physical and U logical pages (Desnoyers 2014).
     pub over_provisioning: f64,
     /// The NAND part.
@@ -130,6 +134,21 @@ impl DriveConfig {
         let fixed = u64::from(self.fixed_single()) * u64::from(self.geometry.planes() * self.geometry.pages_per_block);
         let logical = self.logical_pages() as f64;
         (self.geometry.pages() - fixed) as f64 / logical - 1.0
+    }
+
+    /// Its new flash, storing `payload`, with what goes wrong drawn from `seed`.
+    pub fn flash(&self, payload: Payload, seed: u64) -> Nand {
+        let faults = self.faults.any().then(|| Faults::new(self.faults.clone(), seed));
+        let mut nand = Nand::new(self.geometry, self.part.clone(), payload, faults);
+        nand.hold_single(self.fixed_single());
+        let data = self.ftl.small("ftl.rain");
+        if data > 0 {
+            nand.set_stripes(self.physical, data);
+        }
+        if self.errors.strength > 0 {
+            nand.set_read_errors(self.errors.clone(), seed);
+        }
+        nand
     }
 
     /// Whether the power is to fail.

@@ -424,9 +424,7 @@ impl Engine {
             Scheduler::Fifo => true,
             _ if operation.step => return if operation.kind == OperationKind::Read { 1 } else { STEPS },
             Scheduler::ReadFirst => operation.kind == OperationKind::Read,
-            Scheduler::HostFirst => {
-                matches!(operation.cause, Cause::Host | Cause::Rmw | Cause::Prefetch | Cause::ReadAhead)
-            }
+            Scheduler::HostFirst => operation.cause.is_awaited(),
         };
         usize::from(!first)
     }
@@ -544,7 +542,7 @@ impl Engine {
         self.read_left_die(die);
         let decoded = self.now + Nanos::from(operation.codec);
         let mut end = decoded;
-        if operation.cause == Cause::Host && self.link_rate.0 > 0 {
+        if (operation.cause == Cause::Host || operation.link_bytes > 0) && self.link_rate.0 > 0 {
             // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
             // leaves when that is done.
             let time = self.crossing_time(u64::from(operation.link_bytes));

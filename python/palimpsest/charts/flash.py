@@ -8,7 +8,9 @@ from .common import Specification, label, layer, part, trace
 
 __all__ = ["CAUSES", "flash", "utilization"]
 
-CAUSES = ("host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol")
+CAUSES = (
+    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
+)  # fmt: skip
 
 
 def flash(results: Sequence[Result]) -> Specification | None:

@@ -220,6 +220,23 @@ impl PayloadStore {
         }
     }
 
+    /// There are cells of `subpages` subpages.
+    pub(super) fn resize(&mut self, subpages: usize) {
+        let sized = |has: bool| if has { subpages } else { 0 };
+        self.tags.resize(sized(self.kind == Payload::Tag), 0);
+        self.sequence.resize(sized(self.kind != Payload::None), 0);
+        self.cells.resize(sized(self.kind == Payload::Bytes), 0);
+    }
+
+    /// Subpage `psn` holds `data`, from the program on that wrote it.
+    pub(super) fn put(&mut self, psn: usize, data: Data) {
+        match self.kind {
+            Payload::None => {}
+            Payload::Tag => self.tags[psn] = data.value,
+            Payload::Bytes => self.set(psn, Some(data)),
+        }
+    }
+
     /// The bytes of `data` in controller memory; `None` for zeros.
     pub fn buffered(&self, data: Data) -> Option<&[u8]> {
         self.buffers.get(data)

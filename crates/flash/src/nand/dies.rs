@@ -57,17 +57,21 @@ impl Nand {
     /// The moment that [`Self::plan_event`] found has come. Returns whether the power fails in the present operation.
     #[cold]
     pub(super) fn event(&mut self) -> bool {
-        let geometry = self.geometry;
+        let (geometry, mut stripes) = (self.geometry, self.stripes.take());
         while let Some(faults) = &mut self.faults
             && let Some((_, die)) = faults.dies.to_come.pop_if(|&mut (at, _)| at <= self.operations)
         {
             let dies = &mut faults.dies;
             dies.failed.push(die);
             dies.dead.resize(geometry.blocks() as usize, false);
-            let of_die = |block: u32| geometry.die_of_plane(geometry.plane_of_block(block)) == die;
-            (0..geometry.blocks()).filter(|&block| of_die(block)).for_each(|block| dies.dead[block as usize] = true);
+            let of_die = |block: &u32| geometry.die_of_plane(geometry.plane_of_block(*block)) == die;
+            match &mut stripes {
+                Some(stripes) => stripes.lose(die).for_each(|block| dies.dead[block as usize] = true),
+                None => (0..geometry.blocks()).filter(of_die).for_each(|block| dies.dead[block as usize] = true),
+            }
             self.reads_fail = true;
         }
+        self.stripes = stripes;
         self.plan_event();
         self.operations == self.power_cut_at
     }
@@ -84,12 +88,25 @@ impl Nand {
         self.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
     }
 
-    /// A read of page `ppn`, whose die has failed, wants `wanted` of what is stored as page `home`: that is lost. Returns how many subpages could be
-    /// read before.
-    pub(super) fn read_dead(&mut self, home: u32, wanted: SubpageMask) -> u32 {
-        let first = (home * self.geometry.subpages_per_page) as usize;
-        self.payload.lose(first, wanted);
-        let Some(faults) = &mut self.faults else { return 0 };
-        if faults.dies.lost.insert(home) { wanted.count_ones() } else { 0 }
+    /// Whether the next program, which is one of page `ppn`, fails.
+    pub(super) fn program_fails(&mut self, ppn: u32) -> bool {
+        let block = self.split(ppn).0;
+        let fails = self.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
+        let parity = self.stripe_of(ppn).map(|(_, parity)| self.programs(parity) > 0);
+        // Where the parity was programmed already, its place cannot be taken.
+        fails || self.stripes.as_mut().is_some_and(|stripes| !stripes.take_place(ppn, parity == Some(true)))
+    }
+
+    /// The subpages `wanted` of page `home` are lost, as its die has failed or its bits are wrong. Returns how many could be read before.
+    pub fn lose(&mut self, home: u32, wanted: SubpageMask) -> u32 {
+        self.payload.lose((home * self.geometry.subpages_per_page) as usize, wanted);
+        // Where that fails, the next write does, which says so.
+        let _ = self.keep_record(home);
+        let found = match (&mut self.errors, &mut self.faults) {
+            (Some(errors), _) => errors.find_lost(home),
+            (None, Some(faults)) => faults.dies.lost.insert(home),
+            (None, None) => false,
+        };
+        if found { wanted.count_ones() } else { 0 }
     }
 }

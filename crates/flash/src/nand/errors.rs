@@ -46,6 +46,8 @@ pub struct Attempt {
     pub steps: u32,
     /// Subpages that cannot be read, and could before.
     pub lost: u32,
+    /// It failed for good.
+    pub failed: bool,
 }
 
 /// The state that errors depend on.
@@ -101,8 +103,14 @@ impl ReadErrors {
         self.lost = lost;
     }
 
-    pub fn erased(&mut self, block: u32, pages: std::ops::Range<u32>) {
-        self.reads[block as usize] = 0;
+    /// A read has found page `home` lost. False where one had before.
+    pub fn find_lost(&mut self, home: u32) -> bool {
+        self.lost.insert(home)
+    }
+
+    /// Block `block` of layers, which is `on` these of the drive, is erased.
+    pub fn erased(&mut self, block: u32, on: &[u32], pages: std::ops::Range<u32>) {
+        on.iter().for_each(|&block| self.reads[block as usize] = 0);
         self.due.remove(&block);
         if !self.lost.is_empty() {
             self.lost.extract_if(pages, |_| true).for_each(drop);
@@ -146,7 +154,7 @@ fn terms(n: f64, p: f64, mut range: impl Iterator<Item = u64>) -> f64 {
 impl Nand {
     /// From now on reads have errors.
     pub fn set_read_errors(&mut self, settings: ErrorSettings, seed: u64) {
-        let (pages, blocks) = (self.geometry.pages() as usize, self.geometry.blocks() as usize);
+        let (pages, blocks) = (self.all_pages(), self.physical().blocks() as usize);
         self.errors = Some(Box::new(ReadErrors::new(settings, &self.part, pages, blocks, seed)));
         self.reads_fail = true;
     }
@@ -198,46 +206,44 @@ impl Nand {
     /// Page `ppn` was read at `now`: what that came to. Where it fails for good and `keeps` is not set, the subpages `wanted` of page `home`
     /// are lost.
     pub fn attempt_read(&mut self, ppn: u32, home: u32, wanted: SubpageMask, now: Nanos, keeps: bool) -> Attempt {
-        let (block, page) = self.split(ppn);
+        let (block, (on, page)) = (self.block_of(ppn), self.place(ppn));
         let (erases, worn, programs) = (self.erases(block), self.worn(block), self.programs(ppn));
+        let striped = self.has_stripes();
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
-        if self.is_dead(block) {
+        if self.is_unreadable(ppn) {
             let steps = self.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
             self.counters.retries += u64::from(steps);
             self.counters.read_energy += u64::from(steps) * energy;
-            return Attempt { steps, lost: if keeps { 0 } else { self.read_dead(home, wanted) } };
+            return Attempt { steps, lost: if keeps { 0 } else { self.lose(home, wanted) }, failed: true };
         }
-        let Some(errors) = &mut self.errors else { return Attempt { steps: 0, lost: 0 } };
-        let reads = errors.reads[block as usize].saturating_add(1);
-        errors.reads[block as usize] = reads;
+        let Some(errors) = &mut self.errors else { return Attempt { steps: 0, lost: 0, failed: false } };
+        let reads = errors.reads[on as usize].saturating_add(1);
+        errors.reads[on as usize] = reads;
         let mut draw = Rng::new(errors.seed ^ u64::from(ppn) << 32 ^ u64::from(erases), 0xb17 + u64::from(programs));
         let tolerated = errors.tolerated(draw.unit().max(1e-300));
         let (set, age) = (&errors.settings, now.saturating_sub(errors.programmed_at[ppn as usize]));
         let share = |of: u64, double: u64| if double == 0 { 1.0 } else { 1.0 + of as f64 / double as f64 };
         let rate = errors.wear.rate_after(worn, 0.0)
             * share(age, set.retention)
-            * share(errors.reads[block as usize].into(), set.disturb.into());
+            * share(errors.reads[on as usize].into(), set.disturb.into());
         errors.most = errors.most.max(rate);
         let fits = |share: f64| rate * share <= tolerated;
         let ladder = &set.retry_rates;
         let steps = if fits(1.0) { Some(0) } else { ladder.iter().position(|&left| fits(left)).map(|step| step + 1) };
         let taken = steps.unwrap_or(ladder.len()) as u32;
-        if set.refresh_retries > 0 && (taken >= set.refresh_retries || steps.is_none()) {
+        let asked = set.refresh_retries > 0;
+        if (asked && taken >= set.refresh_retries) || ((asked || striped) && steps.is_none()) {
             errors.due.insert(block);
         }
         self.counters.retries += u64::from(taken);
         self.counters.read_energy += u64::from(taken) * energy;
-        let fails = steps.is_none() && !keeps && errors.lost.insert(home);
-        if fails {
-            let first = (home * self.geometry.subpages_per_page) as usize;
-            self.payload.lose(first, wanted);
-            // Where that fails, the next write does, which says so.
-            let _ = self.keep_record(home);
-        }
+        let failed = steps.is_none();
+        let fails = failed && !keeps && !errors.lost.contains(&home);
+        let lost = if fails { self.lose(home, wanted) } else { 0 };
         if self.payload.image.is_some() {
             self.keep_reads(block, reads);
         }
-        Attempt { steps: taken, lost: if fails { wanted.count_ones() } else { 0 } }
+        Attempt { steps: taken, lost, failed }
     }
 
     /// Of the wrong bits that are expected in a code word and those that are corrected, the largest ratio that a read met, in its first step, since the
@@ -254,10 +260,11 @@ impl Nand {
         self.errors.as_ref().map_or(0, |errors| errors.settings.retries.iter().take(steps as usize).sum())
     }
 
-    /// Whether some block is to be refreshed.
+    /// Whether some block is to be refreshed, or holds what was on a die that failed.
     #[inline]
     pub fn has_due(&self) -> bool {
-        self.errors.as_ref().is_some_and(|errors| !errors.due.is_empty()) || self.has_rescued_due()
+        let errors = |nand: &Self| nand.errors.as_ref().is_some_and(|errors| !errors.due.is_empty());
+        (self.reads_fail && (self.is_rebuilding() || errors(self))) || self.has_rescued_due()
     }
 
     /// A block that is to be refreshed; it is not any more.

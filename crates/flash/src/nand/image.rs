@@ -255,7 +255,8 @@ impl Nand {
     /// Sum of the erases of all blocks, without those before its image was opened; equals the erases counted, unless other code changed cells.
     pub fn sum_of_erases(&self) -> u64 {
         let before = self.payload.image.as_ref().map_or(0, |image| image.erases_before);
-        self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() - before
+        let also = self.stripes.as_ref().map_or(0, |stripes| stripes.also_erased);
+        self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() + also - before
     }
 
     /// Whether flash is kept in an image.

@@ -8,10 +8,11 @@ use super::history::RecordKind;
 use super::{Flash, Nand};
 
 impl Nand {
-    /// Whether pages can be programmed so: no power cut is to come, nothing fails or wears out, cells have no code and hold no bytes.
+    /// Whether pages can be programmed so: no power cut is to come, nothing fails or wears out, pages have no parity, cells no code and no bytes.
     pub fn takes_runs(&self) -> bool {
         self.faults.is_none()
             && self.errors.is_none()
+            && self.stripes.is_none()
             && self.undo.is_none()
             && self.part.code.is_none()
             && self.power_cut_at == u64::MAX

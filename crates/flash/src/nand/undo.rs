@@ -10,7 +10,7 @@ use super::own::SavedOwn;
 use super::pairs::SavedPairs;
 use super::part::ReadCommand;
 use super::{Block, Nand, NandCounters, SubpageMask, TORN};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What one operation changed.
@@ -27,6 +27,12 @@ pub(super) struct Undo {
     own: SavedOwn,
     generations: SavedGenerations,
     pairs: SavedPairs,
+    /// Of an erase, its pages of parity, too.
+    parity: Option<Box<Undo>>,
+    /// What was known of the stripe.
+    known: (bool, u64),
+    /// Of an erase of one of the blocks of a superblock the first of these, and how many there are.
+    part_of: Option<(u64, u32)>,
     /// The counters before; once it is done, what it added to them.
     counters: NandCounters,
 }
@@ -81,8 +87,30 @@ impl Nand {
             generations: self.generations.save(pages.clone()),
             pairs: self.pairs.take(pages.clone()),
             counters: self.counters.clone(),
+            parity: None,
+            known: self.stripes.as_ref().filter(|_| !pages.is_empty()).map_or((false, 0), |all| all.known(pages.start)),
+            part_of: None,
             pages,
         })
+    }
+
+    /// As [`Self::save`], before an erase of `block`.
+    #[cold]
+    pub(super) fn save_erase(&mut self, block: u32, pages: Range<u32>) -> Box<Undo> {
+        let mut undo = self.save(block, pages, 0);
+        if self.has_stripes() {
+            undo.parity = Some(self.save(block, self.parity_of(block), 0));
+            undo.part_of = Some((self.operations, self.erases_together()));
+        }
+        undo
+    }
+
+    /// As [`Self::save`], before an erase of another block of the superblock `block`, whose first was erased in operation `first`.
+    #[cold]
+    pub(super) fn save_part(&mut self, block: u32, first: u64) -> Box<Undo> {
+        let mut undo = self.save(block, 0..0, 0);
+        undo.part_of = Some((first, self.erases_together()));
+        undo
     }
 
     /// The operation that `undo` was saved for is done.
@@ -114,20 +142,51 @@ impl Nand {
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let Some(log) = self.undo.take() else { return 0 };
         let mut undone = 0;
+        let mut erases: BTreeMap<u64, u32> = BTreeMap::new();
+        let parts = log.0.iter().filter(|(number, _)| !running.contains(number)).filter_map(|(_, undo)| undo.part_of);
+        parts.for_each(|(first, _)| *erases.entry(first).or_default() += 1);
+        let blocks: BTreeSet<u32> = log.0.values().filter(|_| self.has_stripes()).map(|undo| undo.block).collect();
         for (number, undo) in log.0.into_iter().rev() {
             undone += u64::from(!running.contains(&number));
             self.counters.take_back(&undo.counters);
+            if let Some((first, all)) = undo.part_of {
+                self.undo_part(number, undo, erases.get(&first) == Some(&all), first);
+                continue;
+            }
             match (undo.pages.is_empty(), running.contains(&number)) {
                 (true, _) => {}
                 (false, false) => self.restore(number, undo),
                 (false, true) => self.tear(number, undo),
             }
         }
+        blocks.into_iter().for_each(|block| self.settle_striped(block));
         undone
     }
 
+    /// The erase of one of the blocks of a superblock is undone, the first of which was operation `first`. Where it had begun on any die, what
+    /// there was is gone, and it is erased again.
+    fn undo_part(&mut self, number: u64, mut undo: Undo, all: bool, first: u64) {
+        let (block, before) = (undo.block, undo.state);
+        if number != first {
+            self.stripes.iter_mut().for_each(|stripes| stripes.also_erased -= 1);
+            self.blocks[block as usize].torn |= !all;
+            return;
+        }
+        if all {
+            if let Some(parity) = undo.parity.take() {
+                self.restore(number, *parity);
+            }
+            return self.restore(number, undo);
+        }
+        let state = &mut self.blocks[block as usize];
+        (state.bad, state.erases, state.torn) = (before.bad, before.erases, true);
+    }
+
     fn restore(&mut self, number: u64, undo: Undo) {
-        let Undo { block, pages, state, programs, logical, payload, own, generations, pairs, .. } = undo;
+        let Undo { block, pages, state, programs, logical, payload, own, generations, pairs, known, .. } = undo;
+        if let Some(stripes) = &mut self.stripes {
+            stripes.set_known(pages.start, known);
+        }
         self.undo_corruption(number);
         drop(self.pairs.take(pages.clone()));
         self.pairs.put(pairs);
@@ -160,6 +219,9 @@ impl Nand {
         drop(self.pairs.take(pages.clone()));
         let ppn = pages.start;
         self.own.restore(pages, width, own);
-        self.corrupt_mates(ppn, number);
+        // Pages with parity are not of word lines that are programmed one after the other.
+        if !self.has_stripes() {
+            self.corrupt_mates(ppn, number);
+        }
     }
 }

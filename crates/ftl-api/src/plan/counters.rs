@@ -22,16 +22,40 @@ pub enum Cause {
     Checkpoint,
     /// Reading what is stored now and then, whether it can still be read.
     Patrol,
+    /// Parity across dies.
+    Parity,
+    /// Reading the other pages of a stripe for one that cannot be read, or for its parity.
+    Rebuild,
 }
 
-palimpsest_flash::state_of_words!(Cause { Host, Gc, Merge, Rmw, Prefetch, Metadata, ReadAhead, Checkpoint, Patrol });
+palimpsest_flash::state_of_words!(Cause {
+    Host,
+    Gc,
+    Merge,
+    Rmw,
+    Prefetch,
+    Metadata,
+    ReadAhead,
+    Checkpoint,
+    Patrol,
+    Parity,
+    Rebuild
+});
+
+impl Cause {
+    /// Whether the host waits for what is done so, or soon will.
+    #[inline]
+    pub fn is_awaited(self) -> bool {
+        matches!(self, Cause::Host | Cause::Rmw | Cause::Prefetch | Cause::ReadAhead | Cause::Rebuild)
+    }
+}
 
 /// Number of causes.
-pub const CAUSES: usize = 9;
+pub const CAUSES: usize = 11;
 
 /// Names of the causes in results, in the order of [`Cause`].
 pub const CAUSE_NAMES: [&str; CAUSES] =
-    ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol"];
+    ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild"];
 
 /// Reads and programs of pages by cause, and what they moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

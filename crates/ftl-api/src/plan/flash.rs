@@ -2,6 +2,7 @@
 
 use super::ledger::{Over, Programmed};
 use super::operations;
+use super::rain;
 use super::replacing;
 use super::select;
 use super::under_way;
@@ -98,26 +99,55 @@ impl Io {
             (from, follows) = self.redirected(ppn);
             after = self.all_of(&[after, follows]);
         }
+        let (cause, mut steps) = (self.counted_as(read.cause), 0);
+        if self.nand.reads_fail() {
+            if self.rain.is_some() && self.nand.is_unreadable(ppn) {
+                return self.read_of_stripe(&read, after);
+            }
+            let retry = self.nand.read(from, subpages, command)?;
+            let failed;
+            (steps, failed) = self.attempt_read(&read, from, cause);
+            if failed {
+                return self.read_again(Read { after, ..read }, command, bytes, (retry, steps));
+            }
+            let link_bytes = self.crossing(cause, bytes.subpages);
+            self.sensed(Read { after, signal, cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
+            return Ok(());
+        }
         let retry = self.nand.read(from, subpages, command)?;
-        let cause = self.counted_as(read.cause);
-        let steps = if self.nand.reads_fail() { self.attempt_read(&read, from, cause) } else { 0 };
+        let link_bytes = self.crossing(cause, bytes.subpages);
+        self.sensed(Read { after, signal, cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
+        Ok(())
+    }
+
+    /// What `read` of page `from` was: counted, and put into the plan.
+    #[inline]
+    pub(super) fn sensed(
+        &mut self,
+        read: Read,
+        from: u32,
+        command: ReadCommand,
+        bytes: Sensed,
+        (retry, steps): (bool, Nanos),
+        link_bytes: u32,
+    ) {
+        let Read { ppn, subpages, after, signal, cause, .. } = read;
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes.moved);
         counters.sensed[cause as usize] += u64::from(bytes.sensed);
         counters.wanted[cause as usize] += u64::from(bytes.wanted);
         if self.plan.timed {
-            let (part, (block, page)) = (self.nand.part(), self.nand.split(from));
+            let (part, (block, page)) = (self.nand.part(), self.nand.place(from));
             let mut array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
-                _ if self.nand.is_single(block) => part.t_read_slc,
+                _ if self.nand.is_single(self.nand.block_of(from)) => part.t_read_slc,
                 _ => part.sensing_time(page, subpages.trailing_zeros()),
             };
             if retry {
                 array += part.retry_time(command.mode, array);
             }
             array += steps;
-            let link_bytes = self.crossing(cause, bytes.subpages);
             let operation = Operation {
                 kind: OperationKind::Read,
                 cause,
@@ -145,17 +175,17 @@ impl Io {
             };
             self.push(operation.signal, planned);
         }
-        Ok(())
     }
 
-    /// A read of page `from` where page `read.ppn` is wanted, and bits may be wrong: the time of its retries.
+    /// A read of page `from` where page `read.ppn` is wanted, and bits may be wrong: the time of its retries, and whether it failed and there may be
+    /// parity.
     #[cold]
-    fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> Nanos {
+    fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, bool) {
         let now = self.present.now + self.data_age;
-        let keeps = matches!(cause, Cause::Metadata | Cause::Prefetch | Cause::Checkpoint);
-        let Attempt { steps, lost } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
+        let keeps = self.rain.is_some() || rain::keeps(cause);
+        let Attempt { steps, lost, failed } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
         self.counters.lost[cause as usize] += u64::from(lost);
-        self.nand.retry_steps(steps)
+        (self.nand.retry_steps(steps), failed && self.rain.is_some())
     }
 
     /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
@@ -196,11 +226,15 @@ impl Io {
         }
         self.nand.note_single(program.ppn, program.single);
         let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
+        let program = if self.rain.is_some() { self.behind_erases(program) } else { program };
         self.time_program(program.ppn);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);
         if self.guard.is_some() && outcome == Outcome::Failed {
             self.rescue_mates(program.ppn);
+        }
+        if self.rain.is_some() && outcome == Outcome::Done {
+            self.protect(&program)?;
         }
         Ok(outcome)
     }
@@ -231,7 +265,7 @@ impl Io {
         counters.padding_bytes += u64::from(padding);
         counters.bus_bytes += u64::from(moved);
         if self.plan.timed {
-            let (block, page) = self.nand.split(program.ppn);
+            let (block, page) = self.nand.place(program.ppn);
             let array = match part.is_high(page) {
                 _ if program.single => single,
                 true => part.t_program_high,
@@ -271,12 +305,13 @@ impl Io {
             };
             if outcome == Outcome::Done
                 && !self.plan.protected
-                && !matches!(program.cause, Cause::Gc | Cause::Checkpoint)
+                && !matches!(program.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity)
             {
                 let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
                 let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
                 let number = self.plan.operations.len() as u32;
-                planned.stored = self.plan.replacing.add(block, operations::Program::Planned(number), logical);
+                let of_layer = self.nand.block_of(program.ppn);
+                planned.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
             }
             if outcome == Outcome::Done && self.plan.reads_memory {
                 let data_at = if operation.from_host { self.present.data_at } else { 0 };
@@ -291,12 +326,22 @@ impl Io {
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::erase`].
     pub fn erase(&mut self, erase: Erase) -> Flash<Outcome> {
-        let Erase { block, cause, after, mut signal } = erase;
+        if self.rain.is_some() {
+            return self.erase_striped(erase);
+        }
+        let Erase { block, after, mut signal, .. } = erase;
         self.before_loss(self.pages_of(block), Some(block), after);
         if self.plan.timed && self.guard.is_some() {
             signal = self.erase_before_copies(block, signal);
         }
         let outcome = self.nand.erase(block)?;
+        self.erased(Erase { signal, ..erase });
+        Ok(outcome)
+    }
+
+    /// The erase of a block of the drive: counted, and put into the plan.
+    #[inline]
+    pub(super) fn erased(&mut self, Erase { block, cause, after, signal }: Erase) {
         self.counters.erases += 1;
         if self.plan.timed {
             let operation = Operation {
@@ -326,7 +371,6 @@ impl Io {
             };
             self.push(operation.signal, planned);
         }
-        Ok(outcome)
     }
 
     /// The energy that flash has taken since the operation before, where it is metered.

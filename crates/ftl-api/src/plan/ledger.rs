@@ -191,6 +191,8 @@ pub struct Ledger {
     reads: BTreeMap<u32, u64>,
     /// Physical subpages that were read from memory in this call.
     hits: BTreeSet<u32>,
+    /// Physical subpages that were rebuilt in this call, with their origins.
+    rebuilt: BTreeMap<u32, u32>,
     cells: Cells,
     /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as and why they are read.
     own_reads: BTreeMap<(u32, Cause), u64>,
@@ -226,14 +228,15 @@ impl Ledger {
             flat: 0,
             next: 0,
             contents: 0,
-            content_at: vec![0; nand.geometry().subpages() as usize],
+            content_at: vec![0; nand.all_pages() * nand.geometry().subpages_per_page as usize],
             forgotten: BTreeMap::new(),
             whole_reads: BTreeMap::new(),
             noted: Vec::new(),
             unresolved: Vec::new(),
             reads: BTreeMap::new(),
             hits: BTreeSet::new(),
-            cells: Cells::new(nand.geometry().subpages() as usize),
+            rebuilt: BTreeMap::new(),
+            cells: Cells::new(nand.all_pages() * nand.geometry().subpages_per_page as usize),
             own_reads: BTreeMap::new(),
             places: BTreeMap::new(),
             unread: BTreeMap::new(),
@@ -292,6 +295,7 @@ impl Ledger {
         let content = self.content_at[psn as usize];
         let origin = match self.reads.get(&psn) {
             Some(&order) => self.make(Waits::One(Source::Read(order)), content),
+            None if self.rebuilt.contains_key(&psn) => self.rebuilt[&psn],
             None if self.hits.contains(&psn) => self.make(Waits::Both(self.cells.origin(psn), 0), content),
             None => match self.unread.get(&psn) {
                 Some(&origin) => origin,
@@ -334,18 +338,6 @@ impl Ledger {
         if let Some(content) = self.origin(data.origin).map(|origin| origin.content) {
             self.kept.insert(content);
         }
-    }
-
-    /// Logical subpages `first` to `end` need not be stored any more.
-    pub(super) fn forget(&mut self, first: u32, end: u32, operations: u64) {
-        for lsn in first..end {
-            self.forgotten.insert(lsn, (operations, self.contents));
-        }
-    }
-
-    /// Whether `content` of `lsn` was forgotten.
-    pub fn is_forgotten(&self, lsn: u32, content: u64) -> bool {
-        self.forgotten.get(&lsn).is_some_and(|&(_, until)| content <= until)
     }
 
     /// What `pages`, which are about to be erased or programmed over, hold.
@@ -399,6 +391,7 @@ impl Ledger {
         for psn in psns().filter(|_| !self.copying) {
             self.reads.insert(psn, order);
             self.hits.remove(&psn);
+            self.rebuilt.remove(&psn);
             if nand.own(psn).is_some() {
                 self.own_reads.insert((nand.logical(psn), operation.cause), order);
             }
@@ -561,6 +554,7 @@ impl Ledger {
         }
         self.reads.clear();
         self.hits.clear();
+        self.rebuilt.clear();
         self.own_reads.clear();
         self.unread.clear();
         self.kept.clear();
@@ -584,6 +578,7 @@ impl Ledger {
         self.unresolved.clear();
         self.reads.clear();
         self.hits.clear();
+        self.rebuilt.clear();
         self.cells.clear();
         self.own_reads.clear();
         self.unread.clear();

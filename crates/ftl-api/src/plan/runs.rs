@@ -10,6 +10,7 @@ impl Io {
             && self.ledger.is_none()
             && self.undo.is_none()
             && self.guard.is_none()
+            && self.rain.is_none()
             && !self.host.is_inner()
             && self.nand.takes_runs()
     }

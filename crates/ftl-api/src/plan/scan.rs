@@ -23,24 +23,28 @@ impl Io {
                 scanned += 1;
             }
         }
+        for parity in self.nand.parity_of(block).filter(|&ppn| self.nand.programs(ppn) > 0).collect::<Vec<u32>>() {
+            self.scan_for(Cause::Metadata, parity);
+            scanned += 1;
+        }
         scanned
     }
 
     /// Reads the out-of-band area of page `ppn`, which is the controller's.
     pub(super) fn scan_own(&mut self, ppn: u32) {
-        let (block, page) = self.nand.split(ppn);
-        self.scan_for(Cause::Checkpoint, block, page);
+        self.scan_for(Cause::Checkpoint, ppn);
     }
 
     pub(super) fn scan_page(&mut self, block: u32, page: u32) {
-        self.scan_for(Cause::Metadata, block, page);
+        self.scan_for(Cause::Metadata, block * self.geometry().pages_per_block + page);
     }
 
-    fn scan_for(&mut self, cause: Cause, block: u32, page: u32) {
-        self.nand.scan(block * self.geometry().pages_per_block + page);
+    fn scan_for(&mut self, cause: Cause, ppn: u32) {
+        self.nand.scan(ppn);
+        let (of_layer, (block, page)) = (self.nand.block_of(ppn), self.nand.place(ppn));
         let part = self.nand.part();
         let bytes = part.subpages_per_page() * OUT_OF_BAND_BYTES;
-        let array = if self.nand.is_single(block) { part.t_read_slc } else { part.sensing_time(page, 0) };
+        let array = if self.nand.is_single(of_layer) { part.t_read_slc } else { part.sensing_time(page, 0) };
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes);

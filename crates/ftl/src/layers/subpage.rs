@@ -30,6 +30,7 @@ pub const ENTRY: Entry = Entry {
     fast_cache: true,
     patrols: true,
     outlives_dies: true,
+    takes_parity: true,
     tables: Some(|_, _, subpages| 4 * subpages),
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN

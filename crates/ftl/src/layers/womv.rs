@@ -30,6 +30,7 @@ pub const ENTRY: Entry = Entry {
     // A checkpoint would need word lines without the code.
     tables: None,
     patrols: false,
+    takes_parity: false,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

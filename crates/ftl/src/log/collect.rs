@@ -185,7 +185,7 @@ impl<M: Map> Log<M> {
     /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         if self.collector.pace.is_used() {
-            let done = self.step_in_background(io)?;
+            let done = self.step_in_background(io)? || (io.nand().has_due() && self.refresh(io)?);
             self.evacuate_failed(io)?;
             return Ok(done);
         }
@@ -339,6 +339,7 @@ impl<M: Map> Log<M> {
 
     /// Erases a victim after the gate `moved`, or frees it for another pass.
     pub(super) fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
+        let moved = self.behind_rebuild(io, victim, moved);
         match self.free_unerased(io, victim, moved)? {
             Some((after, signal)) => self.erase_now(io, victim, after, signal),
             None => Ok(()),

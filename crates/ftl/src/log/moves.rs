@@ -60,7 +60,7 @@ impl<M: Map> Log<M> {
 
     /// Moves the units `units` (as bits) of page `ppn`.
     #[inline]
-    fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+    pub(super) fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let (mut absent, mut stream): (SubpageMask, u32) =
             (0, self.frontiers.moved_stream(ppn / self.shape.pages_per_block));

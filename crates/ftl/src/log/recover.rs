@@ -33,6 +33,8 @@ impl<M: Map> Log<M> {
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn recover(&mut self, io: &mut Io) -> Flash<()> {
+        io.recover_stripes()?;
+        self.rebuild = Default::default();
         let survivors = self.recover_map(io);
         self.recover_blocks(io, survivors)
     }

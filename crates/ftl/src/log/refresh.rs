@@ -16,7 +16,7 @@ impl<M: Map> Log<M> {
     /// none was moved.
     #[cold]
     pub(super) fn refresh(&mut self, io: &mut Io) -> Flash<bool> {
-        let mut refreshed = false;
+        let mut refreshed = io.nand().is_rebuilding() && self.rebuild(io)?;
         let due: Vec<u32> = std::iter::from_fn(|| io.take_due()).collect();
         for block in due {
             let plane = io.geometry().plane_of_block(block);

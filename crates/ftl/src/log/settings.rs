@@ -42,6 +42,12 @@ pub const KEYS: &[Key] = &[
         "0B",
         "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
     ),
+    Key::new(
+        "ftl.rain",
+        ValueType::Count { min: 0, max: 63 },
+        "0",
+        "pages of data that one page of parity on another die is for, from which reads that fail for good are rebuilt; 0: no parity",
+    ),
     Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that, and before a patrol"),
     Key::new(
         "ftl.patrol",

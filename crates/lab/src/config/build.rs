@@ -7,6 +7,7 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
+use palimpsest_flash::nand::stripes;
 use palimpsest_flash::nand::wear::WearTable;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::die_failures::DieFailures;
@@ -58,18 +59,22 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
     let part = part(part_name, values);
     let shot = part.shot(values.small("part.pages_per_program")).filter(|_| layer.word_lines);
     let part = (layer.part)(&values.settings, shot.unwrap_or(part));
+    let physical = Geometry {
+        channels: values.small("ssd.channels"),
+        chips_per_channel: values.small("ssd.chips_per_channel"),
+        dies_per_chip: values.small("ssd.dies_per_chip"),
+        planes_per_die: values.small("ssd.planes_per_die"),
+        blocks_per_plane: values.small("ssd.blocks_per_plane"),
+        pages_per_block: part.pages_per_block,
+        subpages_per_page: part.subpages_per_page(),
+        subpage_bytes: part.subpage_bytes,
+    };
+    let rain = values.small("ftl.rain");
+    let striped = rain > 0 && physical.dies().is_multiple_of(rain + 1);
     DriveConfig {
         name: name.into(),
-        geometry: Geometry {
-            channels: values.small("ssd.channels"),
-            chips_per_channel: values.small("ssd.chips_per_channel"),
-            dies_per_chip: values.small("ssd.dies_per_chip"),
-            planes_per_die: values.small("ssd.planes_per_die"),
-            blocks_per_plane: values.small("ssd.blocks_per_plane"),
-            pages_per_block: part.pages_per_block,
-            subpages_per_page: part.subpages_per_page(),
-            subpage_bytes: part.subpage_bytes,
-        },
+        geometry: if striped { stripes::striped(&physical, rain) } else { physical },
+        physical,
         over_provisioning: values.ratio("ssd.over_provisioning"),
         part,
         ftl: values.settings.clone(),

@@ -88,6 +88,7 @@ fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
 fn needed(drive: &DriveConfig, bytes: u64, max: u64) -> Option<u64> {
     let with = |blocks: u64| DriveConfig {
         geometry: Geometry { blocks_per_plane: blocks as u32, ..drive.geometry },
+        physical: Geometry { blocks_per_plane: blocks as u32, ..drive.physical },
         ..drive.clone()
     };
     let one = with(1);

@@ -2,6 +2,7 @@
 //!
 //! Every refusal names the keys with their values and sources, and what is possible. Unwise drives are not refused.
 
+mod parity;
 mod word_lines;
 
 use super::build::Values;
@@ -57,6 +58,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     layer(drive, values)?;
     read_errors(drive, values)?;
     die_failures(drive, values)?;
+    parity::check(drive, values)?;
     read_ahead(drive, values)?;
     checkpoints(drive, values)?;
     buffer(drive, values)
@@ -92,7 +94,7 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
 /// Dies that fail are dies of the drive, and what goes on without them is a layer that can.
 fn die_failures(drive: &DriveConfig, values: &Values) -> Result<()> {
     const KEY: &str = "faults.die_failure";
-    let (failures, dies) = (&drive.die_failures, drive.geometry.dies());
+    let (failures, dies) = (&drive.die_failures, drive.physical.dies());
     if *failures == DieFailures::Never {
         return Ok(());
     }
@@ -155,9 +157,9 @@ fn entry_of(drive: &DriveConfig) -> &'static ftl::Entry {
 }
 
 fn counts(drive: &DriveConfig, values: &Values) -> Result<()> {
-    if drive.geometry.dies() > MOST_DIES {
+    if drive.physical.dies() > MOST_DIES {
         let keys = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"];
-        let what = format!("that makes {} dies; at most {MOST_DIES} can be simulated", drive.geometry.dies());
+        let what = format!("that makes {} dies; at most {MOST_DIES} can be simulated", drive.physical.dies());
         return refuse(values, &keys, &what);
     }
     if drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK {

@@ -78,6 +78,9 @@ pub struct Recorder {
     metered: i64,
     metered_to: Nanos,
     last_completion: Nanos,
+    /// Whether what a die held that has failed is being moved, and latencies meanwhile.
+    pub rebuilding: bool,
+    pub rebuild: Histogram,
     /// Whether windows have percentiles, and the requests outstanding in them.
     percentiles: bool,
 }
@@ -91,6 +94,8 @@ impl Recorder {
             other: Histogram::new(),
             collections: Histogram::new(),
             volumes: None,
+            rebuilding: false,
+            rebuild: Histogram::new(),
             start,
             window: FIRST_WINDOW,
             windows: Vec::new(),
@@ -318,6 +323,9 @@ impl Observer for Recorder {
             RequestKind::Read => self.read.record(latency),
             RequestKind::Write => self.write.record(latency),
             _ => self.other.record(latency),
+        }
+        if self.rebuilding {
+            self.rebuild.record(latency);
         }
         let percentiles = self.percentiles;
         let window = self.window_at(now);

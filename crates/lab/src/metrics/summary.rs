@@ -39,6 +39,7 @@ pub struct Summary {
     pub endurance: Endurance,
     pub power: Option<Power>,
     pub checkpoint: Option<Checkpoint>,
+    pub rain: Option<Rain>,
     pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
@@ -306,6 +307,25 @@ pub struct VolumeLatency {
     pub p50: u64,
     pub p99: u64,
     pub max: u64,
+}
+
+/// Parity across dies (`ftl.rain`): what it programmed in the measured part, and these bytes over host bytes; stripes whose parity is in memory at the end;
+/// reads that were served of the other pages of their stripes, and those that could not be; pages that were moved from dies that failed, the time from
+/// the failure to the last of them (null in counted runs, and where there is none), latencies of requests that completed meanwhile, and whether that is
+/// done (null without a failure). Null without parity.
+#[derive(Debug, Clone, Default, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Rain {
+    pub parity_programs: u64,
+    pub bytes_programmed: u64,
+    pub write_amplification: Option<f64>,
+    pub open_stripes: u64,
+    pub rebuilt_reads: u64,
+    pub failed_rebuilds: u64,
+    pub moved_pages: u64,
+    pub rebuild_ns: Option<u64>,
+    pub rebuild_latency_ns: Option<Latency>,
+    pub rebuild_done: Option<bool>,
 }
 
 /// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that were lost, by the

@@ -59,6 +59,10 @@ pub fn resolve_to_keep(
             format!("its power fails when the server is killed, and then alone; {expected}"),
         ));
     }
+    if resolved.drive.ftl.count("ftl.rain") > 0 {
+        let what = "an image does not keep parity across dies; expected a drive with ftl.rain = 0";
+        return Err(Error::input("--image", what));
+    }
     if resolved.drive.die_failures != DieFailures::Never {
         let what = "an image does not keep which dies have failed; expected a drive without faults.die_failure";
         return Err(Error::input("--image", what));

@@ -19,9 +19,8 @@ use crate::metrics::summary::{Host, Requests};
 use crate::metrics::volumes::VolumeRecorder;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
+use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::nand::faults::Faults;
-use palimpsest_flash::nand::{Nand, NandCounters};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
@@ -120,13 +119,7 @@ impl<'a> Session<'a> {
     pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(config, options)?;
         let entry = registered(config);
-        let faults = config.faults.any().then(|| Faults::new(config.faults.clone(), options.seed));
-        let mut nand = Nand::new(config.geometry, config.part.clone(), options.payload, faults);
-        nand.hold_single(config.fixed_single());
-        if config.errors.strength > 0 {
-            nand.set_read_errors(config.errors.clone(), options.seed);
-        }
-        let mut io = Io::new(nand, false);
+        let mut io = Io::new(config.flash(options.payload, options.seed), false);
         if let Some((every, tables)) = config.checkpoints() {
             io.keep_checkpoints(every, tables);
         }
@@ -138,7 +131,7 @@ impl<'a> Session<'a> {
             seed: options.seed,
         };
         let layer = (entry.build)(&io, &blueprint);
-        let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
+        let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
         let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.loses_power() {
@@ -507,6 +500,7 @@ impl<'a> Session<'a> {
     fn advance_to(&mut self, until: Nanos) -> Result<()> {
         if let Some(next) = self.drive.next_time() {
             self.sample_before(next);
+            self.recorder.rebuilding = self.drive.io.nand.is_rebuilding();
             let until = until.min(self.recorder.next_sample());
             self.drive.run(until, &mut self.recorder, &mut self.verifier)?;
             if self.drive.power_cuts > self.baseline.power_cuts {

@@ -10,7 +10,8 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary, Throughput,
+    Precondition, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
+    Throughput,
 };
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
@@ -120,6 +121,7 @@ pub(super) fn outcome(
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
         checkpoint: checkpoint(session),
+        rain: rain(session),
         power: session.loses_power().then(|| power(session)),
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
@@ -231,6 +233,8 @@ fn single_erases(session: &Session<'_>) -> u64 {
 fn erases(nand: &Nand, single: bool) -> (u32, f64, u32, u32) {
     let each = || (0..nand.geometry().blocks()).filter(|&block| nand.is_always_single(block) == single);
     let (count, sum) = each().fold((0, 0u64), |(count, sum), block| (count + 1, sum + u64::from(nand.erases(block))));
+    // Of a superblock all blocks are erased together, but those of dies that have failed.
+    let (count, sum) = if nand.has_stripes() { (nand.physical().blocks(), nand.sum_of_erases()) } else { (count, sum) };
     let all = || each().map(|block| nand.erases(block));
     (count, sum as f64 / f64::from(count), all().min().unwrap_or(0), all().max().unwrap_or(0))
 }
@@ -357,6 +361,26 @@ fn die_note(session: &Session<'_>) -> Option<String> {
 /// Whether reads have errors, or dies were to fail.
 fn reads_may_fail(session: &Session<'_>) -> bool {
     session.drive.io.nand.has_read_errors() || session.config.die_failures != DieFailures::Never
+}
+
+fn rain(session: &Session<'_>) -> Option<Rain> {
+    let (drive, before, written) = (&session.drive, &session.baseline.io, session.host.bytes_written);
+    let figures = drive.io.rain_figures()?;
+    let programs = drive.io.counters.programs[Cause::Parity as usize] - before.programs[Cause::Parity as usize];
+    let bytes = programs * u64::from(session.config.geometry.page_bytes());
+    let moved_in = figures.moved_at.zip(figures.failed_at).map(|(moved, failed)| moved.saturating_sub(failed));
+    Some(Rain {
+        parity_programs: programs,
+        bytes_programmed: bytes,
+        write_amplification: (written > 0).then(|| bytes as f64 / written as f64),
+        open_stripes: drive.io.open_stripes() as u64,
+        rebuilt_reads: figures.rebuilt,
+        failed_rebuilds: figures.failed,
+        moved_pages: figures.moved,
+        rebuild_ns: moved_in.filter(|_| session.options.fidelity == Fidelity::Timed),
+        rebuild_latency_ns: Latency::of(&session.recorder.rebuild),
+        rebuild_done: figures.failed_at.map(|_| figures.moved_at.is_some()),
+    })
 }
 
 fn reliability(session: &Session<'_>) -> Reliability {

@@ -6,7 +6,7 @@ use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
 // Before a ledger is active.
 palimpsest_flash::state!(Ledger { contents, forgotten } built {
-    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, cells, own_reads, places, unread, pieces, kept,
+    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, rebuilt, cells, own_reads, places, unread, pieces, kept,
     violation, ended_before, barrier, held, active, mutation, copying, plantable
 });
 
@@ -20,6 +20,51 @@ impl Ledger {
             Source::Link(_) => None,
         });
         reads.max()
+    }
+
+    /// Logical subpages `first` to `end` need not be stored any more.
+    pub(in super::super) fn forget(&mut self, first: u32, end: u32, operations: u64) {
+        for lsn in first..end {
+            self.forgotten.insert(lsn, (operations, self.contents));
+        }
+    }
+
+    /// Whether `content` of `lsn` was forgotten.
+    pub fn is_forgotten(&self, lsn: u32, content: u64) -> bool {
+        self.forgotten.get(&lsn).is_some_and(|&(_, until)| content <= until)
+    }
+
+    /// What the next operation destroys.
+    pub(in super::super) fn held(&self) -> Vec<(u32, u64)> {
+        self.held.clone()
+    }
+
+    /// The next operation destroys `held`.
+    pub(in super::super) fn hold(&mut self, held: Vec<(u32, u64)>) {
+        self.held = held;
+    }
+
+    /// Number of the next operation of the plan.
+    pub(in super::super) fn next_order(&self) -> u64 {
+        self.next
+    }
+
+    /// The subpages `wanted` of the page that begins at `first` were rebuilt of what the reads `orders` bring, and of what is in memory for the page of
+    /// parity that begins at `parity`.
+    pub(in super::super) fn rebuilt(&mut self, first: u32, wanted: SubpageMask, orders: &[u64]) {
+        let all: Box<[Source]> = orders.iter().map(|&order| Source::Read(order)).collect();
+        for psn in (0..64).filter(|index| wanted >> index & 1 == 1).map(|index| first + index) {
+            self.reads.remove(&psn);
+            self.hits.remove(&psn);
+            let content = self.content_at[psn as usize];
+            match self.unread.remove(&psn) {
+                Some(origin) => self.origins[origin as usize % WINDOW].waits = Waits::Many(all.clone()),
+                None => {
+                    let origin = self.make(Waits::Many(all.clone()), content);
+                    self.rebuilt.insert(psn, origin);
+                }
+            }
+        }
     }
 
     /// The layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, which it has read in this call.

@@ -96,7 +96,7 @@ impl Session<'_> {
     pub(super) fn schedule_faults(&mut self) {
         let (failures, seed) = (&self.config.die_failures, self.options.seed);
         if *failures != DieFailures::Never {
-            let (dies, begun) = (self.config.geometry.dies(), self.drive.io.nand.operations());
+            let (dies, begun) = (self.config.physical.dies(), self.drive.io.nand.operations());
             self.drive.io.nand.fail_dies(&failures.draw(dies, seed, begun));
         }
         if self.config.power_cuts != PowerCuts::Never {

@@ -1,0 +1,435 @@
+//! Stripes across dies ("RAIN"): a block of the layer is a superblock, a block of each die of a group, and of the pages that these have at one
+//! address all but one hold data. The last holds their parity, on another die in each stripe.
+//!
+//! Layers see a drive of fewer dies (a group is one), whose blocks have as many times the pages: page k of a block is on the k mod N-th die of
+//! stripe k / N that has data there. Blocks of a group are erased together, and are bad together. Pages of parity have the numbers
+//! behind all pages of layers. Nothing is said here of what a parity is: the controller programs it
+//! (`palimpsest_ftl_api::plan::rain`).
+//!
+//! Where a die has failed, the page that would lie on it takes the place of the parity: such a stripe has none. Where two of a group have, its
+//! blocks are written no more. Ignored: parity programs that fail, and block maps that replace one bad block of a superblock.
+
+use super::data::Data;
+use super::part::ReadCommand;
+use super::{Block, Flash, Halt, Nand, PADDING, SubpageMask, TORN, UNWRITTEN};
+use crate::geometry::{Divisor, Geometry};
+
+/// The shape that layers see of a drive of `physical` whose stripes have `data` pages of data. Its dies are a multiple of one more.
+pub fn striped(physical: &Geometry, data: u32) -> Geometry {
+    let groups = physical.dies() / (data + 1);
+    Geometry {
+        channels: groups,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        pages_per_block: physical.pages_per_block * data,
+        ..*physical
+    }
+}
+
+/// How pages of layers lie on dies.
+pub(super) struct Stripes {
+    physical: Geometry,
+    /// Pages of data of a stripe.
+    data: u32,
+    per_stripe: Divisor,
+    per_block: Divisor,
+    /// Pages that layers see.
+    pages: u32,
+    groups: u32,
+    /// Of each stripe whether a page whose die has failed has taken the place of the parity.
+    swapped: Vec<bool>,
+    /// Of each stripe the pages of data that its parity was made of, as the out-of-band area of that has them.
+    covers: Vec<u64>,
+    /// Of each die whether it has failed.
+    dead: Vec<bool>,
+    /// Whether blocks may still hold what was on a die that failed.
+    pub rebuilding: bool,
+    /// Erases of blocks of a superblock beyond the first.
+    pub also_erased: u64,
+    /// The operation that erased the first block of the last superblock.
+    erasing: u64,
+    /// Blocks that are erased with it: a die may fail meanwhile.
+    together: u32,
+}
+
+// Dies fail after preconditioning, and states are kept before.
+crate::state!(Stripes { also_erased } built { physical, data, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing, together });
+
+impl Stripes {
+    fn new(physical: Geometry, data: u32) -> Self {
+        let seen = striped(&physical, data);
+        Stripes {
+            data,
+            per_stripe: Divisor::new(data),
+            per_block: Divisor::new(physical.pages_per_block),
+            pages: seen.pages() as u32,
+            groups: physical.dies() / (data + 1),
+            swapped: vec![false; (seen.pages() / u64::from(data)) as usize],
+            covers: vec![0; (seen.pages() / u64::from(data)) as usize],
+            dead: vec![false; physical.dies() as usize],
+            rebuilding: false,
+            also_erased: 0,
+            erasing: 0,
+            together: 0,
+            physical,
+        }
+    }
+
+    /// The number of the stripe of page `ppn`, and the place of the page among its data; that behind the last of a page of parity.
+    #[inline]
+    pub fn split(&self, ppn: u32) -> (u32, u32) {
+        // A block has a whole number of stripes, and pages of layers count on from block to block.
+        if ppn < self.pages { self.per_stripe.split(ppn) } else { (ppn - self.pages, self.data) }
+    }
+
+    /// Block and page of layers' `stripe`, in blocks of layers and pages of dies.
+    fn at(&self, stripe: u32) -> (u32, u32) {
+        self.per_block.split(stripe)
+    }
+
+    fn group_of(&self, block: u32) -> u32 {
+        (block / self.physical.blocks_per_plane) % self.groups
+    }
+
+    /// The die of a group that has the parity of `stripe`.
+    fn parity_member(&self, stripe: u32) -> u32 {
+        let (block, page) = self.at(stripe);
+        (block + page) % (self.data + 1)
+    }
+
+    fn die(&self, stripe: u32, member: u32) -> u32 {
+        self.group_of(self.at(stripe).0) * (self.data + 1) + member
+    }
+
+    /// The die of its group that page number `place` of `stripe` is for.
+    fn home(&self, stripe: u32, place: u32) -> u32 {
+        let parity = self.parity_member(stripe);
+        match place {
+            place if place == self.data => parity,
+            place if place < parity => place,
+            place => place + 1,
+        }
+    }
+
+    /// The die of its group that page number `place` of `stripe` is on.
+    fn member(&self, stripe: u32, place: u32) -> u32 {
+        let home = self.home(stripe, place);
+        let moved = self.swapped[stripe as usize] && self.dead[self.die(stripe, home) as usize];
+        if moved { self.parity_member(stripe) } else { home }
+    }
+
+    fn is_dead(&self, ppn: u32) -> bool {
+        let (stripe, place) = self.split(ppn);
+        self.dead[self.die(stripe, self.member(stripe, place)) as usize]
+    }
+
+    /// Page `ppn` is programmed next; `taken`: the page of parity is programmed already. False where no die is left for it.
+    pub(super) fn take_place(&mut self, ppn: u32, taken: bool) -> bool {
+        let (stripe, place) = self.split(ppn);
+        if !taken && self.dead[self.die(stripe, self.home(stripe, place)) as usize] {
+            self.swapped[stripe as usize] = true;
+        }
+        !self.is_dead(ppn)
+    }
+
+    /// Whether `stripe` can have no parity: its place is taken, or on a die that has failed.
+    fn is_bare(&self, stripe: u32) -> bool {
+        let taken = (0..self.data).any(|place| {
+            self.swapped[stripe as usize] && self.dead[self.die(stripe, self.home(stripe, place)) as usize]
+        });
+        taken || self.dead[self.die(stripe, self.parity_member(stripe)) as usize]
+    }
+
+    /// What is known of the stripe of page `ppn`.
+    pub(super) fn known(&self, ppn: u32) -> (bool, u64) {
+        let stripe = self.split(ppn).0 as usize;
+        (self.swapped[stripe], self.covers[stripe])
+    }
+
+    pub(super) fn set_known(&mut self, ppn: u32, known: (bool, u64)) {
+        let stripe = self.split(ppn).0 as usize;
+        (self.swapped[stripe], self.covers[stripe]) = known;
+    }
+
+    /// `die` fails: returns the blocks of layers that cannot be written any more.
+    pub(super) fn lose(&mut self, die: u32) -> impl Iterator<Item = u32> + use<'_> {
+        self.dead[die as usize] = true;
+        self.rebuilding = true;
+        let group = die / (self.data + 1);
+        let of_group = &self.dead[(group * (self.data + 1)) as usize..][..self.data as usize + 1];
+        let left = of_group.iter().filter(|&&dead| !dead).count() as u32;
+        let blocks = self.physical.blocks_per_plane * self.groups * self.physical.planes_per_die;
+        (0..blocks).filter(move |&block| left < self.data && self.group_of(block) == group)
+    }
+
+    /// Block and page of the drive that page `ppn` is.
+    fn place(&self, ppn: u32) -> (u32, u32) {
+        let (stripe, place) = self.split(ppn);
+        let (block, page) = self.at(stripe);
+        (self.block_of(block, self.member(stripe, place)), page)
+    }
+
+    /// The block of the drive that is `member` of the superblock `block`.
+    fn block_of(&self, block: u32, member: u32) -> u32 {
+        let (plane, index) = (block / self.physical.blocks_per_plane, block % self.physical.blocks_per_plane);
+        let die = plane % self.groups * (self.data + 1) + member;
+        ((plane / self.groups) * self.physical.dies() + die) * self.physical.blocks_per_plane + index
+    }
+}
+
+impl Nand {
+    /// This new flash, of the shape [`striped`], has stripes on a drive of `physical`.
+    pub fn set_stripes(&mut self, physical: Geometry, data: u32) {
+        let stripes = Stripes::new(physical, data);
+        let pages = stripes.pages as usize + stripes.swapped.len();
+        let width = self.geometry.subpages_per_page as usize;
+        self.programs.resize(pages, 0);
+        self.logical.resize(pages * width, 0);
+        self.payload.resize(pages * width);
+        if let Some(faults) = &mut self.faults {
+            for block in &mut self.blocks {
+                (0..data).for_each(|_| block.bad |= faults.bad_from_factory());
+            }
+            let (part, members) = (&self.part, data + 1);
+            let all = faults.endurances(self.geometry.blocks() * members, part.endurance, part.endurance_deviation);
+            self.endurances = all.chunks(members as usize).filter_map(|all| all.iter().min().copied()).collect();
+        }
+        self.stripes = Some(Box::new(stripes));
+    }
+
+    /// Whether pages have parity.
+    #[inline]
+    pub fn has_stripes(&self) -> bool {
+        self.stripes.is_some()
+    }
+
+    /// Shape of the drive itself.
+    pub fn physical(&self) -> &Geometry {
+        self.stripes.as_ref().map_or(&self.geometry, |stripes| &stripes.physical)
+    }
+
+    /// Pages with those of parity.
+    pub fn all_pages(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Block and page of the drive that page `ppn` is.
+    #[inline]
+    pub fn place(&self, ppn: u32) -> (u32, u32) {
+        match &self.stripes {
+            None => self.split(ppn),
+            Some(stripes) => stripes.place(ppn),
+        }
+    }
+
+    /// The block of layers that page `ppn` is of.
+    #[inline]
+    pub fn block_of(&self, ppn: u32) -> u32 {
+        match &self.stripes {
+            Some(stripes) if ppn >= stripes.pages => stripes.at(ppn - stripes.pages).0,
+            _ => self.split(ppn).0,
+        }
+    }
+
+    /// Whether what page `ppn` holds cannot be read, as its die has failed.
+    #[inline]
+    pub fn is_unreadable(&self, ppn: u32) -> bool {
+        match &self.stripes {
+            None => self.is_dead(self.split(ppn).0),
+            Some(stripes) => stripes.is_dead(ppn),
+        }
+    }
+
+    /// Blocks of the drive, on dies that work, that block `block` of layers is.
+    pub fn members(&self, block: u32) -> Vec<u32> {
+        let Some(stripes) = &self.stripes else { return vec![block] };
+        let first = stripes.group_of(block) * (stripes.data + 1);
+        let works = |&member: &u32| !stripes.dead[(first + member) as usize];
+        (0..=stripes.data).filter(works).map(|member| stripes.block_of(block, member)).collect()
+    }
+
+    /// The pages of data of the stripe of page `ppn`, of data or of parity, and its page of parity.
+    pub fn stripe_of(&self, ppn: u32) -> Option<(std::ops::Range<u32>, u32)> {
+        let stripes = self.stripes.as_ref()?;
+        let stripe = stripes.split(ppn).0;
+        Some((stripe * stripes.data..(stripe + 1) * stripes.data, stripes.pages + stripe))
+    }
+
+    /// Whether the page of parity `parity` can never hold any.
+    pub fn is_bare(&self, parity: u32) -> bool {
+        self.stripes.as_ref().is_some_and(|stripes| stripes.is_bare(parity - stripes.pages))
+    }
+
+    /// Pages of parity of block `block` of layers.
+    pub fn parity_of(&self, block: u32) -> std::ops::Range<u32> {
+        let Some(stripes) = &self.stripes else { return 0..0 };
+        let pages = stripes.physical.pages_per_block;
+        stripes.pages + block * pages..stripes.pages + (block + 1) * pages
+    }
+
+    /// Whether page `ppn` is programmed, and none of it failed or was cut off.
+    pub fn is_whole(&self, ppn: u32) -> bool {
+        !self.is_torn(self.block_of(ppn))
+            && self.programs(ppn) > 0
+            && self.logical_of(ppn).iter().all(|&logical| logical != TORN && logical != UNWRITTEN)
+    }
+
+    /// The pages of data of the stripe of parity `parity` that are whole, as bits.
+    pub fn whole_of(&self, parity: u32) -> u64 {
+        let pages = self.stripe_of(parity).map_or(0..0, |(pages, _)| pages);
+        pages.enumerate().filter(|&(_, ppn)| self.is_whole(ppn)).fold(0, |all, (place, _)| all | 1 << place)
+    }
+
+    /// Whether the page of parity `parity` is that of what the pages of its stripe hold: a power cut may have undone, or cut off, the program of one that it
+    /// was made of, and another may have come since.
+    pub fn holds_parity(&self, parity: u32) -> bool {
+        let Some(stripes) = &self.stripes else { return false };
+        let (width, (pages, _)) = (self.geometry.subpages_per_page, self.stripe_of(parity).unwrap_or_default());
+        let made = self.sequence(parity * width);
+        self.is_whole(parity)
+            && stripes.covers[(parity - stripes.pages) as usize] == self.whole_of(parity)
+            && pages.filter(|&ppn| self.is_whole(ppn)).all(|ppn| self.sequence(ppn * width) <= made)
+    }
+
+    /// Whether page `ppn` of parity can still be programmed: it is erased, and so is what its block has behind it.
+    pub fn takes_parity(&self, ppn: u32) -> bool {
+        let block = self.block_of(ppn);
+        let state = &self.blocks[block as usize];
+        let Some(stripes) = &self.stripes else { return false };
+        if state.bad || state.torn || self.programs(ppn) > 0 || stripes.is_bare(ppn - stripes.pages) {
+            return false;
+        }
+        let (on, page) = stripes.place(ppn);
+        let first = block * self.geometry.pages_per_block;
+        let later = (first + (page + 1) * stripes.data..first + self.geometry.pages_per_block)
+            .chain(ppn + 1..self.parity_of(block).end);
+        later.filter(|&later| self.programs(later) > 0).all(|later| stripes.place(later).0 != on)
+    }
+
+    /// Reads the subpages `wanted` of page `ppn`, of data or of parity, for another of its stripe. Returns whether a retry was needed.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_member(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<bool> {
+        if self.stripes.as_ref().is_none_or(|stripes| ppn < stripes.pages) {
+            return self.read(ppn, wanted, ReadCommand::PAGE);
+        }
+        let cut = self.begin();
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        let undo = self.undo.is_some().then(|| self.save(self.block_of(ppn), 0..0, 0));
+        self.counters.reads += 1;
+        self.counters.read_energy += self.part.e_read;
+        if let Some(undo) = undo {
+            self.log_undo(undo);
+        }
+        Ok(false)
+    }
+
+    /// Programs the page of parity `ppn` with `data`, made of the pages `covers` of its stripe, as bits.
+    ///
+    /// # Errors
+    /// [`Halt::PowerCut`].
+    pub fn program_parity(&mut self, ppn: u32, data: &[Data], covers: u64) -> Flash<()> {
+        assert!(self.takes_parity(ppn), "a page of parity is programmed in its turn");
+        let cut = self.begin();
+        let block = self.block_of(ppn);
+        let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, self.all_subpages));
+        let width = self.geometry.subpages_per_page as usize;
+        let first = ppn as usize * width;
+        self.programs[ppn as usize] = 1;
+        self.logical[first..first + width].fill(if cut { TORN } else { PADDING });
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        self.payload.store(first, self.all_subpages, data, self.operations);
+        if let Some(stripes) = &mut self.stripes {
+            let stripe = (ppn - stripes.pages) as usize;
+            stripes.covers[stripe] = covers;
+        }
+        self.counters.programs += 1;
+        self.counters.program_energy += self.part.e_program;
+        if let Some(undo) = undo {
+            self.log_undo(undo);
+        }
+        Ok(())
+    }
+
+    /// So many blocks of a superblock are erased next.
+    pub fn erase_together(&mut self, blocks: u32) {
+        self.stripes.iter_mut().for_each(|stripes| stripes.together = blocks);
+    }
+
+    pub(super) fn erases_together(&self) -> u32 {
+        self.stripes.as_ref().map_or(1, |stripes| stripes.together)
+    }
+
+    /// The first block of the superblock `block` is erased, and no page of it has parity any more.
+    pub(super) fn erase_parity(&mut self, block: u32) {
+        let (pages, operation) = (self.parity_of(block), self.operations);
+        let width = self.geometry.subpages_per_page as usize;
+        self.programs[pages.start as usize..pages.end as usize].fill(0);
+        self.payload.erase(pages.start as usize * width, pages.len() * width);
+        if let Some(stripes) = &mut self.stripes {
+            stripes.erasing = operation;
+        }
+    }
+
+    /// The next block of the superblock `block`, of which [`Self::erase`] erased the first, is erased.
+    ///
+    /// # Errors
+    /// [`Halt::PowerCut`].
+    pub fn erase_also(&mut self, block: u32) -> Flash<()> {
+        let cut = self.begin();
+        let first = self.stripes.as_ref().map_or(0, |stripes| stripes.erasing);
+        let undo = self.undo.is_some().then(|| self.save_part(block, first));
+        self.blocks[block as usize].torn |= cut;
+        if cut {
+            return Err(Halt::PowerCut);
+        }
+        self.counters.erases += 1;
+        self.counters.erase_energy += self.part.e_erase;
+        if let Some(stripes) = &mut self.stripes {
+            stripes.also_erased += 1;
+        }
+        if let Some(undo) = undo {
+            self.log_undo(undo);
+        }
+        Ok(())
+    }
+
+    /// Page `ppn` was rebuilt: subpage `index` of it is `data`, in memory.
+    pub fn set_rebuilt(&mut self, ppn: u32, index: u32, data: Data) {
+        self.payload.put((ppn * self.geometry.subpages_per_page + index) as usize, data);
+    }
+
+    /// Whether blocks may still hold what was on a die that failed.
+    #[inline]
+    pub fn is_rebuilding(&self) -> bool {
+        self.stripes.as_ref().is_some_and(|stripes| stripes.rebuilding)
+    }
+
+    /// The power is back: what was moved from dies that failed may be undone.
+    pub fn rebuild_again(&mut self) {
+        self.stripes.iter_mut().for_each(|stripes| stripes.rebuilding |= stripes.dead.contains(&true));
+    }
+
+    /// No block holds anything any more that is on a die which has failed.
+    pub fn rebuilt(&mut self) {
+        self.stripes.iter_mut().for_each(|stripes| stripes.rebuilding = false);
+    }
+
+    /// After operations of `block` were undone, which had run on some dies and not on others: what is programmed of it. A stripe whose parity is
+    /// programmed takes no more pages, and those that it lacks are skipped: were their die to fail, no place would be left for them.
+    pub(super) fn settle_striped(&mut self, block: u32) {
+        let first = self.first_page(block);
+        let parity = self.parity_of(block).rev().find(|&ppn| self.programs(ppn) > 0);
+        let end = parity.and_then(|ppn| self.stripe_of(ppn)).map_or(0, |(pages, _)| pages.end as usize - first);
+        let programs = &self.programs[first..first + self.geometry.pages_per_block as usize];
+        let next = programs.iter().rposition(|&programs| programs > 0).map_or(0, |last| last + 1).max(end);
+        let state: &mut Block = &mut self.blocks[block as usize];
+        state.next_page = next as u32;
+        state.gaps |= programs[..next].contains(&0);
+    }
+}

@@ -1,0 +1,443 @@
+//! Parity across dies ("RAIN"): the controller keeps the parity of each stripe that is not full in its memory, programs it when the last page of
+//! the stripe is, and rebuilds from it what cannot be read.
+//!
+//! How pages lie on dies is flash's ([`palimpsest_flash::nand::Nand::stripe_of`]). Parity is the exclusive or of the pages of a stripe, and is there when all of
+//! their data is: the program of it follows what they follow. No write waits for it. A page that cannot be read is rebuilt of the others of its
+//! stripe and of its parity, which are read together. A stripe that is not full is protected as long as the power is on; after a power cut the
+//! controller reads what is programmed of it again, and programs the parity of stripes that are full and have none.
+//!
+//! Ignored: the size of that memory, the time of the exclusive or, and that what is rebuilt crosses the host link behind the last of the pages read
+//! (it crosses behind one of them).
+
+use super::flash::Sensed;
+use super::{Cause, Erase, Gate, Io, Program, Read};
+use palimpsest_flash::nand::data::{Data, Payload};
+use palimpsest_flash::nand::part::ReadCommand;
+use palimpsest_flash::nand::{Flash, Outcome, PADDING, first_subpages};
+use palimpsest_flash::units::Nanos;
+use std::collections::BTreeMap;
+
+/// What parity did since the drive was new.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RainFigures {
+    /// Pages that reads rebuilt.
+    pub rebuilt: u64,
+    /// Of those, pages that could not be: what was wanted is lost.
+    pub failed: u64,
+    /// Pages of a die that failed, which were moved to others.
+    pub moved: u64,
+    /// When the last die failed, and when all was moved that it held.
+    pub failed_at: Option<Nanos>,
+    pub moved_at: Option<Nanos>,
+}
+
+/// The stripes that have no parity on flash yet.
+#[derive(Default)]
+pub struct Rain {
+    /// By page of parity.
+    open: BTreeMap<u32, Open>,
+    /// Of superblocks that are being erased the gate that closes when all of their blocks are.
+    erasing: BTreeMap<u32, Gate>,
+    pub figures: RainFigures,
+}
+
+/// A stripe that is not full.
+struct Open {
+    /// Parity so far, each subpage.
+    content: Vec<Content>,
+    /// The pages of the stripe that it is the parity of, as bits.
+    covers: u64,
+    /// What brought each subpage.
+    origins: Vec<Data>,
+    /// What programs of its pages follow, and when the host link has brought their data.
+    after: Vec<Gate>,
+    data_at: Nanos,
+}
+
+/// What a subpage holds, in words that can be combined.
+type Content = Box<[u64]>;
+
+impl Io {
+    /// Words of a subpage.
+    fn words(&self) -> usize {
+        match self.nand.payload() {
+            Payload::None => 0,
+            Payload::Tag => 1,
+            Payload::Bytes => self.geometry().subpage_bytes as usize / 8,
+        }
+    }
+
+    /// Combines `content` with `data`. What is lost counts as zeros.
+    fn combine(&self, content: &mut [u64], data: Data) {
+        match self.nand.payload() {
+            _ if data == Data::LOST => {}
+            Payload::None => {}
+            Payload::Tag => content[0] ^= data.value,
+            Payload::Bytes => {
+                let bytes = self.nand.buffered(data).unwrap_or_default();
+                for (word, bytes) in content.iter_mut().zip(bytes.chunks_exact(8)) {
+                    *word ^= u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                }
+            }
+        }
+    }
+
+    /// `content` in memory.
+    fn data_of(&mut self, content: &[u64]) -> Data {
+        match self.nand.payload() {
+            Payload::None => Data::ZERO,
+            Payload::Tag => Data::new(content[0]),
+            Payload::Bytes if content.iter().all(|&word| word == 0) => Data::ZERO,
+            Payload::Bytes => {
+                let bytes: Vec<u8> = content.iter().flat_map(|word| word.to_le_bytes()).collect();
+                self.nand.buffers().keep(&bytes)
+            }
+        }
+    }
+
+    fn nothing(&self) -> Open {
+        let width = self.geometry().subpages_per_page as usize;
+        let zeros = vec![0u64; self.words()].into_boxed_slice();
+        Open { content: vec![zeros; width], covers: 0, origins: vec![Data::ZERO; width], after: Vec::new(), data_at: 0 }
+    }
+
+    /// What parity did; `None` without.
+    pub fn rain_figures(&self) -> Option<RainFigures> {
+        self.rain.as_ref().map(|rain| rain.figures)
+    }
+
+    /// Stripes whose parity is in memory.
+    pub fn open_stripes(&self) -> usize {
+        self.rain.as_ref().map_or(0, |rain| rain.open.len())
+    }
+
+    /// Operations of the dies of group `group`.
+    pub(super) fn dies_of(&self, group: u32) -> &[super::DieLoad] {
+        let size = self.dies.len() / self.geometry().dies() as usize;
+        &self.dies[group as usize * size..(group as usize + 1) * size]
+    }
+
+    /// `program` follows the erases of all blocks of its superblock: else a power cut could leave it in one that is erased in part.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn behind_erases<'a>(&mut self, program: Program<'a>) -> Program<'a> {
+        let block = self.nand.block_of(program.ppn);
+        let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return program };
+        if !self.plan.gates.is_open(gate) {
+            self.rain.iter_mut().for_each(|rain| _ = rain.erasing.remove(&block));
+            return program;
+        }
+        Program { after: self.all_of(&[program.after, gate]), ..program }
+    }
+
+    /// `program` was programmed: its stripe has it, and where it is full its parity is programmed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn protect(&mut self, program: &Program<'_>) -> Flash<()> {
+        let Some((data, parity)) = self.nand.stripe_of(program.ppn) else { return Ok(()) };
+        let Some(mut rain) = self.rain.take() else { return Ok(()) };
+        let whole = program.written.count_ones() == self.geometry().subpages_per_page;
+        assert!(whole && self.nand.programs(program.ppn) == 1, "pages with parity are programmed whole, and once");
+        let last = program.ppn + 1 == data.end;
+        if self.nand.is_bare(parity) {
+            rain.open.remove(&parity);
+        } else {
+            let mut open = rain.open.remove(&parity).unwrap_or_else(|| self.nothing());
+            self.add(&mut open, program.ppn - data.start, program.data);
+            if self.plan.gates.is_open(program.after) {
+                open.after.push(program.after);
+            }
+            if program.from_host || self.is_from_host(program.cause) {
+                open.data_at = open.data_at.max(self.present.data_at);
+            }
+            rain.open.insert(parity, open);
+        }
+        self.rain = Some(rain);
+        if last { self.close_stripe(parity) } else { Ok(()) }
+    }
+
+    /// Page number `place` of its stripe is `data`.
+    fn add(&mut self, open: &mut Open, place: u32, data: &[Data]) {
+        open.covers |= 1 << place;
+        for (index, &data) in data.iter().enumerate() {
+            self.combine(&mut open.content[index], data);
+            if let Some(ledger) = &mut self.ledger {
+                open.origins[index] = match (open.origins[index].origin, data.origin) {
+                    (0, _) => Data { value: 0, ..data },
+                    (_, 0) => open.origins[index],
+                    _ => ledger.derived(Data::ZERO, &[open.origins[index], data]),
+                };
+            }
+        }
+    }
+
+    /// Programs the parity of a stripe that takes no more pages.
+    fn close_stripe(&mut self, parity: u32) -> Flash<()> {
+        if !self.nand.takes_parity(parity) {
+            return Ok(());
+        }
+        let Some(open) = self.rain.as_mut().and_then(|rain| rain.open.remove(&parity)) else { return Ok(()) };
+        let content: Vec<Data> = open.content.iter().map(|content| self.data_of(content)).collect();
+        let data: Vec<Data> =
+            content.into_iter().zip(&open.origins).map(|(data, from)| Data { origin: from.origin, ..data }).collect();
+        let mut after = self.all_of(&open.after);
+        if self.plan.timed && open.data_at > self.present.now {
+            let arrived = self.gate();
+            self.delay(arrived, open.data_at);
+            after = self.all_of(&[after, arrived]);
+        }
+        self.nand.program_parity(parity, &data, open.covers)?;
+        let logical = vec![PADDING; data.len()];
+        let program = Program { after, ..Program::new(parity, &logical, &data, Cause::Parity) };
+        self.programmed(&program, Outcome::Done, super::ledger::Over::Erased);
+        Ok(())
+    }
+
+    /// Serves `read` of a page that cannot be read, after the gate `after`. False where it cannot be rebuilt.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn rebuild(&mut self, read: &Read, after: Gate) -> Flash<bool> {
+        let Some((pages, parity)) = self.nand.stripe_of(read.ppn) else { return Ok(false) };
+        let width = self.geometry().subpages_per_page;
+        let mut others: Vec<u32> = pages.filter(|&ppn| ppn != read.ppn && self.nand.is_whole(ppn)).collect();
+        let covers = self.rain.as_ref().and_then(|rain| rain.open.get(&parity)).map(|open| open.covers);
+        let in_memory = covers == Some(self.nand.whole_of(parity));
+        if !in_memory {
+            if !self.nand.holds_parity(parity) {
+                return Ok(false);
+            }
+            others.push(parity);
+        }
+        let mut orders = Vec::new();
+        let mut rebuilt = true;
+        for (index, &ppn) in others.iter().enumerate() {
+            let link =
+                if index + 1 == others.len() { self.crossing(read.cause, read.subpages.count_ones()) } else { 0 };
+            let next = self.ledger.as_ref().map(|ledger| ledger.next_order());
+            rebuilt &= self.read_member(read, ppn, after, link)?;
+            let planned = self.ledger.as_ref().map(|ledger| ledger.next_order());
+            orders.extend(next.filter(|_| next != planned));
+        }
+        if in_memory {
+            // What is in memory may be on its way there; at any rate something signals the gate.
+            let open = self.rain.as_ref().and_then(|rain| rain.open.get(&parity));
+            let (arrive, data_at) = open.map_or((Vec::new(), 0), |open| (open.after.clone(), open.data_at));
+            arrive.into_iter().chain([after]).for_each(|gate| self.link(gate, read.signal));
+            self.delay(read.signal, data_at.max(self.present.now));
+        }
+        for index in (0..width).filter(|index| read.subpages >> index & 1 == 1) {
+            rebuilt = rebuilt && self.rebuild_subpage(read.ppn, index, &others, in_memory.then_some(parity));
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.rebuilt(read.ppn * width, read.subpages, &orders);
+        }
+        if let Some(rain) = &mut self.rain {
+            let of = if rebuilt { &mut rain.figures.rebuilt } else { &mut rain.figures.failed };
+            *of += 1;
+        }
+        Ok(rebuilt)
+    }
+
+    fn rebuild_subpage(&mut self, ppn: u32, index: u32, others: &[u32], in_memory: Option<u32>) -> bool {
+        let width = self.geometry().subpages_per_page;
+        if self.nand.load(ppn * width + index) == Data::LOST {
+            return false;
+        }
+        let mut content = vec![0; self.words()];
+        if let Some(open) = in_memory.and_then(|parity| self.rain.as_ref()?.open.get(&parity)) {
+            content.copy_from_slice(&open.content[index as usize]);
+        }
+        for &other in others {
+            let data = self.nand.load(other * width + index);
+            if data == Data::LOST {
+                return false;
+            }
+            self.combine(&mut content, data);
+        }
+        let data = self.data_of(&content);
+        if cfg!(debug_assertions) {
+            // Flash has it still, though nothing can read it: what is rebuilt is what was lost.
+            let stored = self.nand.load(ppn * width + index);
+            let mut difference = content.clone();
+            self.combine(&mut difference, stored);
+            assert!(
+                difference.iter().all(|&word| word == 0),
+                "page {ppn} of stripe {:?} is rebuilt wrongly, in memory {in_memory:?}, others {others:?}, op {}",
+                self.nand.stripe_of(ppn),
+                self.nand.operations()
+            );
+        }
+        self.nand.set_rebuilt(ppn, index, data);
+        true
+    }
+
+    /// Reads what the page `ppn` of a stripe has of what `read` wants of another. False where it cannot be read.
+    fn read_member(&mut self, read: &Read, ppn: u32, after: Gate, link_bytes: u32) -> Flash<bool> {
+        if self.nand.is_unreadable(ppn) {
+            return Ok(false);
+        }
+        let cause = Cause::Rebuild;
+        let member = Read { ppn, after, cause, ..*read };
+        if self.read_from_memory(&member) == 0 {
+            // Its program is under way: it is in memory.
+            self.present.link_left += u64::from(link_bytes);
+            return Ok(true);
+        }
+        let (part, subpages) = (self.nand.part(), read.subpages.count_ones());
+        let whole = part.sensed_bytes();
+        let bytes =
+            Sensed { sensed: whole, moved: whole, wanted: (subpages * part.subpage_bytes).min(whole), subpages };
+        let retry = self.nand.read_member(ppn, read.subpages)?;
+        let now = self.present.now + self.data_age;
+        let attempt = self.nand.attempt_read(ppn, ppn, read.subpages, now, true);
+        let steps = self.nand.retry_steps(attempt.steps);
+        self.sensed(member, ppn, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
+        Ok(!attempt.failed)
+    }
+
+    /// Serves a read of a page whose die has failed, of the other pages of its stripe.
+    pub(super) fn read_of_stripe(&mut self, read: &Read, after: Gate) -> Flash<()> {
+        if self.rebuild(read, after)? {
+            return Ok(());
+        }
+        self.link(after, read.signal);
+        self.delay(read.signal, self.present.now);
+        let first = read.ppn * self.geometry().subpages_per_page;
+        self.ledger.iter_mut().for_each(|ledger| ledger.rebuilt(first, read.subpages, &[]));
+        let lost = if keeps(read.cause) { 0 } else { self.nand.lose(read.ppn, read.subpages) };
+        let cause = self.counted_as(read.cause);
+        self.counters.lost[cause as usize] += u64::from(lost);
+        Ok(())
+    }
+
+    /// `read` failed for good, with the time of `retries`: it is served of the other pages of its stripe then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_again(
+        &mut self,
+        read: Read,
+        command: ReadCommand,
+        bytes: Sensed,
+        retries: (bool, Nanos),
+    ) -> Flash<()> {
+        let (tried, cause) = (self.gate(), self.counted_as(read.cause));
+        self.link(tried, read.signal);
+        self.sensed(Read { signal: tried, cause, ..read }, read.ppn, command, bytes, retries, 0);
+        self.read_of_stripe(&read, tried)
+    }
+
+    /// Erases all blocks of the superblock of `erase`.
+    pub(super) fn erase_striped(&mut self, erase: Erase) -> Flash<Outcome> {
+        let block = erase.block;
+        let (members, parity) = (self.nand.members(block), self.nand.parity_of(block));
+        self.rain.iter_mut().for_each(|rain| rain.open.retain(|ppn, _| !parity.contains(ppn)));
+        let (mut outcome, erased) = (Outcome::Done, self.gate());
+        self.link(erased, erase.signal);
+        // Each erase follows what replaces anything of the superblock, which is gone from the first on.
+        self.before_loss(self.pages_of(block), Some(block), erase.after);
+        let first = self.plan.operations.len() as u32;
+        let follows: Vec<_> =
+            self.plan.follows.iter().filter(|(at, _)| *at == first).map(|&(_, program)| program).collect();
+        let held = self.ledger.as_ref().map(|ledger| ledger.held());
+        self.nand.erase_together(members.len() as u32);
+        for (index, &member) in members.iter().enumerate() {
+            if index > 0 && self.plan.timed {
+                let at = self.plan.operations.len() as u32;
+                self.plan.follows.extend(follows.iter().map(|&program| (at, program)));
+            }
+            if let (Some(ledger), Some(held)) = (&mut self.ledger, &held) {
+                ledger.hold(held.clone());
+            }
+            if index == 0 {
+                outcome = self.nand.erase(block)?;
+            } else {
+                self.nand.erase_also(block)?;
+            }
+            self.erased(Erase { block: member, signal: erased, ..erase });
+        }
+        if !erased.is_none()
+            && let Some(rain) = &mut self.rain
+        {
+            rain.erasing.insert(block, erased);
+        }
+        Ok(outcome)
+    }
+
+    /// The power is back: of stripes without parity what is programmed is read, and parity is programmed where no page is to come. Before a layer
+    /// reads anything.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn recover_stripes(&mut self) -> Flash<()> {
+        let Some(rain) = &mut self.rain else { return Ok(()) };
+        rain.open.clear();
+        rain.erasing.clear();
+        self.nand.rebuild_again();
+        for block in 0..self.geometry().blocks() {
+            let next = self.nand.next_page(block);
+            if next == 0 || self.nand.is_torn(block) {
+                continue;
+            }
+            for parity in self.nand.parity_of(block) {
+                let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
+                let begin = block * self.geometry().pages_per_block;
+                if pages.start >= begin + next || self.nand.holds_parity(parity) || self.nand.is_bare(parity) {
+                    continue;
+                }
+                self.reopen(pages.clone(), parity)?;
+                if pages.end <= begin + next {
+                    self.close_stripe(parity)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the pages of a stripe into memory again.
+    fn reopen(&mut self, pages: std::ops::Range<u32>, parity: u32) -> Flash<()> {
+        let width = self.geometry().subpages_per_page;
+        let sensed = self.nand.part().sensed_subpages();
+        let (mut open, arrived) = (self.nothing(), self.gate());
+        let mut whole = true;
+        let first = pages.start;
+        for ppn in pages.filter(|&ppn| self.nand.is_whole(ppn)).collect::<Vec<u32>>() {
+            // Of a word line that is programmed in one shot, a read senses one page.
+            for at in (0..width).step_by(sensed as usize) {
+                let part = first_subpages(sensed) << at;
+                let read = Read { signal: arrived, ..Read::new(ppn, part, Cause::Rebuild) };
+                whole &= self.read_member(&read, ppn, Gate::NONE, 0)?;
+            }
+            let data: Vec<Data> = (ppn * width..(ppn + 1) * width).map(|psn| self.load_subpage(psn)).collect();
+            self.add(&mut open, ppn - first, &data);
+        }
+        open.after.extend(Some(self.used(arrived)).filter(|gate| !gate.is_none()));
+        if whole && let Some(rain) = &mut self.rain {
+            rain.open.insert(parity, open);
+        }
+        Ok(())
+    }
+
+    /// A die has failed: what it held is to be moved.
+    pub fn note_failure(&mut self) {
+        let now = self.present.now;
+        self.rain.iter_mut().for_each(|rain| (rain.figures.failed_at, rain.figures.moved_at) = (Some(now), None));
+    }
+
+    /// A page of a die that failed was moved, or, with `None`, no block holds any.
+    pub fn note_moved(&mut self, page: Option<u32>) {
+        let now = self.present.now;
+        if page.is_none() {
+            self.nand.rebuilt();
+        }
+        let Some(rain) = &mut self.rain else { return };
+        match page {
+            Some(_) => rain.figures.moved += 1,
+            None => rain.figures.moved_at = rain.figures.moved_at.or(Some(now)),
+        }
+    }
+}
+
+/// Whether reads for `cause` are of what is taken as stored twice.
+pub(super) fn keeps(cause: Cause) -> bool {
+    matches!(cause, Cause::Metadata | Cause::Prefetch | Cause::Checkpoint)
+}
