@@ -45,6 +45,29 @@ fn a_word_line_takes_the_transfers_of_its_pages_and_one_shot() {
     assert_eq!((flushed.write.unwrap().max, flushed.all.unwrap().max), (0, shot));
 }
 
+/// The page map maps a word line as a whole: a write of 4 KiB reads its pages one after the other, and programs all of them. With room for all of its map
+/// the cached one does the same.
+#[test]
+fn the_page_map_reads_and_programs_a_word_line_for_less() {
+    for layer in ["page", "dftl"] {
+        let ssd =
+            with(&format!("ftl.name={layer} ftl.streams=2{}", if layer == "dftl" { " ftl.cmt=1MiB" } else { "" }));
+        let x = on_bus(&ssd);
+        let shot = N * x + ssd.drive.part.t_program;
+        let reads = 40_000 + 50_000 + 70_000 + N * x;
+        let mut whole = Run::new(&ssd, "rw=write,bs=48k,n=100");
+        let times = whole.result().latency_ns.unwrap().write.unwrap();
+        assert_eq!([times.mean, times.max], [shot; 2], "{layer}");
+        // Each word line again, of which a twelfth is new.
+        whole.workload = "rw=randwrite,bs=4k,n=60,size=4MiB".into();
+        whole.precondition = "fill:50%";
+        let result = whole.result();
+        let times = result.latency_ns.unwrap().write.unwrap();
+        assert_eq!(times.p50, reads + shot, "{layer}");
+        assert!(result.write_amplification.unwrap() >= 12.0, "{layer}");
+    }
+}
+
 /// A read senses the page that holds what it wants, in the time of its type: command + tR + transfer; one of a whole word line senses its
 /// pages one after the other. With `dma` only the wanted words cross the bus.
 #[test]

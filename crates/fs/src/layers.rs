@@ -37,6 +37,8 @@ macro_rules! file_system {
             model: Model { varies: $varies, ..MODEL },
             tables: None,
             patrols: false,
+            // Its pages would be word lines, of which no file system is known.
+            word_lines: $below.word_lines && !matches!($unit, MappedUnit::Page),
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }

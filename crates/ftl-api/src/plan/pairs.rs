@@ -266,11 +266,16 @@ impl Io {
         }
         let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
         let full: Vec<u32> = good.into_iter().filter(|&block| written(&self.nand, block) >= pages).collect();
-        let worth = |block| (relied.contains(&block), moved(self, block).len(), self.begun_at(plane, block), block);
-        let Some((_, kept, _, victim)) = full.into_iter().map(worth).min() else { return Err(Halt::NoSpace) };
+        // A block all of whose pages are read from gains nothing.
+        let gains = |kept: usize| (kept as u32) < pages;
+        let worth = |block| {
+            let kept = moved(self, block).len();
+            (!gains(kept), relied.contains(&block), kept, self.begun_at(plane, block), block)
+        };
+        let Some((_, _, kept, _, victim)) = full.into_iter().map(worth).min() else { return Err(Halt::NoSpace) };
         if kept > 0 {
             let &[room] = &erased[..] else { return Err(Halt::NoSpace) };
-            if kept as u32 >= pages {
+            if !gains(kept) {
                 return Err(Halt::NoSpace);
             }
             self.begin_copies(plane, room);

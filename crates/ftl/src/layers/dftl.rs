@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     about: "page map in flash: its entries are cached in DRAM on demand",
     keys: || vec![&CMT],
     write_back: true,
+    word_lines: true,
     fast_cache: true,
     patrols: true,
     outlives_dies: true,

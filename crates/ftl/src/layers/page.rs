@@ -2,7 +2,7 @@
 //!
 //! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
 //! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
-//! A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
+//! Where word lines are programmed in one shot, its page is a word line. A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     write_back: true,
+    word_lines: true,
     fast_cache: true,
     patrols: true,
     outlives_dies: true,
