@@ -1,52 +1,35 @@
 """The commands `palimpsest attach` and `palimpsest detach`: a simulated drive as a block device of the kernel."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import _core, images
+from . import _core
 from .options import RunOptions
-from .run_options import ftl_option, seed_option, set_option, ssd_option
-from .serving import CLOCK, OUTCOME, PAGE, PRECONDITION, RECORD, OwnFolder, Place, until_its_end
+from .run_options import in_order, seed_option
+from .serving import CLOCK, DRIVE, KEPT, OUTCOME, PAGE, OwnFolder, listen_option, run_drive, run_option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = ["add_to"]
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
 _ALWAYS = {"once": False, "timeout_s": 30.0}
 """How it is served in any case: most time for a message of a client by NBD."""
 
 _OPTIONS = (
-    ssd_option,
-    ftl_option,
-    set_option,
+    *DRIVE,
     click.option("--name", metavar="NAME", help="Its name.  [default: the first free of pal0, pal1, ...]"),
     click.option("--file", "file_only", is_flag=True, help="Attach the file alone, without a loop device over it."),
-    click.option(
-        "--run",
-        metavar="COMMAND",
-        help="Run this in a shell, with the device as $dev and its file as $file, and end with it and its status.",
-    ),
-    click.option("--listen", type=Place(), multiple=True, help="Serve it by NBD, too, at HOST:PORT or unix:PATH."),
+    run_option("the device as $dev and its file as $file"),
+    listen_option("Serve it by NBD, too, at HOST:PORT or unix:PATH."),
     PAGE,
-    *images.OPTIONS,
-    RECORD,
-    PRECONDITION,
+    *KEPT,
     CLOCK,
     seed_option,
     *OUTCOME,
 )
-
-
-def _options(command: _Command) -> _Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def _say(line: str) -> None:
@@ -69,21 +52,8 @@ def add_to(
     """
 
     @group.command(short_help="Attach a drive as a block device (Linux).")
-    @_options
-    def attach(
-        *,
-        name: str | None,
-        file_only: bool,
-        run: str | None,
-        listen: tuple[str, ...],
-        page: str | None,
-        record: Path | None,
-        clock: str,
-        out: Path | None,
-        force: bool,
-        as_json: bool,
-        **options: Any,  # noqa: ANN401
-    ) -> None:
+    @in_order(*_OPTIONS)
+    def attach(*, name: str | None, file_only: bool, listen: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401
         """Attach a simulated drive to this machine as a block device, and print its figures at the end.
 
         The drive is a file, by FUSE, and a loop device over it where the user is root: file systems and programs use
@@ -98,23 +68,8 @@ def add_to(
           palimpsest attach --clock paced --ssd tlc-32g --page 127.0.0.1:8080
           palimpsest attach --file --run 'fio --name=a --filename=$file --rw=randwrite --bs=4k --direct=1 --size=64m'
         """
-        options["overrides"] = tuple(options["overrides"])
-        kept = images.complete(options)
-        fidelity = "count" if clock == "none" else "timed"
-        chosen = RunOptions(workload="device", payload="bytes", fidelity=fidelity, series=out is not None, **options)
-        check([chosen])
-        own_folder(out, [chosen], force=force)
-        serving = {
-            "listen": list(listen),
-            "attach": {"name": name, "file_only": file_only},
-            "clock": clock,
-            "page": page,
-            "run": run,
-            **kept,
-            "record": None if record is None else str(record),
-            **_ALWAYS,
-        }
-        until_its_end(chosen, serving, out, show, as_json=as_json)
+        serving = {"listen": list(listen), "attach": {"name": name, "file_only": file_only}, **_ALWAYS}
+        run_drive("device", options, serving, check, own_folder, show)
 
     @group.command(short_help="End attached drives.")
     @click.argument("names", nargs=-1, metavar="[NAME]...")

@@ -22,8 +22,11 @@ __all__ = ["Outcome", "rerun"]
 
 _SHOWN = 5
 
-SERVED = ("nbd", "files")
+SERVED = ("nbd", "device", "files")
 """The workloads of drives that programs used."""
+
+_OF_SERVING = ("workload", "trace_format", "endurance", "notes", "interrupted")
+"""What the result of a drive that programs used says of these programs, which its record has not, and of its end."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def rerun(
         new = engine.run_one(options, progress(old.label))
         data = new.to_dict() | {"ssd": old["ssd"]}
         data["config"]["name"] = old["config"].get("name", data["config"].get("name"))
-        outcomes.append(Outcome(old.label, _notes(old), _differences(old, Result(data, new.series))))
+        apart = _OF_SERVING if _record_of(old) is not None else ()
+        outcomes.append(Outcome(old.label, _notes(old), _differences(old, Result(data, new.series), apart)))
         made.append(new)
     return outcomes, made
 
@@ -80,7 +84,8 @@ def _options(result: Result, folder: Path) -> RunOptions:
         raise InputError(
             f"{place}: the result does not say how it was made; expected one of this version or a later one"
         )
-    if came["options"].get("workload") in SERVED:
+    record = _record_of(result)
+    if came["options"].get("workload") in SERVED and record is None:
         drive = f"--ssd {folder / 'config.toml'} --workload FILE.parquet --precondition none"
         what = "its requests came from programs, and are not in the folder"
         expected = f"expected the file that --record wrote, to play it: palimpsest run {drive}"
@@ -90,6 +95,8 @@ def _options(result: Result, folder: Path) -> RunOptions:
         # `config.toml` has all keys, those of the options included.
         fields |= {"ssd": str(folder / "config.toml"), "ftl": None, "overrides": ()}
     wanted = came.get("files_blake2b", {}).get("workload")
+    if record is not None:
+        fields["workload"], wanted = str(folder / record["file"]), record["blake2b"]
     if wanted is not None:
         path = Path(fields["workload"])
         try:
@@ -102,14 +109,38 @@ def _options(result: Result, folder: Path) -> RunOptions:
     return RunOptions(**fields, **kept)
 
 
+def with_record(result: Result, record: Path, out: Path, *, image: bool) -> Result:
+    """The result of a drive that programs used, with where the record of their requests is, so that it can be played.
+
+    Args:
+        result: of the drive.
+        record: the file.
+        out: the folder of the result; a record elsewhere is named by its whole path.
+        image: whether the drive is kept in an image, and so was not new: then nothing plays the same.
+    """
+    if image:
+        return result
+    data, whole = result.to_dict(), record.resolve()
+    inside = whole.is_relative_to(out.resolve())
+    found = {"file": str(whole.relative_to(out.resolve()) if inside else whole), "blake2b": digest(record)}
+    data["provenance"] = {**data["provenance"], "record": found}
+    return Result(data, result.series, result.configuration)
+
+
+def _record_of(result: Result) -> dict[str, str] | None:
+    came = result.get("provenance")
+    record = came.get("record") if isinstance(came, dict) else None
+    return record if isinstance(record, dict) and {"file", "blake2b"} <= record.keys() else None
+
+
 def _notes(old: Result) -> list[str]:
     came = old["provenance"]
     was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
     return [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
 
 
-def _differences(old: Result, new: Result) -> list[str]:
-    apart = ("sim", "provenance")
+def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[str]:
+    apart = ("sim", "provenance", *of_serving)
     one, two = (
         {k: v for k, v in flatten(each.to_dict()).items() if k.split(".")[0] not in apart} for each in (old, new)
     )
@@ -119,6 +150,9 @@ def _differences(old: Result, new: Result) -> list[str]:
         for key in keys
         if json.dumps(one.get(key)) != json.dumps(two.get(key))
     ]
+    if of_serving:
+        # Their times are those of the service.
+        return found
     before, after = tables.of_series(old.series), tables.of_series(new.series)
     for name in sorted(before.keys() & after.keys()):
         if not before[name].equals(after[name]):

@@ -10,7 +10,16 @@ from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
 from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option, state_options
 
-__all__ = ["force_option", "ftl_option", "run_options", "seed_option", "set_option", "ssd_option"]
+__all__ = [
+    "force_option",
+    "ftl_option",
+    "in_order",
+    "precondition_option",
+    "run_options",
+    "seed_option",
+    "set_option",
+    "ssd_option",
+]
 
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -37,6 +46,31 @@ set_option = click.option(
     shell_complete=completion.settings,
 )
 seed_option = click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random.")
+
+
+def precondition_option(default: str | None, text: str) -> Callable[[_Command], _Command]:
+    """The option `--precondition`.
+
+    Args:
+        default: the state where nothing is said.
+        text: the help.
+    """
+    return click.option(
+        "--precondition", default=default, metavar="SPEC", shell_complete=completion.preconditions, help=text
+    )
+
+
+def in_order(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """A decorator that gives a command these options, in this order."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 force_option = click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out.")
 
 _RUN_OPTIONS = (
@@ -49,12 +83,9 @@ _RUN_OPTIONS = (
         help="Preset, trace file (plain, .gz or .zst), fio job file, or fio-like text as rw=randwrite,bs=4k,n=1e6.",
     ),
     set_option,
-    click.option(
-        "--precondition",
-        default=_DEFAULT.precondition,
-        metavar="SPEC",
-        shell_complete=completion.preconditions,
-        help="State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
+    precondition_option(
+        _DEFAULT.precondition,
+        "State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
     ),
     click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
     click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
@@ -132,6 +163,4 @@ _RUN_OPTIONS = (
 
 def run_options(command: _Command) -> _Command:
     """The options that `run` and `compare` share."""
-    for option in reversed(_RUN_OPTIONS):
-        command = option(command)
-    return command
+    return in_order(*_RUN_OPTIONS)(command)

@@ -8,16 +8,36 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from . import completion, engine, images
+from . import engine, images, reruns
 from .options import RunOptions
 from .parameters import Duration, ParquetFile, json_option, out_option
 from .progress import ProgressBoard
-from .run_options import force_option, ftl_option, seed_option, set_option, ssd_option
+from .run_options import (
+    force_option,
+    ftl_option,
+    in_order,
+    precondition_option,
+    seed_option,
+    set_option,
+    ssd_option,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["CLOCK", "OUTCOME", "PAGE", "PLACE", "PRECONDITION", "RECORD", "OwnFolder", "add_to", "until_its_end"]
+__all__ = [
+    "CLOCK",
+    "DRIVE",
+    "KEPT",
+    "OUTCOME",
+    "PAGE",
+    "PLACE",
+    "OwnFolder",
+    "add_to",
+    "listen_option",
+    "run_drive",
+    "run_option",
+]
 
 PLACE = "127.0.0.1:10809"
 """Where a drive is served if nothing else is said: the port of NBD, for programs of this machine only."""
@@ -62,13 +82,7 @@ RECORD = click.option(
     metavar="FILE",
     help="Write the requests to FILE.parquet, which run takes as --workload: the same operations of flash.",
 )
-PRECONDITION = click.option(
-    "--precondition",
-    default="none",
-    metavar="SPEC",
-    shell_complete=completion.preconditions,
-    help="State of the drive at first, as of run; it holds noise then.",
-)
+PRECONDITION = precondition_option("none", "State of the drive at first, as of run; it holds noise then.")
 CLOCK = click.option(
     "--clock",
     type=Clock(),
@@ -80,28 +94,30 @@ OUTCOME = (
     force_option,
     json_option("the result"),
 )
-"""The options of a drive for programs, as decorators: of `serve`, and of `attach`."""
+
+DRIVE = (ssd_option, ftl_option, set_option)
+KEPT = (*images.OPTIONS, RECORD, PRECONDITION)
+"""The options of a drive for programs, as decorators: which drive it is, and how it is kept and recorded."""
+
+
+def run_option(places: str) -> Callable[[_Command], _Command]:
+    """The option `--run`: a command finds these `places` in its environment."""
+    text = f"Run this in a shell, with {places}, and end with it and its status."
+    return click.option("--run", metavar="COMMAND", help=text)
+
+
+def listen_option(text: str) -> Callable[[_Command], _Command]:
+    """The option `--listen`, with this help."""
+    return click.option("--listen", type=Place(), multiple=True, help=text)
+
 
 _OPTIONS = (
-    ssd_option,
-    ftl_option,
-    set_option,
-    click.option(
-        "--listen",
-        type=Place(),
-        multiple=True,
-        help=f"HOST:PORT (port 0: any free one) or unix:PATH; may be repeated.  [default: {PLACE}]",
-    ),
+    *DRIVE,
+    listen_option(f"HOST:PORT (port 0: any free one) or unix:PATH; may be repeated.  [default: {PLACE}]"),
     PAGE,
     click.option("--once", is_flag=True, help="End when the last client that used the drive has gone."),
-    click.option(
-        "--run",
-        metavar="COMMAND",
-        help="Run this in a shell, with the address as $uri, and end with it and its status.",
-    ),
-    *images.OPTIONS,
-    RECORD,
-    PRECONDITION,
+    run_option("the address as $uri"),
+    *KEPT,
     CLOCK,
     seed_option,
     click.option(
@@ -112,12 +128,6 @@ _OPTIONS = (
     ),
     *OUTCOME,
 )
-
-
-def _options(command: _Command) -> _Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 class OwnFolder(Protocol):
@@ -143,21 +153,8 @@ def add_to(
     """
 
     @group.command(short_help="Serve a drive to real programs (NBD).")
-    @_options
-    def serve(
-        listen: tuple[str, ...],
-        *,
-        clock: str,
-        page: str | None,
-        once: bool,
-        run: str | None,
-        record: Path | None,
-        timeout: float,
-        out: Path | None,
-        force: bool,
-        as_json: bool,
-        **options: Any,  # noqa: ANN401
-    ) -> None:
+    @in_order(*_OPTIONS)
+    def serve(listen: tuple[str, ...], *, once: bool, timeout: float, **options: Any) -> None:  # noqa: ANN401
         """Serve a simulated drive to real programs as a network block device (NBD), and print its figures.
 
         The data goes through the translation layer, and every read is verified. It is lost at the end without --image.
@@ -171,27 +168,42 @@ def add_to(
           palimpsest serve --record run.parquet --run 'nbdcopy disk.img $uri'
           palimpsest serve --run 'fio --name=a --ioengine=nbd --uri=$uri --rw=randwrite --size=64m' --out results/a
         """
-        options["overrides"] = tuple(options["overrides"])
-        kept = images.complete(options)
-        fidelity = "count" if clock == "none" else "timed"
-        chosen = RunOptions(workload="nbd", payload="bytes", fidelity=fidelity, series=out is not None, **options)
-        check([chosen])
-        own_folder(out, [chosen], force=force)
-        places = list(listen or [PLACE])
-        serving = {
-            "listen": places,
-            "clock": clock,
-            "page": page,
-            "once": once,
-            "run": run,
-            **kept,
-            "record": None if record is None else str(record),
-            "timeout_s": timeout,
-        }
-        until_its_end(chosen, serving, out, show, as_json=as_json)
+        serving = {"listen": list(listen or [PLACE]), "once": once, "timeout_s": timeout}
+        run_drive("nbd", options, serving, check, own_folder, show)
 
 
-def until_its_end(
+def run_drive(
+    workload: str,
+    options: dict[str, Any],
+    serving: Mapping[str, object],
+    check: Callable[[Sequence[RunOptions]], None],
+    own_folder: OwnFolder,
+    show: "Callable[[str | RenderableType], None]",
+) -> None:
+    """Serves the drive of a command to its end, shows the result, and exits with the status of the command beside it.
+
+    Args:
+        workload: what its requests are called in the result.
+        options: those of the command that all such commands have; they are taken.
+        serving: how the command serves it: `listen`, `once`, `timeout_s`, and what is special to it.
+        check: finds mistakes in configurations.
+        own_folder: makes the folder of `--out`.
+        show: prints the result.
+    """
+    options["overrides"] = tuple(options["overrides"])
+    kept = images.complete(options)
+    clock, page, run, record = (options.pop(name) for name in ("clock", "page", "run", "record"))
+    out, force, as_json = (options.pop(name) for name in ("out", "force", "as_json"))
+    fidelity = "count" if clock == "none" else "timed"
+    chosen = RunOptions(workload=workload, payload="bytes", fidelity=fidelity, series=out is not None, **options)
+    check([chosen])
+    own_folder(out, [chosen], force=force)
+    record = None if record is None else str(record)
+    how = {**serving, **kept, "clock": clock, "page": page, "run": run, "record": record}
+    _until_its_end(chosen, how, out, show, as_json=as_json)
+
+
+def _until_its_end(
     chosen: RunOptions,
     serving: Mapping[str, object],
     out: Path | None,
@@ -216,6 +228,8 @@ def until_its_end(
 
         result, status = engine.serve(chosen, serving, say, board.callback("serve"))
     if out is not None:
+        if serving["record"] is not None:
+            result = reruns.with_record(result, Path(str(serving["record"])), out, image=serving["image"] is not None)
         result.save(out)
         click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
     show(result.to_json() if as_json else result)

@@ -213,6 +213,26 @@ def test_the_command_finds_goes_on_and_replays(
 
 
 @needs_files
+def test_a_state_of_a_cut_is_cut_again(palimpsest: Command, script: list[str]) -> None:
+    out = Path(script[-1])
+    assert palimpsest(*script, "--budget", "60").returncode == 0
+    states, cuts = (
+        {line["id"]: line for line in map(json.loads, (out / name).read_text().splitlines())}
+        for name in ("states.jsonl", "cuts.jsonl")
+    )
+    # Of a state that a cut leaves, and the cache too, only one is kept.
+    cut = next(states[state] | {"cut": line["cut"]} for state, line in cuts.items() if state in states)
+    (out / "states.jsonl").write_text(json.dumps(cut) + "\n")
+    again = palimpsest("crash", "--out", str(out), "--state", cut["id"])
+    assert (again.returncode, again.stderr.count("\n")) == (0, 1), again.stderr
+    assert "cut the power of the drive again" in again.stderr
+    (out / "states.jsonl").write_text(json.dumps(cut | {"cut": [cut["cut"][0] + 40]}) + "\n")
+    other = palimpsest("crash", "--out", str(out), "--state", cut["id"])
+    assert (other.returncode, other.stderr.count("\n")) == (2, 1), other.stderr
+    assert "the cut in flash operation" in other.stderr
+
+
+@needs_files
 def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[str]) -> None:
     out = Path(script[-1])
     ids = []

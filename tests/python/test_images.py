@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,49 @@ def test_a_served_folder_says_how_to_play_its_requests(palimpsest: Command, tmp_
     done = palimpsest("rerun", str(folder))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"palimpsest run --ssd {folder / 'config.toml'} --workload FILE.parquet" in done.stderr
+
+
+CLIENT = """
+import os, socket, struct, sys
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+def take(count):
+    taken = b""
+    while len(taken) < count:
+        taken += client.recv(count - len(taken))
+    return taken
+take(18)
+client.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
+take(10)
+for number in range(200):
+    offset, data = number * 37 % 91 * 8192, os.urandom(8192)
+    client.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 1, number, offset, len(data)) + data)
+    take(16)
+    if number % 50 == 0:
+        client.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 3, number, 0, 0))
+        take(16)
+"""
+
+
+@pytest.mark.parametrize("clock", ["none", "virtual"])
+def test_a_served_folder_with_its_record_is_repeated(palimpsest: Command, tmp_path: Path, clock: str) -> None:
+    folder, place = tmp_path / "out", tmp_path / "s"
+    script = tmp_path / "client.py"
+    script.write_text(CLIENT, encoding="ascii")
+    folder.mkdir()
+    served = palimpsest(
+        "serve", *SMALL, "--clock", clock, "--precondition", "fill:50%", "--listen", f"unix:{place}",
+        "--run", f"{sys.executable} -S {script} {place}", "--record", str(folder / "run.parquet"), "--out", str(folder),
+    )  # fmt: skip
+    assert served.returncode == 0, served.stderr
+    done = palimpsest("rerun", str(folder))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert "every byte agrees" in done.stdout
+    with (folder / "run.parquet").open("ab") as file:
+        file.write(b"x")
+    changed = palimpsest("rerun", str(folder))
+    assert (changed.returncode, changed.stderr.count("\n")) == (2, 1), changed.stderr
+    assert f"{folder / 'run.parquet'}: the file is not the one" in changed.stderr
 
 
 def test_an_image_is_a_drive_by_its_name(palimpsest: Command, tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,19 +12,20 @@ from .. import completion, units
 from ..errors import EXIT_FAILURE, InputError
 from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
 from ..progress import at_terminal
-from ..run_options import ftl_option, seed_option, set_option
+from ..run_options import ftl_option, in_order, precondition_option, seed_option, set_option
 from .checking import image_of, write_image
 from .commands import Plan
+from .cuts import Cuts
 from .exploring import Checkers, Explored, Interrupted, Limits, explore_in, line_of, prepare
 from .findings import Finding, describe, findings
+from .history import History
 from .page import page
-from .store import Store, plan_in, state_of
+from .store import Store, id_of, plan_in, state_of
 from .summary import summary
-from .windows import CACHES
+from .windows import CACHES, State, key_of
 
 __all__ = ["add_to"]
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
 _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 
@@ -73,13 +73,7 @@ _OPTIONS = (
     ),
     ftl_option,
     set_option,
-    click.option(
-        "--precondition",
-        default="none",
-        metavar="SPEC",
-        shell_complete=completion.preconditions,
-        help="State of the drive at first, as of run: one that is in use collects garbage.",
-    ),
+    precondition_option("none", "State of the drive at first, as of run: one that is in use collects garbage."),
     click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
     jobs_option("Checks"),
     seed_option,
@@ -93,12 +87,6 @@ _OPTIONS = (
     ),
     json_option("what was found"),
 )
-
-
-def _options(command: _Command) -> _Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def _say(line: str) -> None:
@@ -147,7 +135,7 @@ def add_to(group: click.Group) -> None:
     """
 
     @group.command(short_help="Explore what a power cut leaves of a program (Linux).")
-    @_options
+    @in_order(*_OPTIONS)
     def crash(
         *,
         out: Path,
@@ -235,13 +223,29 @@ def _told(explored: Explored, made: list[Finding], out: Path) -> str:
     )
 
 
+def _cut_again(cuts: Cuts, history: History, one: State, state: str) -> None:
+    """The power fails again where it did.
+
+    Raises:
+        InputError: the drive holds something else then.
+    """
+    left = cuts.left(one.cut)
+    found = None if left.state is None else id_of(key_of(history, left.state))
+    if found != state:
+        what = f"the cut in flash operation {', '.join(map(str, one.cut))} leaves {found or 'nothing'} now"
+        raise InputError(f"--state {state}: {what}; expected the version of palimpsest that explored it, or --force")
+    _say(f"cut the power of the drive again; its last recovery had {left.recovery} flash operations")
+
+
 def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:
     """Builds and checks one state; the status of the command."""
     line = next((line for line in store.states() if line["id"] == state), None)
     if line is None:
         raise InputError(f"--state {state}: there is no such state in {store.out}; expected one that was explored")
-    _, history = prepare(plan, store, _say)
+    sized, history = prepare(plan, store, _say)
     one = state_of(line)
+    if one.cut:
+        _cut_again(Cuts(sized, history), history, one, state)
     if keep is not None:
         write_image(history, image_of(history, one), keep)
     checkers = Checkers(1, plan, history, store, None)
