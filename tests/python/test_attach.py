@@ -1,6 +1,7 @@
 """`palimpsest attach` and `detach`: a file system on the device, and what is left of it."""
 
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -133,6 +134,42 @@ def test_what_a_killed_one_leaves_is_removed(palimpsest: Command, name: str, tmp
         while not nothing_left(name) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert nothing_left(name)
+
+
+@needs_devices
+@pytest.mark.parametrize("clock", ["none", "virtual"])
+def test_after_a_power_cut_the_kernel_shows_nothing_that_is_lost(name: str, clock: str) -> None:
+    size, lost = 1 << 20, b"not flushed " * 128
+    cut = ("--set", "faults.power_cut_at=400", "--clock", clock)
+    with attached(name, *cut) as (process, device), (BASE / name / "drive").open("r+b", buffering=0) as file:
+        disk = os.open(device, os.O_RDONLY)
+        for place in (file.fileno(), disk):
+            assert os.pread(place, 4096, size) == bytes(4096)
+        os.pwrite(file.fileno(), lost, size)
+        assert os.pread(file.fileno(), len(lost), size) == lost, "the kernel has it"
+
+        def write_until_it_fails() -> None:
+            for number in range(1000):
+                os.pwrite(file.fileno(), bytes([number % 255 + 1]) * 65536, number % 10 * 65536)
+
+        with pytest.raises(OSError, match="Input/output error"):
+            write_until_it_fails()
+        assert process.stderr is not None
+        while "the drive is back at" not in (line := process.stderr.readline()):
+            assert line, "it comes back"
+        for place in (file.fileno(), disk):
+            with pytest.raises(OSError, match="Input/output error"):
+                os.pread(place, 4096, size)
+        os.close(disk)
+        # What the drive holds now is what everyone reads.
+        direct = os.open(line.split()[-1], os.O_RDONLY | os.O_DIRECT)
+        with mmap.mmap(-1, 4096) as memory:
+            os.preadv(direct, [memory], size)
+            held = memory[:]
+        os.close(direct)
+        with (BASE / name / "drive").open("rb") as again:
+            again.seek(size)
+            assert again.read(4096) == held
 
 
 @needs_devices

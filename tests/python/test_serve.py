@@ -1,11 +1,13 @@
 """`palimpsest serve`: the command, its result and how it ends. A small client speaks NBD. On the native module."""
 
 import json
+import os
 import re
 import signal
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,10 +53,10 @@ class Client:
 
 
 @contextmanager
-def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def served(*options: str, stdin: int | None = None) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """The command, and the places where its drive is served."""
     command = [str(COMMAND), "serve", *SMALL, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True) as process:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
@@ -139,6 +141,24 @@ def test_a_command_beside_it_gives_the_status(palimpsest: Command) -> None:
     done = palimpsest("serve", *SMALL, "--listen", "127.0.0.1:0", "--run", "echo $uri; exit 5")
     assert done.returncode == 5
     assert done.stdout.startswith("nbd://127.0.0.1:")
+
+
+def test_a_signal_ends_all_of_the_command_beside_it(tmp_path: Path) -> None:
+    marker = f"sleep 97{os.getpid()}"
+
+    def running() -> bool:
+        return subprocess.run(["pgrep", "-f", marker], capture_output=True, check=False).returncode == 0
+
+    begun = tmp_path / "begun"
+    run = f"{marker} & (trap '' TERM; touch {begun}; {marker})"
+    with served("--listen", "127.0.0.1:0", "--run", run, stdin=subprocess.DEVNULL) as (process, _):
+        deadline = time.monotonic() + 30
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert running()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert not running(), "what refuses SIGTERM is killed"
 
 
 def test_a_second_command_at_the_same_place_is_refused(palimpsest: Command, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@
 //! written in place are here only. For Unix.
 
 pub mod attach;
+pub mod beside;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod crash;
@@ -18,6 +19,7 @@ pub mod engine;
 pub mod fuzzing;
 pub mod handshake;
 pub mod image;
+pub mod input;
 pub mod listen;
 pub mod mount;
 pub mod outbox;
@@ -28,6 +30,7 @@ pub mod transmission;
 pub mod wire;
 
 use attach::{Attached, Place};
+use beside::Beside;
 use clock::Clock;
 use drive::Drive;
 use engine::Engine;
@@ -40,10 +43,8 @@ use palimpsest_lab::host::trace::output::Recorder;
 use palimpsest_lab::run::image::{Keep, length_of};
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Options, Outcome, Progress, Watcher};
-use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -222,41 +223,5 @@ impl Listeners {
 impl Drop for Listeners {
     fn drop(&mut self) {
         self.0.iter().for_each(Listener::clean_up);
-    }
-}
-
-/// The command that runs beside the service; it does not outlive it.
-struct Beside(Child);
-
-impl Beside {
-    fn start(run: &str, uris: &[String], attached: Option<&Attached>) -> Result<Beside> {
-        let mut found: Vec<(&str, OsString)> = uris.first().map(|uri| ("uri", uri.into())).into_iter().collect();
-        found.extend(
-            attached.iter().flat_map(|attached| [("dev", attached.place().into()), ("file", attached.file().into())]),
-        );
-        Beside::with(run, &found)
-    }
-
-    /// Starts it with these variables in its environment.
-    fn with(run: &str, found: &[(&str, impl AsRef<OsStr>)]) -> Result<Beside> {
-        let variables = found.iter().map(|(name, value)| (name, value));
-        let started = Command::new("sh").args(["-c", run]).envs(variables).spawn();
-        started.map(Beside).map_err(|error| Error::input("--run", format!("{error}; expected a shell to run it")))
-    }
-
-    /// Its status, when it has ended.
-    fn ended(&mut self) -> Option<Option<i32>> {
-        match self.0.try_wait() {
-            Ok(None) => None,
-            Ok(Some(status)) => Some(status.code()),
-            Err(_) => Some(None),
-        }
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

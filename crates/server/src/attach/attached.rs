@@ -4,6 +4,7 @@ use super::device::{self, Unmounted};
 use super::places::{self, Claim};
 use super::{INSTEAD, Wanted, disk, session};
 use crate::listen::Service;
+use fuser::Notifier;
 use palimpsest_lab::error::{Error, Result};
 use std::fs::File;
 use std::path::PathBuf;
@@ -20,8 +21,10 @@ pub struct Attached {
     claim: Claim,
     bytes: u64,
     device: Option<PathBuf>,
-    /// How often the power had failed when the device was made.
+    /// How often the power had failed when it was last looked at.
     since: u64,
+    /// Tells the kernel what it must forget.
+    kernel: Notifier,
 }
 
 impl Place {
@@ -54,12 +57,13 @@ impl Place {
         let mut session = session::mount(disk::of(service), &folder).map_err(|error| {
             Error::input(folder.display().to_string(), format!("{error}; expected the right to mount there; {INSTEAD}"))
         })?;
+        let kernel = session.notifier();
         scope.spawn(move || {
             // It ends when it is unmounted, also by another; then there is nothing to serve.
             let _ = session.run();
             service.stop();
         });
-        let mut attached = Attached { claim, bytes, device: None, since: service.drive.power_cuts() };
+        let mut attached = Attached { claim, bytes, device: None, since: service.drive.power_cuts(), kernel };
         if !file_only && let Err(error) = attached.set_device() {
             attached.end(service);
             let expected = "expected a free loop device and losetup; --file attaches the file alone";
@@ -99,11 +103,20 @@ impl Attached {
         self.device.clone().unwrap_or_else(|| self.file())
     }
 
-    /// After a power cut the device gets errors only: as when a drive comes back, there is a new one.
+    /// After a power cut the kernel forgets what it had of file and device, which may be lost. The device gets errors only: as when a drive
+    /// comes back, there is a new one.
     pub fn look(&mut self, service: &Service<'_>) {
         let cuts = service.drive.power_cuts();
-        let Some(device) = self.device.take_if(|_| cuts > self.since) else { return };
+        if cuts == self.since {
+            return;
+        }
         self.since = cuts;
+        if let Err(error) = session::forget(&self.kernel) {
+            service.say(&format!("{}: {error}; the kernel may show what is lost", self.claim.file().display()));
+        }
+        let Some(device) = self.device.take() else { return };
+        // What is mounted from it keeps it for a while.
+        device::forget(&device);
         let done = device::unset(&device).and_then(|()| self.set_device());
         match (done, &self.device) {
             (Ok(()), Some(device)) => service.say(&format!("the drive is back at {}", device.display())),

@@ -33,6 +33,11 @@ pub fn unset(device: &Path) -> io::Result<()> {
     run(Command::new("losetup").arg("--detach").arg(device)).map(drop)
 }
 
+/// The kernel forgets what it keeps of the device, as far as it can: what is mapped or being written stays.
+pub fn forget(device: &Path) {
+    let _ = run(Command::new("blockdev").arg("--flushbufs").arg(device));
+}
+
 fn run(command: &mut Command) -> io::Result<String> {
     let output = command.output().map_err(|error| io::Error::new(error.kind(), format!("losetup: {error}")))?;
     if output.status.success() {

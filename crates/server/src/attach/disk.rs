@@ -3,7 +3,7 @@
 //! To the drive the file is a client as any other. An open file is a connection: once the power has failed it gets errors only, until it is
 //! opened again, as what was written and not flushed may be lost.
 
-use crate::drive::Drive;
+use crate::drive::{Bytes, Drive};
 use crate::engine::Engine;
 use crate::listen::Service;
 use crate::outbox::Outbox;
@@ -107,7 +107,7 @@ impl Disk for Counted<'_, '_> {
                 self.queue,
                 since,
                 &[asked(0, request)],
-                &mut self.input,
+                Bytes::Together(&mut self.input),
                 &mut self.replies,
                 self.service,
             );

@@ -7,8 +7,8 @@ use super::disk::{Answer, Disk};
 use super::file;
 use crate::transmission;
 use fuser::{
-    FileAttr, FileType, Filesystem, KernelConfig, MountOption, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, consts,
+    FileAttr, FileType, Filesystem, KernelConfig, MountOption, Notifier, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, Session, TimeOrNow, consts,
 };
 use std::ffi::OsStr;
 use std::io;
@@ -38,6 +38,18 @@ const MOST_BYTES: u32 = 1 << 20;
 pub fn mount<D: Disk>(disk: D, at: &Path) -> io::Result<Session<DriveFile<D>>> {
     let options = [MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions, MountOption::NoExec];
     Session::new(DriveFile::new(disk), at, &options)
+}
+
+/// The kernel forgets what it keeps of the file.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn forget(kernel: &Notifier) -> io::Result<()> {
+    match kernel.inval_inode(DRIVE, 0, 0) {
+        // It keeps nothing of a file that nobody has looked for.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 /// The file system.

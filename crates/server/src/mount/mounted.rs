@@ -3,9 +3,10 @@
 use super::Settings;
 use super::files::Files;
 use crate::attach::device::{self, Unmounted};
+use crate::beside::Beside;
 use crate::listen::{Listener, Waker};
 use crate::page::{self, Shown};
-use crate::{ASK_EVERY, Beside, Ended, open_drive};
+use crate::{ASK_EVERY, Ended, open_drive};
 use fuser::{MountOption, Session};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
