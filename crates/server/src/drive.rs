@@ -48,6 +48,14 @@ impl Refusal {
     }
 }
 
+/// What writes bring.
+pub enum Bytes<'b> {
+    /// The bytes of all, in one piece of memory.
+    Together(&'b mut Vec<u8>),
+    /// Those of the only one, which covers whole sectors, and their fingerprints.
+    Known(&'b mut Vec<u8>, &'b mut Vec<u32>),
+}
+
 struct State<'a> {
     served: Served<'a>,
     failed: Option<Error>,
@@ -119,7 +127,7 @@ impl<'a> Drive<'a> {
         queue: u32,
         since: u64,
         asked: &[Asked],
-        input: &mut Vec<u8>,
+        mut bytes: Bytes<'_>,
         replies: &mut Replies,
         witness: &dyn Witness,
     ) -> std::result::Result<(), PowerLost> {
@@ -142,7 +150,7 @@ impl<'a> Drive<'a> {
                 Err(Refusal::Ending)
             } else {
                 let done;
-                (state, done) = self.perform(state, queue, request, asked, input, replies);
+                (state, done) = self.perform(state, queue, request, asked, &mut bytes, replies);
                 done.map_err(|failure| self.refusal(&mut state, failure, witness))
             };
             if let Err(refusal) = refusal {
@@ -184,7 +192,7 @@ impl<'a> Drive<'a> {
         queue: u32,
         request: Request,
         asked: &Asked,
-        input: &mut Vec<u8>,
+        bytes: &mut Bytes<'_>,
         replies: &mut Replies,
     ) -> (MutexGuard<'s, State<'a>>, Reply<()>) {
         let flush = match request {
@@ -193,7 +201,15 @@ impl<'a> Drive<'a> {
                 let done = replies.read(asked, offset, length, read);
                 return (state, done);
             }
-            Request::Write { offset, length, at, durable } => state.write(offset, length, input, at).map(|()| durable),
+            Request::Write { offset, length, at, durable } => {
+                let done = match bytes {
+                    Bytes::Together(input) => state.write(offset, length, input, at),
+                    Bytes::Known(input, fingerprints) => {
+                        state.served.write_known(widened(offset, length.into()), input, at, fingerprints)
+                    }
+                };
+                done.map(|()| durable)
+            }
             Request::Trim { offset, length, durable } => state.trim(offset, length).map(|()| durable),
             Request::Flush => Ok(true),
             Request::Zero { offset, length, unmap, durable } => {

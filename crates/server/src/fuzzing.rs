@@ -4,6 +4,7 @@ use crate::handshake::{Chosen, Export, negotiate};
 use crate::transmission::{Asked, PowerLost, Replies, Request, Target, transmit};
 use crate::wire::{Fault, Stream};
 use std::io::{self, Read, Write};
+use std::sync::{Mutex, PoisonError};
 
 /// Both directions of a connection in memory: all bytes of the client are there at the start.
 pub struct Conversation<'a> {
@@ -42,37 +43,41 @@ impl Write for Conversation<'_> {
 /// bytes of the server and how the session ended.
 pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
-    let (mut array, mut stream) = (Array(vec![0; size]), Conversation::new(said));
+    let (array, mut stream, mut replies) = (Mutex::new(vec![0; size]), Conversation::new(said), Vec::new());
     let ended = match negotiate(&mut stream, &export) {
-        Ok(Chosen::Export { structured }) => transmit(&mut stream, &export, structured, &mut array),
+        Ok(Chosen::Export { structured }) => {
+            transmit((&mut stream, &mut replies), (&export, structured), &|| Array(&array), 1, &|| {})
+        }
         Ok(Chosen::Nothing) => Ok(0),
         Err(fault) => Err(fault),
     };
+    stream.answered.extend(replies);
     (stream.answered, ended)
 }
 
 /// A drive that is an array.
-struct Array(Vec<u8>);
+struct Array<'a>(&'a Mutex<Vec<u8>>);
 
-impl Target for Array {
+impl Target for Array<'_> {
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
+        let mut array = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for asked in asked {
             let range = |offset: u64, length: u32| offset as usize..offset as usize + length as usize;
             match asked.request {
                 Err(error) => replies.refuse(asked, error),
                 Ok(Request::Read { offset, length }) => {
                     let fill = |bytes: &mut Vec<u8>| {
-                        bytes.extend(&self.0[range(offset, length)]);
+                        bytes.extend(&array[range(offset, length)]);
                         Ok::<(), ()>(())
                     };
                     replies.read(asked, offset, length, fill).expect("an array can be read");
                 }
                 Ok(Request::Write { offset, length, at, .. }) => {
-                    self.0[range(offset, length)].copy_from_slice(&input[range(at as u64, length)]);
+                    array[range(offset, length)].copy_from_slice(&input[range(at as u64, length)]);
                     replies.done(asked);
                 }
                 Ok(Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. }) => {
-                    self.0[range(offset, length)].fill(0);
+                    array[range(offset, length)].fill(0);
                     replies.done(asked);
                 }
                 Ok(Request::Flush) => replies.done(asked),

@@ -3,12 +3,13 @@
 //! Where all places are taken, the client that has been idle for longest leaves its own to a new one. A socket in the file system is for
 //! this user alone (mode 0600). Ignored: access control beyond that.
 
-use crate::drive::{Drive, Witness};
+use crate::drive::{Bytes, Drive, Witness};
 use crate::engine::Engine;
 use crate::handshake::{self, Chosen, Export};
+use crate::input::Large;
 use crate::outbox::Outbox;
 use crate::page::Shown;
-use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient};
+use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient, Replying};
 use crate::timed::{self, Timed};
 use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::Fault;
@@ -381,6 +382,9 @@ impl Waker {
 /// served. TCP finds its own.
 const SEND_BUFFER: usize = 1 << 20;
 
+/// Threads of a connection, at the most: one receives while the other serves a large write.
+const THREADS: usize = 2;
+
 /// Accepts clients until the service ends.
 pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s Scope<'s, '_>) {
     match listener {
@@ -475,7 +479,15 @@ struct Own<'s, 'a> {
 
 impl Target for Own<'_, '_> {
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
-        self.drive.serve(self.terms.queue, self.terms.since, asked, input, replies, self.service)
+        self.drive.serve(self.terms.queue, self.terms.since, asked, Bytes::Together(input), replies, self.service)
+    }
+
+    fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
+        // The drive is not locked for that.
+        large.seal();
+        let bytes = Bytes::Known(&mut large.bytes, &mut large.fingerprints);
+        let Terms { queue, since, .. } = self.terms;
+        self.drive.serve(queue, since, std::slice::from_ref(asked), bytes, replies, self.service)
     }
 }
 
@@ -524,8 +536,8 @@ fn serve_timed<'a, S: Socket>(
     std::thread::scope(|scope| {
         let outbox = &client.outbox;
         scope.spawn(move || outbox.run(&mut writer));
-        let mut own = OwnTimed { service, drive, client: Arc::clone(&client) };
-        let ended = transmission::transmit(stream, &service.export, structured, &mut own);
+        let own = || OwnTimed { service, drive, client: Arc::clone(&client) };
+        let ended = transmission::transmit((stream, io::sink()), (&service.export, structured), &own, 1, &|| {});
         outbox.close(service.timeout);
         ended
     })
@@ -559,7 +571,10 @@ fn negotiate_and_serve<S: Socket>(
     service.was_used.store(true, Ordering::SeqCst);
     let ended = match &service.drive {
         Engine::Counted(drive) => {
-            transmission::transmit(stream, &service.export, structured, &mut Own { service, drive, terms: *terms })
+            let (terms, third) = (*terms, another.another()?);
+            let writer = Replying { socket: another, timeout: service.timeout };
+            let (own, hang_up) = (|| Own { service, drive, terms }, || third.hang_up(true));
+            transmission::transmit((stream, writer), (&service.export, structured), &own, THREADS, &hang_up)
         }
         Engine::Timed(drive) => serve_timed(stream, service, drive, *terms, another),
     };

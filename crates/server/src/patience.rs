@@ -5,7 +5,7 @@
 //! no other client needs its place. A message that holds memory must come at [`LEAST_RATE`].
 
 use crate::wire::Stream;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LEAST_RATE: u64 = 1 << 20;
 
 /// Bytes of large requests and replies of all clients; with what each connection keeps it is 256 MiB.
-pub const BUDGET: u64 = 192 << 20;
+pub const BUDGET: u64 = 160 << 20;
 
 /// Lines in [`LOG_WINDOW`].
 const LOG_LINES: u32 = 50;
@@ -99,6 +99,37 @@ pub struct Patient<S> {
     limited: bool,
 }
 
+/// The error of a wait that took too long.
+fn explained<T>(timeout: Duration, done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let seconds = timeout.as_secs_f64();
+            let what = format!("the handshake, a message or taking a reply needed more than {seconds} s");
+            io::Error::new(io::ErrorKind::TimedOut, what)
+        }
+        _ => error,
+    })
+}
+
+/// Another handle of such a connection, for replies.
+pub struct Replying<S> {
+    /// The handle.
+    pub socket: S,
+    /// How long the client may take for a reply.
+    pub timeout: Duration,
+}
+
+impl<S: Limited> Write for Replying<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.socket.write(bytes);
+        explained(self.timeout, written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
 impl<S: Limited> Patient<S> {
     /// A new connection, in its handshake.
     ///
@@ -109,43 +140,42 @@ impl<S: Limited> Patient<S> {
         let until = Some(Instant::now() + timeout);
         Ok(Patient { socket, timeout, budget, share: None, idle, until, limited: false })
     }
-
-    /// The error of a wait that took too long.
-    fn explained<T>(&self, done: io::Result<T>) -> io::Result<T> {
-        done.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let seconds = self.timeout.as_secs_f64();
-                let what = format!("the handshake, a message or taking a reply needed more than {seconds} s");
-                io::Error::new(io::ErrorKind::TimedOut, what)
-            }
-            _ => error,
-        })
-    }
 }
 
-impl<S: Limited> Read for Patient<S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+impl<S: Limited> Patient<S> {
+    /// Waits in `read` no longer than the client may take.
+    fn read_in_time(&mut self, read: impl FnOnce(&mut S) -> io::Result<usize>) -> io::Result<usize> {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            return self.explained(Err(io::ErrorKind::TimedOut.into()));
+            return explained(self.timeout, Err(io::ErrorKind::TimedOut.into()));
         }
         if left.is_some() || self.limited {
             self.socket.limit_reads(left)?;
             self.limited = left.is_some();
         }
-        let read = self.socket.read(buffer);
+        let read = read(&mut self.socket);
         if self.until.is_none() {
             *lock(&self.idle) = None;
             self.until = Some(Instant::now() + self.timeout);
         }
-        self.explained(read)
+        explained(self.timeout, read)
+    }
+}
+
+impl<S: Limited> Read for Patient<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_in_time(|socket| socket.read(buffer))
+    }
+
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.read_in_time(|socket| socket.read_vectored(buffers))
     }
 }
 
 impl<S: Limited> Write for Patient<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.socket.write(bytes);
-        self.explained(written)
+        explained(self.timeout, written)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,22 +1,19 @@
 //! The transmission phase: requests and replies.
 //!
 //! A client may send many requests before it reads a reply: all that have come whole are served together, in order, and answered in one
-//! write. A message that is larger than what a connection keeps is served alone, with memory that all clients share. A refused request
+//! write. A large write is served while another thread receives the next: finding out its fingerprints and storing its bytes take as long as
+//! receiving them. A message that is larger than what a connection keeps is served alone, with memory that all clients share. A refused request
 //! has no effect and the connection continues; a malformed message ends it. A power cut of the drive is answered with an error, and
 //! ends it: a client that connects again knows that what it had not flushed may be lost. Ignored: fragments of a read.
 
 use crate::handshake::Export;
+use crate::input::{HEADER, Input, KEPT, Large};
 use crate::wire::{self, Fault, Fields, Stream};
-use std::io;
-
-/// Bytes that a connection keeps for requests, and as many for replies.
-pub const KEPT: usize = 512 << 10;
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of messages that are served together, so that what is read from the drive is still in the caches when it is sent.
 const TOGETHER: usize = 160 << 10;
-
-/// Bytes of the header of a request.
-const HEADER: usize = 28;
 
 /// A request to the drive, in bytes at any alignment, within its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +83,14 @@ pub trait Target {
     /// # Errors
     /// [`PowerLost`]; all have an answer nevertheless.
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost>;
+
+    /// As [`Self::serve`], for one write of whole sectors that was received apart.
+    ///
+    /// # Errors
+    /// As [`Self::serve`].
+    fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
+        self.serve(std::slice::from_ref(asked), &mut large.bytes, replies)
+    }
 
     /// Sends the replies that there are, and forgets them.
     ///
@@ -191,127 +196,219 @@ impl Replies {
     }
 }
 
-/// What a client has sent and was not served yet.
-#[derive(Default)]
-struct Input {
-    bytes: Vec<u8>,
-    begin: usize,
-    end: usize,
-}
-
-impl Input {
-    /// Reads what has come, up to a whole message of `needed` bytes; false at the end.
-    fn fill(&mut self, stream: &mut impl Stream, needed: usize) -> io::Result<bool> {
-        self.bytes.copy_within(self.begin..self.end, 0);
-        (self.begin, self.end) = (0, self.end - self.begin);
-        if self.end == self.bytes.len() || self.bytes.len() < KEPT {
-            // Memory grows with the bytes received, not with the announced length.
-            self.bytes.resize(needed.min(2 * self.bytes.len()).max(KEPT), 0);
-        }
-        loop {
-            match stream.read(&mut self.bytes[self.end..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset && self.end == 0 => return Ok(false),
-                Ok(0) if self.end > 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => {
-                    let read = read?;
-                    self.end += read;
-                    return Ok(read > 0);
-                }
-            }
-        }
-    }
-
-    /// Drops the next `bytes` that the client sends.
-    fn skip(&mut self, stream: &mut impl Stream, bytes: u64) -> io::Result<()> {
-        let here = bytes.min((self.end - self.begin) as u64);
-        self.begin += here as usize;
-        let rest = bytes - here;
-        let skipped = io::copy(&mut io::Read::take(&mut *stream, rest), &mut io::sink())?;
-        if skipped < rest { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
-    }
-
-    /// Gives back what was for a large message.
-    fn shrink(&mut self) {
-        self.bytes.copy_within(self.begin..self.end, 0);
-        (self.begin, self.end) = (0, self.end - self.begin);
-        if self.bytes.len() > KEPT && self.end <= KEPT {
-            self.bytes.truncate(KEPT);
-            self.bytes.shrink_to_fit();
-        }
-    }
-}
-
 /// What is next in the input.
 enum Next {
     /// A message of so many bytes, whole.
     Message(Asked, usize),
-    /// A message of which a part has come; it has so many bytes, or its header.
-    Part(usize),
+    /// A message of which a part has come; it has so many bytes, or its header. Of a write in order: the write.
+    Part(usize, Option<Asked>),
     /// A write that is too long, and the bytes that come with it.
     TooLong(Asked, u64),
     /// The client disconnects.
     End,
 }
 
-/// Serves requests until the client disconnects; returns how many were in order.
+/// What comes from a client, for the thread whose turn it is to receive.
+struct Incoming<'t, S> {
+    stream: &'t mut S,
+    input: Input,
+    export: &'t Export,
+    /// The last was a large write, which was received apart.
+    was_large: bool,
+    /// Requests in order so far.
+    served: u64,
+    /// The connection has ended.
+    ended: Option<Result<(), Fault>>,
+}
+
+/// What has come.
+enum Came {
+    /// Messages, to be served together.
+    Batch,
+    /// A large write, with its bytes: to be served alone.
+    Large(Asked),
+    /// A part of a message.
+    Part,
+    /// A refused message, whose bytes are gone.
+    Refused(Asked),
+    /// The client has disconnected.
+    End,
+}
+
+impl<S: Stream> Incoming<'_, S> {
+    /// Waits for the next messages: those in `batch`, or one whose bytes are in `large`.
+    fn receive(&mut self, batch: &mut Vec<Asked>, large: &mut Large) -> Result<Came, Fault> {
+        batch.clear();
+        let next = collect(&mut self.input, self.export, batch)?;
+        if !batch.is_empty() {
+            self.was_large = false;
+            self.served += batch.iter().filter(|asked| asked.request.is_ok()).count() as u64;
+            return Ok(Came::Batch);
+        }
+        let (stream, input) = (&mut *self.stream, &mut self.input);
+        match next {
+            Next::End => Ok(Came::End),
+            Next::TooLong(asked, bytes) => {
+                stream.hold(0);
+                input.skip(stream, HEADER as u64 + bytes)?;
+                Ok(Came::Refused(asked))
+            }
+            Next::Part(
+                _,
+                Some(Asked { request: Ok(Request::Write { offset, length, durable, .. }), cookie, is_read }),
+            ) if Large::takes(offset, length) => {
+                stream.hold(0);
+                large.receive(stream, input, length as usize)?;
+                (self.was_large, self.served) = (true, self.served + 1);
+                stream.await_message();
+                let request = Ok(Request::Write { offset, length, at: 0, durable });
+                Ok(Came::Large(Asked { request, cookie, is_read }))
+            }
+            Next::Part(needed, _) => {
+                // What comes after a large write may be another.
+                let alone = self.was_large && needed == HEADER;
+                if input.end > input.begin {
+                    stream.hold(if needed > KEPT { needed as u64 } else { 0 });
+                    // Of a message that has begun, all is awaited.
+                    while input.end - input.begin < needed {
+                        input.fill(stream, needed, alone)?;
+                    }
+                } else if !input.fill(stream, needed, alone)? {
+                    return Ok(Came::End);
+                }
+                Ok(Came::Part)
+            }
+            Next::Message(..) => unreachable!("messages are in the batch"),
+        }
+    }
+}
+
+/// A connection, as its threads share it.
+struct Shared<'t, S, W> {
+    incoming: Mutex<Incoming<'t, S>>,
+    writer: Mutex<W>,
+    structured: bool,
+    hang_up: &'t (dyn Fn() + Sync),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Stream, W: Write> Shared<'_, S, W> {
+    /// Sends the replies that there are.
+    fn send(&self, target: &mut dyn Target, replies: &mut Replies) -> io::Result<()> {
+        target.send(&mut *lock(&self.writer), replies)
+    }
+
+    /// Receives and serves, in turn with others, until the connection ends. `large` is called when a write is served while another may
+    /// receive.
+    fn work(&self, target: &mut dyn Target, large_begins: &mut dyn FnMut()) {
+        let (mut replies, mut batch, mut large) = (Replies::new(self.structured), Vec::new(), Large::default());
+        loop {
+            let mut incoming = lock(&self.incoming);
+            if incoming.ended.is_some() {
+                return;
+            }
+            let done = match incoming.receive(&mut batch, &mut large) {
+                Err(fault) => Err(fault),
+                Ok(Came::Part) => continue,
+                Ok(Came::End) => {
+                    incoming.ended = Some(Ok(()));
+                    return;
+                }
+                Ok(Came::Refused(asked)) => {
+                    replies.refuse(&asked, wire::EINVAL);
+                    let sent = self.send(target, &mut replies);
+                    incoming.stream.await_message();
+                    sent.map_err(Fault::Io)
+                }
+                Ok(Came::Batch) => self.serve(&mut incoming, &batch, target, &mut replies),
+                Ok(Came::Large(asked)) => {
+                    drop(incoming);
+                    large_begins();
+                    let served = self.serve_large(&asked, &mut large, target, &mut replies);
+                    if served.is_ok() {
+                        continue;
+                    }
+                    // Who waits for the next message waits no longer.
+                    (self.hang_up)();
+                    incoming = lock(&self.incoming);
+                    served
+                }
+            };
+            if let Err(fault) = done {
+                incoming.ended.get_or_insert(Err(fault));
+                return;
+            }
+        }
+    }
+
+    /// Serves `batch`, and sends the replies. No other receives meanwhile.
+    fn serve(
+        &self,
+        incoming: &mut Incoming<'_, S>,
+        batch: &[Asked],
+        target: &mut dyn Target,
+        replies: &mut Replies,
+    ) -> Result<(), Fault> {
+        let large = batch.iter().map(kept_bytes).max().filter(|&bytes| bytes > KEPT);
+        if let Some(Asked { request: Ok(Request::Read { .. }), .. }) = batch.first()
+            && let Some(bytes) = large
+        {
+            incoming.stream.hold(bytes as u64);
+        }
+        let lost = target.serve(batch, &mut incoming.input.bytes, replies);
+        self.send(target, replies)?;
+        if large.is_some() {
+            replies.bytes.shrink_to(KEPT);
+            incoming.input.shrink();
+        }
+        lost.map_err(|PowerLost| Fault::PowerLost)?;
+        incoming.stream.await_message();
+        Ok(())
+    }
+
+    fn serve_large(
+        &self,
+        asked: &Asked,
+        large: &mut Large,
+        target: &mut dyn Target,
+        replies: &mut Replies,
+    ) -> Result<(), Fault> {
+        let lost = target.serve_large(asked, large, replies);
+        self.send(target, replies)?;
+        lost.map_err(|PowerLost| Fault::PowerLost)
+    }
+}
+
+/// Serves requests until the client disconnects; returns how many were in order. One of up to `threads` threads receives, while others
+/// serve large writes, each by its own of `targets`. Replies go to `writer`; `hang_up` ends the connection.
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
-pub fn transmit(
-    stream: &mut impl Stream,
-    export: &Export,
-    structured: bool,
-    target: &mut dyn Target,
+pub fn transmit<T: Target>(
+    (stream, writer): (&mut (impl Stream + Send), impl Write + Send),
+    (export, structured): (&Export, bool),
+    targets: &(impl Fn() -> T + Sync),
+    threads: usize,
+    hang_up: &(dyn Fn() + Sync),
 ) -> Result<u64, Fault> {
-    let (mut input, mut replies, mut batch) = (Input::default(), Replies::new(structured), Vec::new());
-    let mut served = 0;
     stream.await_message();
-    loop {
-        batch.clear();
-        let stopped_at = collect(&mut input, export, &mut batch)?;
-        if !batch.is_empty() {
-            served += batch.iter().filter(|asked| asked.request.is_ok()).count() as u64;
-            let large = batch.iter().map(kept_bytes).max().filter(|&bytes| bytes > KEPT);
-            if let Some(Asked { request: Ok(Request::Read { .. }), .. }) = batch.first()
-                && let Some(bytes) = large
-            {
-                stream.hold(bytes as u64);
+    let incoming = Incoming { stream, input: Input::default(), export, was_large: false, served: 0, ended: None };
+    let shared = Shared { incoming: Mutex::new(incoming), writer: Mutex::new(writer), structured, hang_up };
+    std::thread::scope(|scope| {
+        let (mut left, shared) = (threads - 1, &shared);
+        shared.work(&mut targets(), &mut || {
+            for _ in 0..std::mem::take(&mut left) {
+                // Where there is none to be had, this one does it all.
+                let begun = move || shared.work(&mut targets(), &mut || {});
+                let _ = std::thread::Builder::new().spawn_scoped(scope, begun);
             }
-            let lost = target.serve(&batch, &mut input.bytes, &mut replies);
-            target.send(stream, &mut replies)?;
-            if large.is_some() {
-                replies.bytes.shrink_to(KEPT);
-                input.shrink();
-            }
-            lost.map_err(|PowerLost| Fault::PowerLost)?;
-            stream.await_message();
-        }
-        match stopped_at {
-            None => {}
-            Some(Next::End) => return Ok(served),
-            Some(Next::TooLong(asked, bytes)) => {
-                stream.hold(0);
-                input.skip(stream, bytes)?;
-                replies.refuse(&asked, wire::EINVAL);
-                target.send(stream, &mut replies)?;
-                stream.await_message();
-            }
-            Some(Next::Part(needed)) => {
-                if input.end > input.begin {
-                    let large = if needed > KEPT { needed } else { 0 };
-                    stream.hold(large as u64);
-                    // Of a message that has begun, all is awaited.
-                    while input.end - input.begin < needed {
-                        input.fill(stream, needed)?;
-                    }
-                } else if !input.fill(stream, needed)? {
-                    return Ok(served);
-                }
-            }
-            Some(Next::Message(..)) => unreachable!("messages are in the batch"),
-        }
-    }
+        });
+    });
+    let Incoming { served, ended, .. } = shared.incoming.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ended.unwrap_or(Ok(())).map(|()| served)
 }
 
 /// Bytes that a message needs here, for itself or for its reply.
@@ -322,28 +419,18 @@ fn kept_bytes(asked: &Asked) -> usize {
     }
 }
 
-/// Takes whole messages from the input into `batch`, as many as are served together; a large one only for itself. `None` where more may be
-/// there.
-fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result<Option<Next>, Fault> {
+/// Takes whole messages from the input into `batch`, as many as are served together; a large one only for itself. Returns what is next.
+fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result<Next, Fault> {
     let mut bytes = 0;
     loop {
-        match next(input, export)? {
-            Next::Message(asked, length) => {
-                bytes += kept_bytes(&asked);
-                if bytes > TOGETHER && !batch.is_empty() {
-                    return Ok(None);
-                }
-                input.begin += length;
-                batch.push(asked);
-            }
-            other => {
-                match other {
-                    Next::TooLong(..) => input.begin += HEADER,
-                    Next::Message(..) | Next::Part(_) | Next::End => {}
-                }
-                return Ok(Some(other));
-            }
+        let found = next(input, export)?;
+        let Next::Message(asked, length) = found else { return Ok(found) };
+        bytes += kept_bytes(&asked);
+        if bytes > TOGETHER && !batch.is_empty() {
+            return Ok(found);
         }
+        input.begin += length;
+        batch.push(asked);
     }
 }
 
@@ -351,7 +438,7 @@ fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result
 fn next(input: &Input, export: &Export) -> Result<Next, Fault> {
     let here = &input.bytes[input.begin..input.end];
     if here.len() < HEADER {
-        return Ok(Next::Part(HEADER));
+        return Ok(Next::Part(HEADER, None));
     }
     let mut fields = Fields(&here[..HEADER]);
     if fields.u32() != Some(wire::REQUEST_MAGIC) {
@@ -369,12 +456,13 @@ fn next(input: &Input, export: &Export) -> Result<Next, Fault> {
             return Ok(Next::TooLong(asked, u64::from(length)));
         }
         size += length as usize;
-        if here.len() < size {
-            return Ok(Next::Part(size));
-        }
     }
     let request = checked(flags, command, offset, length, input.begin + HEADER, export);
-    Ok(Next::Message(Asked { cookie, request, is_read }, size))
+    let asked = Asked { cookie, request, is_read };
+    if here.len() < size {
+        return Ok(Next::Part(size, request.is_ok().then_some(asked)));
+    }
+    Ok(Next::Message(asked, size))
 }
 
 /// The request of a message, or the error of a wrong one.

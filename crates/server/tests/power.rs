@@ -8,7 +8,7 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
-use palimpsest_server::drive::{Drive, Witness};
+use palimpsest_server::drive::{Bytes, Drive, Witness};
 use palimpsest_server::transmission::{Asked, PowerLost, Replies, Request};
 use std::ops::ControlFlow;
 
@@ -54,7 +54,7 @@ impl Client<'_> {
     fn send(&self, request: Request, mut bytes: Vec<u8>) -> Result<Vec<u8>, PowerLost> {
         let asked = Asked { cookie: 1, request: Ok(request), is_read: matches!(request, Request::Read { .. }) };
         let mut replies = Replies::new(false);
-        self.drive.serve(0, self.since, &[asked], &mut bytes, &mut replies, &Silent)?;
+        self.drive.serve(0, self.since, &[asked], Bytes::Together(&mut bytes), &mut replies, &Silent)?;
         let reply = replies.take();
         assert_eq!(reply[4..8], [0; 4], "{request:?} was refused");
         Ok(reply[16..].to_vec())

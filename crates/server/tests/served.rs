@@ -281,6 +281,49 @@ fn many_requests_are_answered_in_order() {
     assert_eq!(summary(server.terminate())["requests"]["write"], 200);
 }
 
+/// Large writes are served while the next are received; small requests come between.
+#[test]
+fn large_writes_are_in_flight_together() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let (mut random, mut message, mut array) = (Random(5), Vec::new(), vec![0; client.bytes as usize]);
+    let (mut asked, mut from) = (0u64, 0);
+    while from < client.bytes {
+        let sizes = [4096, 32 << 10, 128 << 10, 128 << 10, 128 << 10, 256 << 10, 300 << 10, 34_304];
+        let length = sizes[random.below(8) as usize].min(client.bytes - from);
+        let bytes = random.bytes(length);
+        array[from as usize..(from + length) as usize].copy_from_slice(&bytes);
+        message.extend(wire::REQUEST_MAGIC.to_be_bytes());
+        message.extend([0, 0]);
+        message.extend(wire::CMD_WRITE.to_be_bytes());
+        message.extend([asked, from].map(u64::to_be_bytes).concat());
+        message.extend((length as u32).to_be_bytes());
+        message.extend(bytes);
+        (asked, from) = (asked + 1, from + length);
+    }
+    assert!(asked > 20);
+    std::thread::scope(|scope| {
+        let mut writer = client.stream.try_clone().unwrap();
+        scope.spawn(move || {
+            for piece in message.chunks(50_000) {
+                writer.write_all(piece).unwrap();
+            }
+        });
+        let mut answered: Vec<u64> = (0..asked)
+            .map(|_| {
+                let reply: [u8; 16] = wire::read_array(&mut client.stream).unwrap();
+                assert_eq!(reply[4..8], [0; 4]);
+                u64::from_be_bytes(reply[8..].try_into().unwrap())
+            })
+            .collect();
+        answered.sort_unstable();
+        assert!(answered.into_iter().eq(0..asked), "each is answered once");
+    });
+    assert!(client.read(0, client.bytes as u32) == array);
+    let summary = summary(server.terminate());
+    assert_eq!(summary["requests"]["write"].as_u64(), Some(asked));
+}
+
 #[test]
 fn zeroes_unmap_units_where_no_power_cut_can_bring_them_back() {
     for (options, trims) in [(&[][..], 1), (&["--set=faults.power_cut_at=1000000"], 0)] {

@@ -25,6 +25,7 @@ use super::settings::ControllerTimes;
 use crate::timeline::Recording;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
@@ -309,9 +310,20 @@ impl Drive {
         self.close_call();
         if self.io.has_contents() {
             verifier.served(&mut self.io, Command { kind, extent })?;
+            if kind == RequestKind::Trim {
+                self.give_away(extent);
+            }
             self.io.buffers().end_request();
         }
         Ok(())
+    }
+
+    /// What is trimmed gives its memory away, where nothing brings it back.
+    #[cold]
+    fn give_away(&mut self, extent: Extent) {
+        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
+        let lsns = (extent.sector / per_subpage) as u32..(extent.end() / per_subpage) as u32;
+        lsns.for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
     }
 
     /// The layer could not serve `command`: after a power cut it is repeated.

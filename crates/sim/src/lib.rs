@@ -11,6 +11,7 @@ pub mod die_failures;
 pub mod drive;
 pub mod engine;
 pub mod events;
+pub mod fingerprint;
 pub mod observe;
 pub mod power_cuts;
 pub mod settings;

@@ -42,6 +42,8 @@ pub struct Incoming {
     pub bytes: Vec<u8>,
     /// Where they begin.
     pub at: usize,
+    /// The fingerprints of its sectors, where they are known, for who verifies contents.
+    pub fingerprints: Vec<u32>,
 }
 
 /// One end of the host link, inside the drive.
@@ -187,7 +189,7 @@ impl HostPort {
     fn bytes(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
         let whole = piece.sectors == self.sectors_per_subpage();
         let before = if whole { None } else { buffers.get(old).map(<[u8]>::to_vec) };
-        buffers.fill(|content| {
+        let data = buffers.fill(|content| {
             match before {
                 Some(before) => content.copy_from_slice(&before),
                 None if whole => {}
@@ -196,7 +198,9 @@ impl HostPort {
             let per_sector = SECTOR_BYTES as usize;
             let range = piece.first as usize * per_sector..(piece.first + piece.sectors) as usize * per_sector;
             self.bring_to(&mut content[range], self.number(piece));
-        })
+        });
+        buffers.overwrite(piece.lsn, data);
+        data
     }
 
     /// Number of the first sector of `piece`.
@@ -208,7 +212,7 @@ impl HostPort {
     fn bring_to(&self, place: &mut [u8], number: u64) {
         let per_sector = SECTOR_BYTES as usize;
         match &self.incoming {
-            Some(Incoming { sector, bytes, at }) => {
+            Some(Incoming { sector, bytes, at, .. }) => {
                 place.copy_from_slice(&bytes[at + (number - sector) as usize * per_sector..][..place.len()]);
             }
             None => {
@@ -219,10 +223,17 @@ impl HostPort {
         }
     }
 
+    /// The fingerprints of the sectors of `piece`, where the present write brings them.
+    pub fn fingerprints(&self, piece: Piece) -> Option<&[u32]> {
+        let Incoming { sector, fingerprints, .. } = self.incoming.as_ref()?;
+        let first = (self.number(piece) - sector) as usize;
+        fingerprints.get(first..first + piece.sectors as usize)
+    }
+
     /// Calls `see` with the bytes of each sector of `piece` that the present write brings, in order.
     pub fn each_sector(&self, piece: Piece, mut see: impl FnMut(&[u8])) {
         let (number, per_sector) = (self.number(piece), SECTOR_BYTES as usize);
-        if let Some(Incoming { sector, bytes, at }) = &self.incoming {
+        if let Some(Incoming { sector, bytes, at, .. }) = &self.incoming {
             let bytes = &bytes[at + (number - sector) as usize * per_sector..][..piece.sectors as usize * per_sector];
             bytes.chunks_exact(per_sector).for_each(see);
             return;

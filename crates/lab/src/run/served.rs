@@ -125,6 +125,12 @@ impl<'a> Served<'a> {
         session.start_measuring();
         session.go_on_with_ages();
         session.expect(Phase::Run, 0)?;
+        let drive = &resolved.drive;
+        // A power cut may bring back what was overwritten, and a voltage code goes on from it.
+        let comes_back = kept || drive.loses_power() || drive.part.paired() || drive.part.code.is_some();
+        if options.fidelity == Fidelity::Count && !comes_back {
+            session.drive.io.buffers().forget_overwritten(drive.logical_subpages() as usize);
+        }
         Ok(Served {
             resolved,
             options,
@@ -191,11 +197,27 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
     pub fn write(&mut self, extent: Extent, bytes: &mut Vec<u8>, at: usize) -> Reply<()> {
+        self.write_known(extent, bytes, at, &mut Vec::new())
+    }
+
+    /// As [`Self::write`], of sectors that have these `fingerprints`, which are given back, too: finding them out takes as long as all else.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_known(
+        &mut self,
+        extent: Extent,
+        bytes: &mut Vec<u8>,
+        at: usize,
+        fingerprints: &mut Vec<u32>,
+    ) -> Reply<()> {
         assert!(bytes.len() - at >= extent.sectors as usize * SECTOR_BYTES as usize, "a write brings its bytes");
-        let incoming = Incoming { sector: extent.sector, bytes: std::mem::take(bytes), at };
+        let (held, known) = (std::mem::take(bytes), std::mem::take(fingerprints));
+        let incoming = Incoming { sector: extent.sector, bytes: held, at, fingerprints: known };
         self.session.drive.io.host.bring(Some(incoming));
         let done = self.serve(RequestKind::Write, extent);
-        *bytes = self.session.drive.io.host.bring(None).map(|incoming| incoming.bytes).unwrap_or_default();
+        let incoming = self.session.drive.io.host.bring(None).unwrap_or_default();
+        (*bytes, *fingerprints) = (incoming.bytes, incoming.fingerprints);
         done
     }
 
@@ -278,6 +300,7 @@ impl<'a> Served<'a> {
     fn end_life(&mut self, command: Command, why: String) -> Failure {
         let session = &mut self.session;
         session.drive.end_life();
+        session.drive.io.buffers().forget_nothing();
         session.verifier.power_failed(&mut session.drive.io, command);
         session.worn_out = Some(why.clone());
         Failure::WornOut(why)

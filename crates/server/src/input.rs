@@ -1,0 +1,129 @@
+//! Memory for what a client sends: messages together, and the bytes of large writes apart, as whoever serves one needs them for himself.
+//!
+//! What a large write brings is received up to its end, with the header of the next message and nothing behind it: nothing is moved in
+//! memory, and the next large write is received so, too.
+
+use crate::wire::Stream;
+use palimpsest_lab::sim::fingerprint::fingerprint;
+use palimpsest_lab::units::SECTOR_BYTES;
+use std::io::{self, IoSliceMut};
+use std::ops::RangeInclusive;
+
+/// Bytes that a connection keeps for requests, and as many for replies.
+pub const KEPT: usize = 512 << 10;
+
+/// Bytes of the header of a request.
+pub const HEADER: usize = 28;
+
+/// Bytes of writes that are received apart: of fewer, many come in one read.
+const LARGE: RangeInclusive<u32> = 32 << 10..=256 << 10;
+
+/// What a client has sent and was not served yet.
+#[derive(Default)]
+pub struct Input {
+    /// Memory of messages.
+    pub bytes: Vec<u8>,
+    /// What is not served yet begins here.
+    pub begin: usize,
+    /// It ends here.
+    pub end: usize,
+}
+
+impl Input {
+    /// Moves what there is to the front.
+    fn compact(&mut self) {
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+    }
+
+    /// Reads what has come, up to a whole message of `needed` bytes and, unless it is `alone`, what comes behind it; false at the end.
+    ///
+    /// # Errors
+    /// Those of the connection; it ended in a message.
+    pub fn fill(&mut self, stream: &mut impl Stream, needed: usize, alone: bool) -> io::Result<bool> {
+        self.compact();
+        if self.end == self.bytes.len() || self.bytes.len() < KEPT {
+            // Memory grows with the bytes received, not with the announced length.
+            self.bytes.resize(needed.min(2 * self.bytes.len()).max(KEPT), 0);
+        }
+        let to = if alone { needed } else { self.bytes.len() };
+        loop {
+            match stream.read(&mut self.bytes[self.end..to]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset && self.end == 0 => return Ok(false),
+                Ok(0) if self.end > 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    let read = read?;
+                    self.end += read;
+                    return Ok(read > 0);
+                }
+            }
+        }
+    }
+
+    /// Drops the next `bytes` that the client sends.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn skip(&mut self, stream: &mut impl Stream, bytes: u64) -> io::Result<()> {
+        let here = bytes.min((self.end - self.begin) as u64);
+        self.begin += here as usize;
+        let rest = bytes - here;
+        let skipped = io::copy(&mut io::Read::take(&mut *stream, rest), &mut io::sink())?;
+        if skipped < rest { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// Gives back what was for a large message.
+    pub fn shrink(&mut self) {
+        self.compact();
+        if self.bytes.len() > KEPT && self.end <= KEPT {
+            self.bytes.truncate(KEPT);
+            self.bytes.shrink_to_fit();
+        }
+    }
+}
+
+/// The bytes of a large write, and the fingerprints of its sectors.
+#[derive(Default)]
+pub struct Large {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The fingerprints.
+    pub fingerprints: Vec<u32>,
+}
+
+impl Large {
+    /// Whether a write of `length` bytes from `offset` on is received apart.
+    pub fn takes(offset: u64, length: u32) -> bool {
+        LARGE.contains(&length) && (offset | u64::from(length)).is_multiple_of(SECTOR_BYTES)
+    }
+
+    /// Receives the `length` bytes of the write whose header is next in `input`. Where the header of the next message has come, it is in
+    /// `input` then, and nothing behind it.
+    ///
+    /// # Errors
+    /// Those of the connection; it ended in the message.
+    pub fn receive(&mut self, stream: &mut impl Stream, input: &mut Input, length: usize) -> io::Result<()> {
+        self.bytes.resize(length, 0);
+        let here = &input.bytes[input.begin + HEADER..input.end];
+        let mut got = here.len();
+        self.bytes[..got].copy_from_slice(here);
+        (input.begin, input.end) = (0, 0);
+        while got < length {
+            let mut places = [IoSliceMut::new(&mut self.bytes[got..]), IoSliceMut::new(&mut input.bytes[..HEADER])];
+            match stream.read_vectored(&mut places) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => got += read?,
+            }
+        }
+        input.end = got - length;
+        Ok(())
+    }
+
+    /// Finds the fingerprints out.
+    pub fn seal(&mut self) {
+        self.fingerprints.clear();
+        self.fingerprints.extend(self.bytes.chunks_exact(SECTOR_BYTES as usize).map(fingerprint));
+    }
+}
