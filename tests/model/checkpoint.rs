@@ -48,7 +48,7 @@ fn cuts_in_recovery_and_again_later() {
 /// Blocks fail, those of checkpoints too.
 #[test]
 fn cuts_and_faults() {
-    for_each_seed("checkpoint::cuts_and_faults", 9, |entry, seed| {
+    for_each_seed("checkpoint::cuts_and_faults", 6, |entry, seed| {
         if entry.tables.is_none() {
             return true;
         }
@@ -79,7 +79,7 @@ fn case(entry: &'static Entry, seed: u64) -> Option<Case> {
     Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
 }
 
-fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
+pub fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
     if entry.tables.is_none() {
         return true;
     }

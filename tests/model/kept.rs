@@ -68,3 +68,17 @@ fn copies_are_erased_after_the_pages_that_are_read_from_them() {
         assert!(whole_run_with_cuts_after(entry(layer), seed, 12, 12), "{layer}");
     }
 }
+
+/// The check of times took a place that a translation page said, and that was still being read, for that of a page that cleaning had moved since.
+#[test]
+fn where_a_moved_page_is_was_not_read() {
+    assert!(crate::checkpoint::timed(entry("dftl"), 1001, 20));
+}
+
+/// A translation page that was written since a checkpoint named a page that the cut took back, or that lay in a block erased for it.
+#[test]
+fn a_translation_page_may_name_what_a_cut_took_back() {
+    for seed in [1004, 1010, 1036, 1051] {
+        assert!(crate::checkpoint::timed(entry("dftl"), seed, 20), "{seed}");
+    }
+}

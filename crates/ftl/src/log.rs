@@ -173,9 +173,11 @@ pub struct Log<M: Map> {
     read: ReadPolicy,
     counters: LogCounters,
     image: PageImage,
+    /// After a power cut: whether the map has all.
+    is_found: bool,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, rebuild, read, image });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, rebuild, read, image, is_found });
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
@@ -225,6 +227,7 @@ impl<M: Map> Log<M> {
                 unit: Vec::new(),
                 own: Vec::new(),
             },
+            is_found: true,
         }
     }
 

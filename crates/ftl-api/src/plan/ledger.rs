@@ -434,6 +434,7 @@ impl Ledger {
             records |= lsn < TORN && data.origin == 0 && data != Data::ZERO;
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });
+                self.places.remove(&lsn);
             }
         }
         match self.whole_reads.remove(&program.ppn) {

@@ -26,6 +26,10 @@ pub const ENTRY: Entry = Entry {
     fast_cache: true,
     patrols: true,
     outlives_dies: true,
+    tables: Some(|settings, geometry, subpages| {
+        let (pages, room) = (subpages / u64::from(geometry.subpages_per_page), settings.bytes(CMT.name) / CACHED_BYTES);
+        CachedMap::checkpoint_bytes(geometry, pages, room)
+    }),
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {

@@ -58,8 +58,25 @@ pub trait Map: Send + Sized + State {
     /// The power is back: no unit is found yet.
     fn clear(&mut self);
 
-    /// After a power cut: every unit is found.
-    fn restored(&mut self, _nand: &Nand) {}
+    /// Appends what a checkpoint has of the map; `place` is where a unit is on flash.
+    fn save_places(&self, bytes: &mut Vec<u8>, place: impl Fn(u32) -> u32) {
+        (0..self.units()).for_each(|unit| bytes.extend(place(unit).to_le_bytes()));
+    }
+
+    /// After a power cut: restores what [`Self::save_places`] appended, but for entries that are void.
+    fn restore_places(&mut self, bytes: &[u8], is_void: impl Fn(u32) -> bool) {
+        for (unit, entry) in (0..self.units()).zip(entries_in(bytes)) {
+            if entry != UNMAPPED && !is_void(entry) {
+                self.restore(unit, entry);
+            }
+        }
+    }
+
+    /// After a power cut: every unit is found that is not where it was at a checkpoint, of which entries may be void. False where that does not
+    /// say where all are: then all of flash has to be read.
+    fn restored(&mut self, _nand: &Nand, _is_void: impl Fn(u32) -> bool) -> bool {
+        true
+    }
 
     /// Asks for the entry of `unit`, which will be wanted soon.
     fn prefetch(&self, unit: u32);
@@ -115,4 +132,9 @@ pub trait Map: Send + Sized + State {
 
     /// Adds its tables and figures to `report`.
     fn describe(&self, figures: &mut LayerFigures);
+}
+
+/// Entries as bytes have them.
+pub fn entries_in(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).map(|entry| entry.try_into().map_or(UNMAPPED, u32::from_le_bytes))
 }

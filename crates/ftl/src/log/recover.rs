@@ -36,6 +36,13 @@ impl<M: Map> Log<M> {
         io.recover_stripes()?;
         self.rebuild = Default::default();
         let survivors = self.recover_map(io);
+        if !self.is_found {
+            for block in 0..io.geometry().blocks() {
+                io.scan(block);
+            }
+            io.drop_tables();
+            self.recover_map(io);
+        }
         self.recover_blocks(io, survivors)
     }
 
@@ -52,15 +59,17 @@ impl<M: Map> Log<M> {
         self.map.clear();
         self.frontiers.forget(io);
         let tables = io.tables();
+        let per_block = self.shape.per_block;
+        let is_void = |entry: u32| tables.as_ref().is_some_and(|tables| tables.is_void(per_block.divide(entry)));
         if let Some(tables) = &tables {
-            self.load_tables(tables);
+            self.map.restore_places(tables.bytes, is_void);
         }
         for block in 0..io.geometry().blocks() {
             if !self.frontiers.is_reserved(block) {
                 self.find_newest(io, block, tables.as_ref());
             }
         }
-        self.map.restored(io.nand());
+        self.is_found = self.map.restored(io.nand(), is_void);
         Survivors(survivors)
     }
 
@@ -130,19 +139,9 @@ impl<M: Map> Log<M> {
         self.program_open_at(io, plane, stream, page)
     }
 
-    /// Appends the tables that a checkpoint has: where each unit is on flash.
+    /// Appends the tables that a checkpoint has: where units are on flash.
     pub fn save_tables(&self, bytes: &mut Vec<u8>) {
-        (0..self.map.units()).for_each(|unit| bytes.extend(self.on_flash(unit).to_le_bytes()));
-    }
-
-    /// The map is that of a checkpoint, but for blocks that were erased since.
-    fn load_tables(&mut self, tables: &Tables<'_>) {
-        for (unit, entry) in (0..self.map.units()).zip(tables.bytes.chunks_exact(4)) {
-            let entry = entry.try_into().map_or(UNMAPPED, u32::from_le_bytes);
-            if entry != UNMAPPED && !tables.is_void(self.shape.per_block.divide(entry)) {
-                self.map.restore(unit, entry);
-            }
-        }
+        self.map.save_places(bytes, |unit| self.on_flash(unit));
     }
 
     /// Lets the map point to the units of `block` that are newer than those it points to; all of it is newer than `tables`.

@@ -11,12 +11,14 @@
 //! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected segment
 //! is half. The update of a victim ends before the read of the entry that is wanted begins. After a power cut the
 //! out-of-band areas say where pages are, and entries that differ from flash are in the CMT; they are never more than it held,
-//! but for trims that come back. Ignored: the time of that search, as for every layer.
+//! but for trims that come back. A checkpoint has the GTD and those entries (where trims that came back are more than the CMT has room for,
+//! one is written that is not whole); the others are in the translation pages. Ignored: the time of that search, as for every layer.
 
 use super::bytes::map_bytes;
 use super::segments::Segments;
-use crate::log::map::{Map, UNMAPPED};
+use crate::log::map::{Map, UNMAPPED, entries_in};
 use crate::log::{Append, Log};
+use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
@@ -57,9 +59,11 @@ pub struct CachedMap {
     /// The most that it held.
     peak: u32,
     counters: Counters,
+    /// After a power cut: pages of which neither a checkpoint nor what was written since says where they are; else empty.
+    unknown: Vec<bool>,
 }
 
-palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built { pages, subpages, per_subpage, room });
+palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built { pages, subpages, per_subpage, room, unknown });
 
 impl CachedMap {
     /// Of `pages` pages, none of them written; the CMT has room for `room` entries, one at least.
@@ -75,7 +79,14 @@ impl CachedMap {
             room,
             peak: 0,
             counters: Counters::default(),
+            unknown: Vec::new(),
         }
+    }
+
+    /// Bytes of a checkpoint of a map of `pages` pages: the GTD, and what may differ from flash of `room` entries in the CMT.
+    pub fn checkpoint_bytes(geometry: &Geometry, pages: u64, room: u64) -> u64 {
+        let own = pages.div_ceil((geometry.page_bytes() / ENTRY_BYTES).into());
+        u64::from(ENTRY_BYTES) * (own + 2 * room.min(pages))
     }
 
     /// Translation page of `unit`, and the subpage of it that holds the entry.
@@ -195,20 +206,60 @@ impl Map for CachedMap {
 
     fn restore(&mut self, unit: u32, entry: u32) {
         self.entries[unit as usize] = entry;
+        self.unknown.get_mut(unit as usize).into_iter().for_each(|unknown| *unknown = false);
     }
 
     fn clear(&mut self) {
         self.entries.fill(UNMAPPED);
         self.cache.clear();
+        self.unknown.clear();
     }
 
-    fn restored(&mut self, nand: &Nand) {
+    /// The GTD, and each entry that flash has otherwise, with its page.
+    fn save_places(&self, bytes: &mut Vec<u8>, place: impl Fn(u32) -> u32) {
+        (self.pages..self.units()).for_each(|page| bytes.extend(place(page).to_le_bytes()));
+        for unit in (0..self.pages).filter(|&unit| self.cache.is_dirty(unit)) {
+            bytes.extend([unit, place(unit)].into_iter().flat_map(u32::to_le_bytes));
+        }
+    }
+
+    fn restore_places(&mut self, bytes: &[u8], is_void: impl Fn(u32) -> bool) {
+        self.unknown.resize(self.entries.len(), true);
+        let mut saved = entries_in(bytes);
+        let known = |entry: u32| if entry == UNMAPPED || is_void(entry) { UNMAPPED } else { entry };
+        for page in self.pages..self.units() {
+            self.entries[page as usize] = saved.next().map_or(UNMAPPED, known);
+        }
+        while let (Some(unit), Some(entry)) = (saved.next(), saved.next()) {
+            self.restore(unit, known(entry));
+        }
+    }
+
+    fn restored(&mut self, nand: &Nand, is_void: impl Fn(u32) -> bool) -> bool {
+        let unknown = std::mem::take(&mut self.unknown);
+        for unit in (0..self.pages).filter(|&unit| unknown.get(unit as usize) == Some(&true)) {
+            let entry = self.in_flash(nand, unit);
+            if entry == UNMAPPED {
+                continue;
+            }
+            let named_since = !unknown[self.home(unit).0 as usize];
+            if is_void(entry) && !named_since {
+                continue;
+            }
+            // A translation page may be there before a page that it names, which the cut took back.
+            let is_there = nand.programs(entry) > 0 && nand.logical(entry * self.subpages) == unit * self.subpages;
+            if is_void(entry) || !is_there {
+                return false;
+            }
+            self.entries[unit as usize] = entry;
+        }
         for unit in 0..self.pages {
             if self.in_flash(nand, unit) != self.entries[unit as usize] {
                 self.cache.dirty(unit);
             }
         }
         self.note_peak();
+        true
     }
 
     #[inline]

@@ -121,8 +121,12 @@ fn checkpoints(drive: &DriveConfig, values: &Values) -> Result<()> {
         return Ok(());
     }
     let can: Vec<&str> = layers().filter(|entry| entry.tables.is_some()).map(|entry| entry.name).collect();
-    let what =
-        format!("this layer recovers without checkpoints; expected ftl.checkpoint = 0B, or one of {}", can.join(", "));
+    let why = match (entry_of(drive).is_file_system(), drive.part.code.is_some()) {
+        (true, _) => "a file system has a checkpoint of its own, and reads all of the layer below",
+        (_, true) => "pages of a checkpoint are programmed once, and this part's word lines under a code",
+        _ => "only what one log and its map hold is kept, and this layer has more tables",
+    };
+    let what = format!("{why}; expected ftl.checkpoint = 0B, or one of {}", can.join(", "));
     refuse(values, &["ftl.checkpoint", "ftl.name"], &what)
 }
 
