@@ -8,12 +8,11 @@ imported where they are used: `run --json` needs none of them.
 import contextlib
 import json
 import os
-import shutil
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -21,20 +20,16 @@ import click
 
 from . import (
     _core,
-    attaching,
     completion,
     engine,
     errors,
-    images,
     interrupts,
-    mounting,
     native,
-    serving,
     states,
     trace_commands,
 )
 from . import reproduce as reproduction
-from .crash import command as crash_command
+from .commands import Commands, help_width
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
@@ -59,41 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cli", "main"]
 
-_NARROW = 60
-
-
-class _Help(click.HelpFormatter):
-    """Help that stays readable on narrow terminals: descriptions are below the names there."""
-
-    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Names and descriptions."""
-        super().write_dl(rows, col_max if self.width >= _NARROW else 8, col_spacing)
-
-
-class _Context(click.Context):
-    formatter_class = _Help
-
-
-class _SingleCommand(click.Command):
-    context_class = _Context
-
-
-class Commands(click.Group):
-    """The commands in the order of their use, not in that of the alphabet."""
-
-    context_class = _Context
-    command_class = _SingleCommand
-    group_class = type
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in order; what is needed once is last."""
-        return sorted(self.commands, key=lambda name: name == "completion")
-
-
-def _help_width() -> int:
-    """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
-    return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
-
 
 def _version() -> str:
     """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
@@ -103,7 +63,7 @@ def _version() -> str:
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": _help_width()},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
 @click.version_option(_version(), prog_name="palimpsest", message="%(prog)s %(version)s")
@@ -514,11 +474,20 @@ def _print_result(result: "str | RenderableType") -> None:
 
 
 trace_commands.add_to(cli, _print_result)
-images.add_to(cli)
-serving.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
-attaching.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
-mounting.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
-crash_command.add_to(cli)
+
+
+def _add_rest() -> None:
+    """Adds images, served drives and crashes, whose modules take a quarter of the time in which a command starts."""
+    from . import attaching, images, mounting, serving
+    from .crash import command as crash_command
+
+    images.add_to(cli)
+    for served in (serving, attaching, mounting):
+        served.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
+    crash_command.add_to(cli)
+
+
+cli.add_rest = _add_rest
 
 
 def _fail(error: BaseException) -> NoReturn:

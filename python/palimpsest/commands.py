@@ -1,0 +1,60 @@
+"""The group of commands: their order, their help, and which are imported only when they are asked for."""
+
+import shutil
+from collections.abc import Callable, Iterable
+
+import click
+
+__all__ = ["Commands", "help_width"]
+
+_NARROW = 60
+
+
+class _Help(click.HelpFormatter):
+    """Help that stays readable on narrow terminals: descriptions are below the names there."""
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Names and descriptions."""
+        super().write_dl(rows, col_max if self.width >= _NARROW else 8, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
+class _SingleCommand(click.Command):
+    context_class = _Context
+
+
+class Commands(click.Group):
+    """The commands in the order of their use, not in that of the alphabet.
+
+    Attributes:
+        add_rest: adds the last of them, whose modules are imported when one of these, or the list of all, is asked for.
+    """
+
+    context_class = _Context
+    command_class = _SingleCommand
+    group_class = type
+    add_rest: Callable[[], None] | None = None
+
+    def _complete(self) -> None:
+        add_rest, self.add_rest = self.add_rest, None
+        if add_rest:
+            add_rest()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, if there is one of this name."""
+        if cmd_name not in self.commands:
+            self._complete()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names, in order; what is needed once is last."""
+        self._complete()
+        return sorted(self.commands, key=lambda name: name == "completion")
+
+
+def help_width() -> int:
+    """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
+    return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
