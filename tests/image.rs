@@ -326,6 +326,24 @@ fn nothing_that_was_flushed_is_lost_by_a_kill_where_blocks_fail() {
     killed("page", Fidelity::Count, &[&pairs[..], &FAULTS[..1]].concat(), number("IMAGE_CASES", 12), 3);
 }
 
+/// A fast cache, of which some blocks always hold one bit a cell, is found as it was left.
+#[test]
+fn a_fast_cache_is_found_in_an_image() {
+    let cache = [
+        "part.cell=tlc",
+        "part.pages_per_block=12",
+        "ftl.streams=2",
+        "ftl.slc_fixed=2 blocks",
+        "ftl.slc_cache=3 blocks",
+    ];
+    for (full, fidelity) in [("ftl.slc_full=direct", Fidelity::Count), ("ftl.slc_full=fold", Fidelity::Timed)] {
+        let more = [&cache[..], &[full, "part.nop=1", "part.order=strict", "ssd.blocks_per_plane=24"]].concat();
+        killed("page", fidelity, &more, number("IMAGE_CASES", 12), 3);
+        killed("subpage", fidelity, &[&more[..], &["ftl.checkpoint=256KiB"]].concat(), number("IMAGE_CASES", 12), 5);
+        crashed("dftl", &[&more[..], &["ssd.over_provisioning=100%"]].concat(), number("IMAGE_CASES", 6), 7);
+    }
+}
+
 #[test]
 fn checkpoints_of_tables_are_found_in_an_image() {
     killed(
