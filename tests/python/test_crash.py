@@ -1,5 +1,6 @@
 """`palimpsest crash`: what it finds, of programs on a file and on a file system, and what it leaves."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -20,6 +21,7 @@ from palimpsest.crash.history import History
 from palimpsest.crash.namespaces import missing
 from palimpsest.crash.store import id_of
 from palimpsest.crash.windows import State, key_of, states, windows
+from palimpsest.errors import InputError
 
 pytestmark = pytest.mark.contract
 
@@ -285,6 +287,26 @@ def test_what_fails_is_one_line(palimpsest: Command, tmp_path: Path, run: str, c
     done = palimpsest("crash", "--out", out, "--size", "64KiB", "--run", run, "--check", check)
     assert done.returncode == 2, done.stdout
     assert said in done.stderr.splitlines()[-1]
+
+
+@needs_files
+def test_a_program_that_takes_too_long_ends_with_all_its_processes(tmp_path: Path) -> None:
+    marker = f"sleep 96{os.getpid()}"
+    with pytest.raises(InputError, match="its time was over"):
+        explore(
+            f"{marker} & setsid {marker} & {marker} && true {{file}}", "true", size="64KiB", out=tmp_path, run_timeout_s=0.5
+        )
+    assert not running(marker)
+
+
+@needs_files
+def test_a_system_without_namespaces_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("palimpsest.crash.namespaces._enter", refused)
+    with pytest.raises(InputError, match="namespaces: Operation not permitted; expected root, or a system that gives"):
+        explore(overwrite, is_whole, size="64KiB", out=tmp_path)
 
 
 @needs_files

@@ -38,6 +38,11 @@ _FLAGS = {
 }  # fmt: skip
 """Options of mounts that are flags of the system call."""
 
+_EXPECTED = (
+    "expected root, or a system that gives its users namespaces "
+    "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+)
+
 
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
@@ -232,7 +237,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
     try:
         _enter()
     except OSError as error:
-        connection.send(("failed", f"namespaces: {error.strerror}; expected root, or a system with user namespaces"))
+        connection.send(("failed", f"namespaces: {error.strerror}; {_EXPECTED}"))
         return 1
     # New rights make the kernel forget it.
     _dies_with_parent(parent)
