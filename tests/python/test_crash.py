@@ -234,6 +234,51 @@ def test_a_state_of_a_cut_is_cut_again(palimpsest: Command, script: list[str]) -
     assert "the cut in flash operation" in other.stderr
 
 
+NBD_SCRIPT = """
+import os, socket, struct, sys, urllib.parse
+client = socket.socket(socket.AF_UNIX)
+client.connect(urllib.parse.parse_qs(urllib.parse.urlparse(sys.argv[2]).query)["socket"][0])
+def take(count):
+    taken = b""
+    while len(taken) < count:
+        taken += client.recv(count - len(taken)) or sys.exit("the server has gone")
+    return taken
+def ask(kind, offset, length, data=b"", flags=0):
+    client.sendall(struct.pack(">IHHQQI", 0x25609513, flags, kind, 5, offset, length) + data)
+    assert struct.unpack(">IIQ", take(16)) == (0x67446698, 0, 5)
+    return take(length) if kind == 0 else b""
+take(18)
+client.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
+take(10)
+fault = os.environ.get("FAULT")
+if sys.argv[1] == "run":
+    for version in range(1, 6):
+        ask(1, version % 2 * 8192, 8192, bytes([version]) * 8192, flags=fault == "fua")
+        if not fault:
+            ask(3, 0, 0)
+        print(version, flush=True)
+else:
+    held = ask(0, 0, 16384)
+    whole = [half[0] for half in (held[:8192], held[8192:]) if len(set(half)) == 1]
+    promised = len(open(sys.argv[3]).read().split())
+    sys.exit(max(whole, default=0) < promised and f"{promised} is lost")
+"""
+
+
+@needs_files
+@pytest.mark.parametrize(("fault", "findings"), [("", []), ("fua", []), ("flush", ["1 is lost"])])
+def test_a_program_that_takes_an_nbd_uri(palimpsest: Command, tmp_path: Path, fault: str, findings: list[str]) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(NBD_SCRIPT, encoding="ascii")
+    command = f"{sys.executable} -S {path}"
+    done = palimpsest(
+        "crash", "--run", f"{command} run {{nbd}}", "--check", f"{command} check {{nbd}} {{output}}", "--json",
+        "--size", "64KiB", "--out", str(tmp_path / "out"), "--budget", "30", env={**os.environ, "FAULT": fault},
+    )  # fmt: skip
+    assert done.returncode == bool(findings), done.stderr
+    assert [finding["line"] for finding in json.loads(done.stdout)["findings"]] == findings
+
+
 @needs_files
 def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[str]) -> None:
     out = Path(script[-1])
@@ -255,6 +300,7 @@ def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[
         (["--check", "true"], "--run: it is missing"),
         (["--run", "true {mount}", "--check", "true"], "{mount}: there is no file system; expected --setup"),
         (["--run", "true {disk}", "--check", "true"], "{disk}: there is no such place; expected {dev}, {file}"),
+        (["--run", "true {nbd}", "--check", "true {mount}", "--setup", "true"], "{nbd}: the disk is a block device"),
         (["--run", "true", "--check", "true", "--cache", "big"], "expected one of volatile, protected, none"),
         (["--run", "true", "--check", "true", "--size", "1KiB"], "--size 1024: expected whole KiB by four"),
         (["--run", "true", "--check", "true", "--ftl", "mga"], "buffer.ack"),
@@ -294,7 +340,11 @@ def test_a_program_that_takes_too_long_ends_with_all_its_processes(tmp_path: Pat
     marker = f"sleep 96{os.getpid()}"
     with pytest.raises(InputError, match="its time was over"):
         explore(
-            f"{marker} & setsid {marker} & {marker} && true {{file}}", "true", size="64KiB", out=tmp_path, run_timeout_s=0.5
+            f"{marker} & setsid {marker} & {marker} && true {{file}}",
+            "true",
+            size="64KiB",
+            out=tmp_path,
+            run_timeout_s=0.5,
         )
     assert not running(marker)
 

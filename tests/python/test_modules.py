@@ -35,8 +35,8 @@ validate.judge validate.truth validate.measures validate.response validate.ampli
 validate.forms validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.distribution fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
 fits.trace_times fits.traces fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
-crash.history crash.windows crash.namespaces crash.commands crash.cuts crash.recording crash.owners crash.checking
-crash.store crash.exploring crash.findings crash.summary crash.page crash.command crash.__init__
+crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
+crash.checking crash.store crash.exploring crash.findings crash.summary crash.page crash.command crash.__init__
 api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each imports those before it."""

@@ -159,7 +159,8 @@ class Checker:
     def _do(self, step: Step) -> Outcome:
         device = None if self._device is None else self._device.path
         places, log = self._work.places(self._file, device), self._work.folder / "log"
-        return perform(step, places, self._plan.timeout_s, log, mounted=self._plan.mounts)
+        with self._work.beside(step, self._file):
+            return perform(step, places, self._plan.timeout_s, log, mounted=self._plan.mounts)
 
     def _mount(self) -> None:
         assert self._device is not None

@@ -150,8 +150,8 @@ def add_to(group: click.Group) -> None:
         """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
 
         Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
-        file system is mounted, {output} a file with what the program had printed before the cut. The status is 0 if no
-        check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
+        file system is mounted, {nbd} the NBD URI of the disk, {output} a file with what the program had printed before
+        the cut. The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
 
         \b
         Examples:

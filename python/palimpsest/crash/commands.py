@@ -1,9 +1,9 @@
 """What is explored: the commands, or functions of Python, and the disk that they get.
 
 A command is for the shell. `{dev}` in it is the block device (a file, for who is not root), `{file}` the file under it,
-`{mount}` the folder where its file system is mounted, and `{output}` the file with what the program had said; the same
-names are variables of its environment. A function gets the path of the mount, or else of the file, and a check, if it
-takes two arguments, what the program had said.
+`{mount}` the folder where its file system is mounted, `{nbd}` the NBD URI of the disk, and `{output}` the file with
+what the program had said; the same names are variables of its environment. A function gets the path of the mount, or else of
+the file, and a check, if it takes two arguments, what the program had said.
 """
 
 import contextlib
@@ -17,19 +17,21 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from .namespaces import fork
+from .nbd import served, uri_of
 from .windows import CACHES
 
 __all__ = ["Outcome", "Plan", "Step", "Work", "perform"]
 
 Step = str | Callable[..., object]
 
-_PLACES = ("dev", "file", "mount", "output")
+_PLACES = ("dev", "file", "mount", "output", "nbd")
 _MOST_OUTPUT = 16 << 10
 _TIMED_OUT = 124
 
@@ -86,12 +88,13 @@ class Plan:
             raise InputError(
                 "{mount}: there is no file system; expected --setup that makes one, as 'mkfs.ext4 -q {dev}'"
             )
+        if self.uses("nbd") and self.needs_device:
+            raise InputError("{nbd}: the disk is a block device, too; expected {nbd} and {file}, or {mount} and {dev}")
         for step in (*self.setup, self.run, *self.check):
-            unknown = isinstance(step, str) and re.search(r"\{(?!(?:dev|file|mount|output)\})[a-z]+\}", step)
+            unknown = isinstance(step, str) and re.search(r"\{(?!(?:dev|file|mount|output|nbd)\})[a-z]+\}", step)
             if unknown:
-                raise InputError(
-                    f"{unknown[0]}: there is no such place; expected {{dev}}, {{file}}, {{mount}} or {{output}}"
-                )
+                expected = "expected {dev}, {file}, {mount}, {nbd} or {output}"
+                raise InputError(f"{unknown[0]}: there is no such place; {expected}")
 
     def uses(self, place: str) -> bool:
         """Whether a command uses this place."""
@@ -150,9 +153,18 @@ class Work:
         """What the program had said."""
         return self.folder / "output"
 
+    @property
+    def socket(self) -> Path:
+        """Where the disk is served by NBD."""
+        return self.folder / "nbd"
+
+    def beside(self, step: Step, file: Path) -> AbstractContextManager[None]:
+        """What must be there while a step is done: the server of the disk, if it wants it."""
+        return served(file, self.socket) if isinstance(step, str) and "{nbd}" in step else nullcontext()
+
     def places(self, file: Path, device: str | None) -> dict[str, str]:
         """Each place by its name."""
-        found = (device or str(file), str(file), str(self.mount), str(self.output))
+        found = (device or str(file), str(file), str(self.mount), str(self.output), uri_of(self.socket))
         return dict(zip(_PLACES, found, strict=True))
 
 
@@ -211,7 +223,7 @@ def _start(
     step: Step, places: Mapping[str, str], out: int, errors: int, *, mounted: bool
 ) -> "subprocess.Popen[bytes] | int":
     if isinstance(step, str):
-        text = re.sub(r"\{(dev|file|mount|output)\}", lambda found: shlex.quote(places[found[1]]), step)
+        text = re.sub(r"\{(dev|file|mount|output|nbd)\}", lambda found: shlex.quote(places[found[1]]), step)
         return subprocess.Popen(
             ["sh", "-c", text],
             stdin=subprocess.DEVNULL,

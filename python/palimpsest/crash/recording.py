@@ -124,15 +124,16 @@ class _Recorder:
         recording: "_core.CrashRecording | None" = None,
     ) -> None:
         device = None if self._device is None else self._device.path
-        outcome: Outcome = perform(
-            step,
-            self._work.places(file, device),
-            self._plan.run_timeout_s,
-            self._work.folder / "log",
-            mounted=self._plan.mounts,
-            stdout=said,
-            meanwhile=None if recording is None else recording.listen,
-        )
+        with self._work.beside(step, file):
+            outcome: Outcome = perform(
+                step,
+                self._work.places(file, device),
+                self._plan.run_timeout_s,
+                self._work.folder / "log",
+                mounted=self._plan.mounts,
+                stdout=said,
+                meanwhile=None if recording is None else recording.listen,
+            )
         if outcome.status:
             text = step if isinstance(step, str) else step.__qualname__
             raise InputError(f"{option} {text!r}: it failed, status {outcome.status}: {outcome.line}")
