@@ -2,8 +2,8 @@
 
 A command is for the shell. `{dev}` in it is the block device (a file, for who is not root), `{file}` the file under it,
 `{mount}` the folder where its file system is mounted, `{nbd}` the NBD URI of the disk, and `{output}` the file with
-what the program had said; the same names are variables of its environment. A function gets the path of the mount, or else of
-the file, and a check, if it takes two arguments, what the program had said.
+what the program had said; the same names are variables of its environment. A function gets the path of the mount, or
+else of the file, and a check, if it takes two arguments, what the program had said.
 """
 
 import contextlib
