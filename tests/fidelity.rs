@@ -37,6 +37,8 @@ mod recovery;
 mod snapshots;
 #[path = "fidelity/spread.rs"]
 mod spread;
+#[path = "fidelity/superblocks.rs"]
+mod superblocks;
 #[path = "fidelity/throughput.rs"]
 mod throughput;
 #[path = "fidelity/timing.rs"]

@@ -53,6 +53,8 @@ mod rules;
 mod sequences;
 #[path = "model/steps.rs"]
 mod steps;
+#[path = "model/superblocks.rs"]
+mod superblocks;
 #[path = "model/timeline.rs"]
 mod timeline;
 #[path = "model/whole_runs.rs"]

@@ -31,6 +31,7 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
+use palimpsest_flash::nand::stripes::StripeShape;
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
 use palimpsest_ftl_api::settings::Settings;
@@ -52,8 +53,10 @@ pub struct DriveConfig {
     pub name: String,
     /// Shape.
     pub geometry: Geometry,
-    /// Shape of its flash: another one where pages have parity, of which layers see the pages of data.
+    /// Shape of its flash: another one where blocks of layers are superblocks, of which they see the pages of data.
     pub physical: Geometry,
+    /// These superblocks.
+    pub stripes: Option<StripeShape>,
     /// (T - U) / U, with T physical and U logical pages (Desnoyers 2014).
     pub over_provisioning: f64,
     /// The NAND part.
@@ -141,9 +144,8 @@ impl DriveConfig {
         let faults = self.faults.any().then(|| Faults::new(self.faults.clone(), seed));
         let mut nand = Nand::new(self.geometry, self.part.clone(), payload, faults);
         nand.hold_single(self.fixed_single());
-        let data = self.ftl.small("ftl.rain");
-        if data > 0 {
-            nand.set_stripes(self.physical, data);
+        if let Some(shape) = self.stripes {
+            nand.set_stripes(self.physical, shape);
         }
         if self.errors.strength > 0 {
             nand.set_read_errors(self.errors.clone(), seed);

@@ -208,7 +208,7 @@ impl Nand {
     pub fn attempt_read(&mut self, ppn: u32, home: u32, wanted: SubpageMask, now: Nanos, keeps: bool) -> Attempt {
         let (block, (on, page)) = (self.block_of(ppn), self.place(ppn));
         let (erases, worn, programs) = (self.erases(block), self.worn(block), self.programs(ppn));
-        let striped = self.has_stripes();
+        let striped = self.has_parity();
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
         if self.is_unreadable(ppn) {
             let steps = self.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);

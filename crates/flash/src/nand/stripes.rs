@@ -1,5 +1,5 @@
-//! Stripes across dies ("RAIN"): a block of the layer is a superblock, a block of each die of a group, and of the pages that these have at one
-//! address all but one hold data. The last holds their parity, on another die in each stripe.
+//! Stripes across dies: a block of the layer is a superblock, a block of each die of a group. Of the pages that these have at one address all hold
+//! data, or all but one, and the last holds their parity ("RAIN"), on another die in each stripe.
 //!
 //! Layers see a drive of fewer dies (a group is one), whose blocks have as many times the pages: page k of a block is on the k mod N-th die of
 //! stripe k / N that has data there. Blocks of a group are erased together, and are bad together. Pages of parity have the numbers
@@ -14,9 +14,25 @@ use super::part::ReadCommand;
 use super::{Block, Flash, Halt, Nand, PADDING, SubpageMask, TORN, UNWRITTEN};
 use crate::geometry::{Divisor, Geometry};
 
-/// The shape that layers see of a drive of `physical` whose stripes have `data` pages of data. Its dies are a multiple of one more.
-pub fn striped(physical: &Geometry, data: u32) -> Geometry {
-    let groups = physical.dies() / (data + 1);
+/// What a stripe has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StripeShape {
+    /// Pages of data.
+    pub data: u32,
+    /// Whether there is a page of parity.
+    pub parity: bool,
+}
+
+impl StripeShape {
+    /// Dies that it is on.
+    pub fn dies(self) -> u32 {
+        self.data + u32::from(self.parity)
+    }
+}
+
+/// The shape that layers see of a drive of `physical` with such stripes, of whose dies it is a multiple.
+pub fn striped(physical: &Geometry, shape: StripeShape) -> Geometry {
+    let (groups, data) = (physical.dies() / shape.dies(), shape.data);
     Geometry {
         channels: groups,
         chips_per_channel: 1,
@@ -31,6 +47,9 @@ pub(super) struct Stripes {
     physical: Geometry,
     /// Pages of data of a stripe.
     data: u32,
+    parity: bool,
+    /// Dies of a stripe.
+    members: u32,
     per_stripe: Divisor,
     per_block: Divisor,
     /// Pages that layers see.
@@ -53,19 +72,22 @@ pub(super) struct Stripes {
 }
 
 // Dies fail after preconditioning, and states are kept before.
-crate::state!(Stripes { also_erased } built { physical, data, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing, together });
+crate::state!(Stripes { also_erased } built { physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing, together });
 
 impl Stripes {
-    fn new(physical: Geometry, data: u32) -> Self {
-        let seen = striped(&physical, data);
+    fn new(physical: Geometry, shape: StripeShape) -> Self {
+        let (seen, StripeShape { data, parity }) = (striped(&physical, shape), shape);
+        let stripes = if parity { (seen.pages() / u64::from(data)) as usize } else { 0 };
         Stripes {
             data,
+            parity,
+            members: shape.dies(),
             per_stripe: Divisor::new(data),
             per_block: Divisor::new(physical.pages_per_block),
             pages: seen.pages() as u32,
-            groups: physical.dies() / (data + 1),
-            swapped: vec![false; (seen.pages() / u64::from(data)) as usize],
-            covers: vec![0; (seen.pages() / u64::from(data)) as usize],
+            groups: physical.dies() / shape.dies(),
+            swapped: vec![false; stripes],
+            covers: vec![0; stripes],
             dead: vec![false; physical.dies() as usize],
             rebuilding: false,
             also_erased: 0,
@@ -91,14 +113,17 @@ impl Stripes {
         (block / self.physical.blocks_per_plane) % self.groups
     }
 
-    /// The die of a group that has the parity of `stripe`.
+    /// The die of a group that has the parity of `stripe`; without, one behind the last.
     fn parity_member(&self, stripe: u32) -> u32 {
+        if !self.parity {
+            return self.members;
+        }
         let (block, page) = self.at(stripe);
-        (block + page) % (self.data + 1)
+        (block + page) % self.members
     }
 
     fn die(&self, stripe: u32, member: u32) -> u32 {
-        self.group_of(self.at(stripe).0) * (self.data + 1) + member
+        self.group_of(self.at(stripe).0) * self.members + member
     }
 
     /// The die of its group that page number `place` of `stripe` is for.
@@ -114,7 +139,7 @@ impl Stripes {
     /// The die of its group that page number `place` of `stripe` is on.
     fn member(&self, stripe: u32, place: u32) -> u32 {
         let home = self.home(stripe, place);
-        let moved = self.swapped[stripe as usize] && self.dead[self.die(stripe, home) as usize];
+        let moved = self.parity && self.swapped[stripe as usize] && self.dead[self.die(stripe, home) as usize];
         if moved { self.parity_member(stripe) } else { home }
     }
 
@@ -126,7 +151,7 @@ impl Stripes {
     /// Page `ppn` is programmed next; `taken`: the page of parity is programmed already. False where no die is left for it.
     pub(super) fn take_place(&mut self, ppn: u32, taken: bool) -> bool {
         let (stripe, place) = self.split(ppn);
-        if !taken && self.dead[self.die(stripe, self.home(stripe, place)) as usize] {
+        if self.parity && !taken && self.dead[self.die(stripe, self.home(stripe, place)) as usize] {
             self.swapped[stripe as usize] = true;
         }
         !self.is_dead(ppn)
@@ -142,21 +167,26 @@ impl Stripes {
 
     /// What is known of the stripe of page `ppn`.
     pub(super) fn known(&self, ppn: u32) -> (bool, u64) {
+        if !self.parity {
+            return (false, 0);
+        }
         let stripe = self.split(ppn).0 as usize;
         (self.swapped[stripe], self.covers[stripe])
     }
 
     pub(super) fn set_known(&mut self, ppn: u32, known: (bool, u64)) {
         let stripe = self.split(ppn).0 as usize;
-        (self.swapped[stripe], self.covers[stripe]) = known;
+        if self.parity {
+            (self.swapped[stripe], self.covers[stripe]) = known;
+        }
     }
 
     /// `die` fails: returns the blocks of layers that cannot be written any more.
     pub(super) fn lose(&mut self, die: u32) -> impl Iterator<Item = u32> + use<'_> {
         self.dead[die as usize] = true;
-        self.rebuilding = true;
-        let group = die / (self.data + 1);
-        let of_group = &self.dead[(group * (self.data + 1)) as usize..][..self.data as usize + 1];
+        self.rebuilding |= self.parity;
+        let group = die / self.members;
+        let of_group = &self.dead[(group * self.members) as usize..][..self.members as usize];
         let left = of_group.iter().filter(|&&dead| !dead).count() as u32;
         let blocks = self.physical.blocks_per_plane * self.groups * self.physical.planes_per_die;
         (0..blocks).filter(move |&block| left < self.data && self.group_of(block) == group)
@@ -172,15 +202,15 @@ impl Stripes {
     /// The block of the drive that is `member` of the superblock `block`.
     fn block_of(&self, block: u32, member: u32) -> u32 {
         let (plane, index) = (block / self.physical.blocks_per_plane, block % self.physical.blocks_per_plane);
-        let die = plane % self.groups * (self.data + 1) + member;
+        let die = plane % self.groups * self.members + member;
         ((plane / self.groups) * self.physical.dies() + die) * self.physical.blocks_per_plane + index
     }
 }
 
 impl Nand {
     /// This new flash, of the shape [`striped`], has stripes on a drive of `physical`.
-    pub fn set_stripes(&mut self, physical: Geometry, data: u32) {
-        let stripes = Stripes::new(physical, data);
+    pub fn set_stripes(&mut self, physical: Geometry, shape: StripeShape) {
+        let stripes = Stripes::new(physical, shape);
         let pages = stripes.pages as usize + stripes.swapped.len();
         let width = self.geometry.subpages_per_page as usize;
         self.programs.resize(pages, 0);
@@ -188,19 +218,25 @@ impl Nand {
         self.payload.resize(pages * width);
         if let Some(faults) = &mut self.faults {
             for block in &mut self.blocks {
-                (0..data).for_each(|_| block.bad |= faults.bad_from_factory());
+                (1..shape.dies()).for_each(|_| block.bad |= faults.bad_from_factory());
             }
-            let (part, members) = (&self.part, data + 1);
+            let (part, members) = (&self.part, shape.dies());
             let all = faults.endurances(self.geometry.blocks() * members, part.endurance, part.endurance_deviation);
             self.endurances = all.chunks(members as usize).filter_map(|all| all.iter().min().copied()).collect();
         }
         self.stripes = Some(Box::new(stripes));
     }
 
-    /// Whether pages have parity.
+    /// Whether blocks of layers are superblocks.
     #[inline]
     pub fn has_stripes(&self) -> bool {
         self.stripes.is_some()
+    }
+
+    /// Whether pages have parity.
+    #[inline]
+    pub fn has_parity(&self) -> bool {
+        self.stripes.as_ref().is_some_and(|stripes| stripes.parity)
     }
 
     /// Shape of the drive itself.
@@ -243,14 +279,14 @@ impl Nand {
     /// Blocks of the drive, on dies that work, that block `block` of layers is.
     pub fn members(&self, block: u32) -> Vec<u32> {
         let Some(stripes) = &self.stripes else { return vec![block] };
-        let first = stripes.group_of(block) * (stripes.data + 1);
+        let first = stripes.group_of(block) * stripes.members;
         let works = |&member: &u32| !stripes.dead[(first + member) as usize];
-        (0..=stripes.data).filter(works).map(|member| stripes.block_of(block, member)).collect()
+        (0..stripes.members).filter(works).map(|member| stripes.block_of(block, member)).collect()
     }
 
-    /// The pages of data of the stripe of page `ppn`, of data or of parity, and its page of parity.
+    /// The pages of data of the stripe of page `ppn`, of data or of parity, and its page of parity; `None` where stripes have none.
     pub fn stripe_of(&self, ppn: u32) -> Option<(std::ops::Range<u32>, u32)> {
-        let stripes = self.stripes.as_ref()?;
+        let stripes = self.stripes.as_ref().filter(|stripes| stripes.parity)?;
         let stripe = stripes.split(ppn).0;
         Some((stripe * stripes.data..(stripe + 1) * stripes.data, stripes.pages + stripe))
     }
@@ -262,7 +298,7 @@ impl Nand {
 
     /// Pages of parity of block `block` of layers.
     pub fn parity_of(&self, block: u32) -> std::ops::Range<u32> {
-        let Some(stripes) = &self.stripes else { return 0..0 };
+        let Some(stripes) = self.stripes.as_ref().filter(|stripes| stripes.parity) else { return 0..0 };
         let pages = stripes.physical.pages_per_block;
         stripes.pages + block * pages..stripes.pages + (block + 1) * pages
     }
@@ -412,7 +448,9 @@ impl Nand {
 
     /// The power is back: what was moved from dies that failed may be undone.
     pub fn rebuild_again(&mut self) {
-        self.stripes.iter_mut().for_each(|stripes| stripes.rebuilding |= stripes.dead.contains(&true));
+        self.stripes
+            .iter_mut()
+            .for_each(|stripes| stripes.rebuilding |= stripes.parity && stripes.dead.contains(&true));
     }
 
     /// No block holds anything any more that is on a die which has failed.

@@ -99,29 +99,48 @@ impl Io {
             (from, follows) = self.redirected(ppn);
             after = self.all_of(&[after, follows]);
         }
-        let (cause, mut steps) = (self.counted_as(read.cause), 0);
+        let cause = self.counted_as(read.cause);
+        let parity = self.nand.has_parity();
+        if parity && self.nand.is_unreadable(ppn) {
+            return self.read_of_stripe(&read, after);
+        }
+        let retry = self.nand.read(from, subpages, command)?;
+        let mut steps = 0;
         if self.nand.reads_fail() {
-            if self.rain.is_some() && self.nand.is_unreadable(ppn) {
-                return self.read_of_stripe(&read, after);
-            }
-            let retry = self.nand.read(from, subpages, command)?;
             let failed;
             (steps, failed) = self.attempt_read(&read, from, cause);
             if failed {
                 return self.read_again(Read { after, ..read }, command, bytes, (retry, steps));
             }
-            let link_bytes = self.crossing(cause, bytes.subpages);
-            self.sensed(Read { after, signal, cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
-            return Ok(());
         }
-        let retry = self.nand.read(from, subpages, command)?;
         let link_bytes = self.crossing(cause, bytes.subpages);
         self.sensed(Read { after, signal, cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
         Ok(())
     }
 
+    /// As [`Self::sensed`], for a stripe, which is rare.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stripe_sensed(
+        &mut self,
+        read: Read,
+        command: ReadCommand,
+        bytes: Sensed,
+        retries: (bool, Nanos),
+        link_bytes: u32,
+    ) {
+        self.sensed(read, read.ppn, command, bytes, retries, link_bytes);
+    }
+
+    /// As [`Self::programmed`], for a page of parity, which is rare.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn parity_programmed(&mut self, program: &Program<'_>) {
+        self.programmed(program, Outcome::Done, Over::Erased);
+    }
+
     /// What `read` of page `from` was: counted, and put into the plan.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sensed(
         &mut self,
         read: Read,
@@ -182,10 +201,11 @@ impl Io {
     #[cold]
     fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, bool) {
         let now = self.present.now + self.data_age;
-        let keeps = self.rain.is_some() || rain::keeps(cause);
+        let parity = self.nand.has_parity();
+        let keeps = parity || rain::keeps(cause);
         let Attempt { steps, lost, failed } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
         self.counters.lost[cause as usize] += u64::from(lost);
-        (self.nand.retry_steps(steps), failed && self.rain.is_some())
+        (self.nand.retry_steps(steps), failed && parity)
     }
 
     /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
@@ -226,7 +246,10 @@ impl Io {
         }
         self.nand.note_single(program.ppn, program.single);
         let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
-        let program = if self.rain.is_some() { self.behind_erases(program) } else { program };
+        let mut program = program;
+        if self.rain.is_some() {
+            program.after = self.behind_erases(program.ppn, program.after);
+        }
         self.time_program(program.ppn);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);

@@ -103,7 +103,7 @@ impl Io {
 
     /// What parity did; `None` without.
     pub fn rain_figures(&self) -> Option<RainFigures> {
-        self.rain.as_ref().map(|rain| rain.figures)
+        self.rain.as_ref().filter(|_| self.nand.has_parity()).map(|rain| rain.figures)
     }
 
     /// Stripes whose parity is in memory.
@@ -117,17 +117,18 @@ impl Io {
         &self.dies[group as usize * size..(group as usize + 1) * size]
     }
 
-    /// `program` follows the erases of all blocks of its superblock: else a power cut could leave it in one that is erased in part.
+    /// What a program of page `ppn` follows beside `after`: the erases of all blocks of its superblock. Else a power cut could leave it in one that is
+    /// erased in part.
     #[cold]
     #[inline(never)]
-    pub(super) fn behind_erases<'a>(&mut self, program: Program<'a>) -> Program<'a> {
-        let block = self.nand.block_of(program.ppn);
-        let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return program };
+    pub(super) fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
+        let block = self.nand.block_of(ppn);
+        let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return after };
         if !self.plan.gates.is_open(gate) {
             self.rain.iter_mut().for_each(|rain| _ = rain.erasing.remove(&block));
-            return program;
+            return after;
         }
-        Program { after: self.all_of(&[program.after, gate]), ..program }
+        self.all_of(&[after, gate])
     }
 
     /// `program` was programmed: its stripe has it, and where it is full its parity is programmed.
@@ -189,7 +190,7 @@ impl Io {
         self.nand.program_parity(parity, &data, open.covers)?;
         let logical = vec![PADDING; data.len()];
         let program = Program { after, ..Program::new(parity, &logical, &data, Cause::Parity) };
-        self.programmed(&program, Outcome::Done, super::ledger::Over::Erased);
+        self.parity_programmed(&program);
         Ok(())
     }
 
@@ -291,7 +292,7 @@ impl Io {
         let now = self.present.now + self.data_age;
         let attempt = self.nand.attempt_read(ppn, ppn, read.subpages, now, true);
         let steps = self.nand.retry_steps(attempt.steps);
-        self.sensed(member, ppn, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
+        self.stripe_sensed(member, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
         Ok(!attempt.failed)
     }
 
@@ -322,7 +323,7 @@ impl Io {
     ) -> Flash<()> {
         let (tried, cause) = (self.gate(), self.counted_as(read.cause));
         self.link(tried, read.signal);
-        self.sensed(Read { signal: tried, cause, ..read }, read.ppn, command, bytes, retries, 0);
+        self.stripe_sensed(Read { signal: tried, cause, ..read }, command, bytes, retries, 0);
         self.read_of_stripe(&read, tried)
     }
 

@@ -89,6 +89,12 @@ pub const KEYS: &[Key] = &[
          superblock does; 0: all",
     ),
     Key::new(
+        "ftl.superblocks",
+        ValueType::Choice(&["allocated", "collected"]),
+        "allocated",
+        "what the dies of a superblock do together: they are written in turn; or their blocks are collected and erased as one, too",
+    ),
+    Key::new(
         "ftl.slc_cache",
         ValueType::Blocks,
         "0%",
@@ -243,7 +249,8 @@ impl LogSettings {
             slc_cache: settings.blocks("ftl.slc_cache"),
             slc_fixed: settings.blocks("ftl.slc_fixed"),
             slc_full: settings.choice("ftl.slc_full", &[("direct", WhenFull::Direct), ("fold", WhenFull::Fold)]),
-            superblock_dies: settings.small("ftl.superblock_dies"),
+            // Superblocks that are collected are blocks, of dies that are groups.
+            superblock_dies: if collects_superblocks(settings) { 1 } else { settings.small("ftl.superblock_dies") },
             wear_leveling: settings.choice(
                 "ftl.wear_leveling",
                 &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)],
@@ -278,6 +285,11 @@ impl LogSettings {
     pub fn data_streams(&self) -> u32 {
         if self.keep_class { self.host_streams() } else { self.streams }
     }
+}
+
+/// Whether superblocks are collected as one block.
+pub fn collects_superblocks(settings: &Settings) -> bool {
+    settings.choice("ftl.superblocks", &[("allocated", false), ("collected", true)])
 }
 
 /// Whether moved data keeps its class.

@@ -7,8 +7,9 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::FaultSettings;
 use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder, SpreadReach};
-use palimpsest_flash::nand::stripes;
+use palimpsest_flash::nand::stripes::{StripeShape, striped};
 use palimpsest_flash::nand::wear::WearTable;
+use palimpsest_ftl::log::settings::collects_superblocks;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
@@ -69,12 +70,12 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         subpages_per_page: part.subpages_per_page(),
         subpage_bytes: part.subpage_bytes,
     };
-    let rain = values.small("ftl.rain");
-    let striped = rain > 0 && physical.dies().is_multiple_of(rain + 1);
+    let stripes = stripes(values, physical.dies());
     DriveConfig {
         name: name.into(),
-        geometry: if striped { stripes::striped(&physical, rain) } else { physical },
+        geometry: stripes.map_or(physical, |shape| striped(&physical, shape)),
         physical,
+        stripes,
         over_provisioning: values.ratio("ssd.over_provisioning"),
         part,
         ftl: values.settings.clone(),
@@ -90,6 +91,17 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         power_cuts: PowerCuts::parse(&values.settings.text("faults.power_cuts")).expect("the key read it"),
         die_failures: DieFailures::parse(&values.settings.text("faults.die_failure")).expect("the key read it"),
     }
+}
+
+/// The superblocks that are blocks to layers, where the drive has a whole number of them.
+fn stripes(values: &Values, dies: u32) -> Option<StripeShape> {
+    let (data, in_turn) = (values.small("ftl.rain"), values.small("ftl.superblock_dies"));
+    let shape = match (data, collects_superblocks(&values.settings)) {
+        (0, false) => return None,
+        (0, true) => StripeShape { data: if in_turn == 0 { dies } else { in_turn }, parity: false },
+        (data, _) => StripeShape { data, parity: true },
+    };
+    (shape.dies() > 1 && dies.is_multiple_of(shape.dies())).then_some(shape)
 }
 
 fn part(name: &str, values: &Values) -> Part {

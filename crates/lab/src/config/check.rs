@@ -206,7 +206,10 @@ fn times(values: &Values) -> Result<()> {
 
 /// Superblocks must cover the dies, and take turns.
 fn superblocks(drive: &DriveConfig, values: &Values) -> Result<()> {
-    let (dies, of) = (values.count("ftl.superblock_dies"), u64::from(drive.geometry.dies()));
+    // Of a drive with parity a die is a group of them.
+    let parity = drive.stripes.is_some_and(|shape| shape.parity);
+    let shape = if parity { &drive.geometry } else { &drive.physical };
+    let (dies, of) = (values.count("ftl.superblock_dies"), u64::from(shape.dies()));
     if dies == 0 {
         return Ok(());
     }

@@ -59,8 +59,8 @@ pub fn resolve_to_keep(
             format!("its power fails when the server is killed, and then alone; {expected}"),
         ));
     }
-    if resolved.drive.ftl.count("ftl.rain") > 0 {
-        let what = "an image does not keep parity across dies; expected a drive with ftl.rain = 0";
+    if resolved.drive.stripes.is_some() {
+        let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 and ftl.superblocks = allocated";
         return Err(Error::input("--image", what));
     }
     if resolved.drive.die_failures != DieFailures::Never {

@@ -5,7 +5,7 @@
 //! its [`Key`] has them all. Preconditioning is counted, so that the same state serves counted and timed runs. Where states are kept,
 //! and for how long, is up to the caller ([`States`]).
 //!
-//! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes, lose power or have parity in memory, and `layout`, which
+//! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power, superblocks that are blocks to the layer, and `layout`, which
 //! depends on the workload.
 
 use super::precondition::{Precondition, describe, precondition as write};
@@ -78,7 +78,7 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
         Precondition::Fill { .. } | Precondition::Steady => true,
     };
     let drive = &resolved.drive;
-    if !is_whole || options.payload == Payload::Bytes || drive.loses_power() || drive.ftl.count("ftl.rain") > 0 {
+    if !is_whole || options.payload == Payload::Bytes || drive.loses_power() || drive.stripes.is_some() {
         return None;
     }
     let verifies = options.fidelity == Fidelity::Timed && options.payload != Payload::None;

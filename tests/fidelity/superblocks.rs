@@ -1,0 +1,45 @@
+//! Superblocks that are blocks to the layer, under uniform random writes, against greedy collection in closed form (Desnoyers 2014): of D dies and b
+//! pages a block they are blocks of D b pages (`ftl.superblocks = collected`), and with parity (`ftl.rain = N`) blocks of N b pages, of which every N take
+//! one more. One superblock of the plane is open or free, so rho = U/((B - 1) D b) with B superblocks.
+
+use crate::bench::{Run, drive};
+use crate::forms;
+use palimpsest_lab::run::Fidelity;
+
+/// `dies` dies of one plane of 512 blocks of 16 pages of 4 KiB: write amplification of a superblock that all of them are, and what the form says of it
+/// without parity.
+fn amplification(dies: u32, op: &str, sets: &str) -> (f64, f64) {
+    let ssd = drive(
+        "tlc-32g",
+        &format!(
+            "ftl.name=page part.page_size=4KiB part.subpage_size=4KiB ssd.channels={dies} ssd.planes_per_die=1 ssd.blocks_per_plane=512 \
+             part.pages_per_block=16 ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
+             ftl.gc_pace=block ftl.moved_to=plane ftl.allocation=round-robin {sets}"
+        ),
+    );
+    let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,norandommap,io_size=300%");
+    (run.precondition, run.fidelity) = ("steady", Fidelity::Count);
+    let geometry = &ssd.drive.geometry;
+    let (blocks, pages) = (f64::from(geometry.blocks()), geometry.pages_per_block);
+    let rho = (ssd.drive.logical_bytes() / 4096) as f64 / ((blocks - 1.0) * f64::from(pages));
+    (run.result().write_amplification.expect("it wrote"), forms::greedy(pages, rho))
+}
+
+#[test]
+fn superblocks_amplify_writes_as_blocks_as_large_do() {
+    for (dies, op) in [(2, "28%"), (8, "28%"), (8, "7%")] {
+        let (wa, form) = amplification(dies, op, "ftl.superblocks=collected");
+        println!("{dies} dies, OP {op:>3}: {wa:.4}; form {form:.4} ({:+.2} %)", 100.0 * (wa / form - 1.0));
+        assert!((wa / form - 1.0).abs() < 0.005);
+    }
+}
+
+#[test]
+fn parity_amplifies_writes_by_a_page_of_each_stripe() {
+    for (data, op) in [(1, "28%"), (3, "28%"), (7, "28%"), (7, "7%")] {
+        let (wa, form) = amplification(data + 1, op, &format!("ftl.rain={data}"));
+        let form = form * f64::from(data + 1) / f64::from(data);
+        println!("N = {data}, OP {op:>3}: {wa:.4}; form {form:.4} ({:+.2} %)", 100.0 * (wa / form - 1.0));
+        assert!((wa / form - 1.0).abs() < 0.005);
+    }
+}

@@ -1,0 +1,127 @@
+//! Superblocks that are collected as one block (`ftl.superblocks = collected`): random requests against the shadow, counted, timed and with power cuts,
+//! and the counts of a drive that has such blocks from the factory.
+
+use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
+use crate::harness::{Model, count_cuts, for_each_seed, note};
+use crate::power::{Cuts, cut_everywhere};
+use crate::word_lines::word_lines;
+use crate::workload::{Mix, fill};
+use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+
+/// What only some drives have, and what such superblocks refuse.
+const NEEDS: [&str; 4] =
+    ["part.order=ascending", "ftl.slc_cache=0 blocks", "ftl.slc_fixed=0 blocks", "ftl.superblocks=collected"];
+
+fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
+    let mut rng = Rng::new(seed, 0x5b10);
+    let cells =
+        if entry.word_lines && seed % 3 == 1 { word_lines(entry, &mut rng) } else { vec!["part.cell=slc".into()] };
+    let dies = pick(&mut rng, &[0, 2, 4]);
+    let turns = format!("ftl.superblock_dies={dies}");
+    let settings = with(&with(&cells, &NEEDS), &[&turns]);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let shape = draw_with(entry.name, &mut rng, Limits { subpages: 2048, planes: 8 }, &settings)?;
+    note(&shape.settings);
+    shape.drive.stripes.is_some().then_some(shape)
+}
+
+fn life(entry: &'static Entry, seed: u64) -> bool {
+    if !entry.takes_parity {
+        return true;
+    }
+    let Some(shape) = drawn(entry, seed) else { return false };
+    let mut rng = Rng::new(seed, 0x5b11);
+    let payload = if seed.is_multiple_of(3) { Payload::Bytes } else { Payload::Tag };
+    let mut model = Model::new(&shape, entry, payload, seed);
+    let mut mix = Mix::new(&shape.drive, seed);
+    let commands: Vec<_> = (0..800).map(|_| mix.next()).collect();
+    let failed = |error| panic!("{error}");
+    let timed = seed.is_multiple_of(2);
+    if timed {
+        model.shadow.start_timing();
+    }
+    if rng.below(2) == 0 {
+        model.shadow.expect_power_cut(false);
+        model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
+        model.drive.io.set_power_cut_at(Some(1 + rng.below(1000)));
+        count_cuts(1);
+    }
+    if timed {
+        model.drive.start_timing().unwrap_or_else(failed);
+        model.run_timed(commands.into_iter(), pick(&mut rng, &[1, 4, 16])).unwrap_or_else(failed);
+        model.drive.end_life();
+    } else {
+        commands.into_iter().for_each(|command| model.count(command).unwrap_or_else(failed));
+    }
+    model.check();
+    model.read_back().unwrap_or_else(failed);
+    assert_eq!(model.drive.io.rain_figures(), None, "there is no parity");
+    true
+}
+
+#[test]
+fn sequences() {
+    for_each_seed("superblocks::sequences", 40, life);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_sequences() {
+    for_each_seed("--ignored superblocks::long_sequences", 1000, |entry, seed| life(entry, seed + 1000));
+}
+
+/// The power fails in every third operation of a workload, erases of parts of a superblock among them, then in recovery, and again.
+#[test]
+fn power_cuts_everywhere() {
+    for_each_seed("superblocks::power_cuts_everywhere", 3, |entry, seed| {
+        if !entry.takes_parity {
+            return true;
+        }
+        let Some(shape) = drawn(entry, seed) else { return false };
+        if shape.drive.geometry.subpages() > 700 {
+            return false;
+        }
+        cut_everywhere(entry, &shape, seed, 3, |first, rng| Cuts {
+            first,
+            in_recovery: vec![1 + rng.below(60)],
+            second: Some(1 + rng.below(60)),
+        });
+        true
+    });
+}
+
+/// A superblock of D dies is a block of D times the pages: what is programmed, and of which blocks, is what a drive of fewer dies with such blocks
+/// does, and each erase is one of D blocks.
+#[test]
+fn counts_are_those_of_blocks_as_large() {
+    for (dies, of) in [(2, 2), (4, 2), (8, 4), (8, 0)] {
+        let members = if of == 0 { dies } else { of };
+        let more = ["ssd.over_provisioning=40%", "ftl.gc_pace=block"];
+        let superblocks = [format!("ftl.superblock_dies={of}"), "ftl.superblocks=collected".into()];
+        let superblocks: Vec<&str> = superblocks.iter().map(String::as_str).collect();
+        let groups = dies / members;
+        let in_turn = format!("ftl.superblock_dies={}", u32::from(groups > 1));
+        let drives = [
+            with(&with(&plain(dies, 12, 8, 1), &more), &superblocks),
+            with(&with(&plain(groups, 12, 8 * members, 1), &more), &[in_turn.as_str()]),
+        ];
+        let counts = drives.map(|settings| {
+            let shape = build("page", &settings).expect("a drive");
+            let mut model = Model::new(&shape, crate::drives::entry("page"), Payload::Tag, 1);
+            for command in fill(&shape.drive, 8) {
+                model.count(command).expect("room");
+            }
+            let mut mix = Mix::new(&shape.drive, 3);
+            (0..3000).for_each(|_| model.count(mix.next()).expect("room"));
+            model.check();
+            let io = &model.drive.io;
+            (io.counters.programs, io.counters.reads, io.nand().counters().erases)
+        });
+        let [(programs, reads, erases), (of_large, reads_of_large, erases_of_large)] = counts;
+        assert_eq!((programs, reads), (of_large, reads_of_large), "{dies} dies, superblocks of {members}");
+        assert_eq!(erases, erases_of_large * u64::from(members), "erases of {dies} dies, superblocks of {members}");
+        assert!(erases_of_large > 20, "{erases_of_large}");
+    }
+}
