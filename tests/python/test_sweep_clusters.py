@@ -96,15 +96,15 @@ class Programs:
         self._log.close()
 
 
-@pytest.fixture
-def dask(tmp_path: Path) -> Iterator[Cluster]:
-    programs = Programs(tmp_path / "dask.log")
-    file = tmp_path / "scheduler.json"
+@contextlib.contextmanager
+def dask_cluster(folder: Path) -> Iterator[Cluster]:
+    programs = Programs(folder / "dask.log")
+    file = folder / "scheduler.json"
     head = programs.start(
         BIN / "dask", "scheduler", "--host", "127.0.0.1", "--port", 0, "--scheduler-file", file, "--no-dashboard"
     )
     wait_for(file.exists)
-    local = ("--local-directory", tmp_path, "--no-dashboard", "--nthreads", 1)
+    local = ("--local-directory", folder, "--no-dashboard", "--nthreads", 1)
     nannies = [programs.start(BIN / "dask", "worker", "--scheduler-file", file, *local) for _ in range(2)]
     address = json.loads(file.read_text())["address"]
 
@@ -116,9 +116,9 @@ def dask(tmp_path: Path) -> Iterator[Cluster]:
     programs.end()
 
 
-@pytest.fixture
-def ray(tmp_path: Path) -> Iterator[Cluster]:
-    programs = Programs(tmp_path / "ray.log")
+@contextlib.contextmanager
+def ray_cluster(logs: Path) -> Iterator[Cluster]:
+    programs = Programs(logs / "ray.log")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -133,9 +133,23 @@ def ray(tmp_path: Path) -> Iterator[Cluster]:
             return [each for each in below(head) if name(each).startswith("ray::run_point")]
 
         # The last that the head starts, when all else is there.
-        wait_for(lambda: "Ray runtime started" in (tmp_path / "ray.log").read_text())
+        wait_for(lambda: "Ray runtime started" in (logs / "ray.log").read_text())
         yield Cluster(("--engine", "ray", "--address", f"127.0.0.1:{port}"), psutil.Process(head), workers)
         programs.end()
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for all tests that leave it as they found it: a killed worker is replaced, interrupted work is given up."""
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """As `dask`."""
+    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -233,12 +247,13 @@ def test_a_fit_is_the_same_on_a_cluster(
     assert here["keys"][0]["determined"]
 
 
-def test_a_lost_scheduler_is_one_line(dask: Cluster, file: Path, tmp_path: Path) -> None:
-    command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
-        dask.head.kill()
-        _, said = process.communicate(timeout=60)
+def test_a_lost_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
+    with dask_cluster(tmp_path) as cluster:
+        command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *cluster.arguments]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
+            cluster.head.kill()
+            _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     kept, error = said.splitlines()
     assert "are kept in" in kept

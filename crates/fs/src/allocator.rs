@@ -221,6 +221,12 @@ impl PageAllocator {
         (owner.ino != NO_INODE).then_some(owner)
     }
 
+    /// The first page that belongs to another owner in `other`, an allocator of the same file system.
+    pub fn other_owner(&self, other: &PageAllocator) -> Option<u32> {
+        let pages = self.owners.iter().zip(&other.owners);
+        pages.enumerate().find_map(|(page, (owner, others))| (owner != others).then_some(page as u32))
+    }
+
     /// Free pages of all channels.
     pub fn free_pages(&self) -> u64 {
         self.free_pages.iter().sum()
@@ -437,8 +443,8 @@ impl PageAllocator {
         let per_block = self.shape.pages_per_block;
         let mut free = vec![0u64; self.shape.channels as usize];
         for block in (0..self.shape.blocks()).filter(|block| !self.anchors.contains(block)) {
-            let pages = block * per_block..(block + 1) * per_block;
-            let valid = pages.filter(|&page| self.owner(page).is_some()).count() as u32;
+            let pages = &self.owners[(block * per_block) as usize..((block + 1) * per_block) as usize];
+            let valid = pages.iter().filter(|owner| owner.ino != NO_INODE).count() as u32;
             if valid != self.valid_in(block) {
                 return Err(format!("logical block {block} counts {} of {valid} valid pages", self.valid_in(block)));
             }
