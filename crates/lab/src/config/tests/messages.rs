@@ -396,8 +396,8 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["ftl.checkpoint=1MiB"],
-        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = mga (presets/ssds/mga-16k.toml:N): this layer recovers without \
-             checkpoints; expected ftl.checkpoint = 0B, or one of page, subpage, page-fgm, dma-fgm, spftl",
+        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = mga (presets/ssds/mga-16k.toml:N): only what one log and its \
+             map hold is kept, and this layer has more tables; expected ftl.checkpoint = 0B, or one of page, dftl, subpage, page-fgm, dma-fgm, spftl",
     ),
     (
         "codesign-8ch",
