@@ -92,65 +92,73 @@ impl Io {
     /// One read command.
     #[inline]
     pub(super) fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
-        let Read { ppn, subpages, mut after, signal, .. } = read;
+        let Read { ppn, subpages, mut after, .. } = read;
         let mut from = ppn;
         if self.guard.is_some() {
             let follows;
             (from, follows) = self.redirected(ppn);
             after = self.all_of(&[after, follows]);
         }
-        let cause = self.counted_as(read.cause);
-        let parity = self.nand.has_parity();
-        if parity && self.nand.is_unreadable(ppn) {
-            return self.read_of_stripe(&read, after);
-        }
-        let retry = self.nand.read(from, subpages, command)?;
-        let mut steps = 0;
         if self.nand.reads_fail() {
-            let failed;
-            (steps, failed) = self.attempt_read(&read, from, cause);
-            if failed {
-                return self.read_again(Read { after, ..read }, command, bytes, (retry, steps));
-            }
+            return self.sense_or_fail(Read { after, ..read }, from, command, bytes);
         }
+        let cause = self.counted_as(read.cause);
+        let retry = self.nand.read(from, subpages, command)?;
         let link_bytes = self.crossing(cause, bytes.subpages);
-        self.sensed(Read { after, signal, cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
+        self.sensed(&read, (from, after, cause), command, bytes, (retry, 0), link_bytes);
         Ok(())
     }
 
-    /// As [`Self::sensed`], for a stripe, which is rare.
-    #[cold]
+    /// As [`Self::sense`] from page `from`, where reads may fail for good.
     #[inline(never)]
-    pub(super) fn stripe_sensed(
-        &mut self,
-        read: Read,
-        command: ReadCommand,
-        bytes: Sensed,
-        retries: (bool, Nanos),
-        link_bytes: u32,
-    ) {
-        self.sensed(read, read.ppn, command, bytes, retries, link_bytes);
+    fn sense_or_fail(&mut self, read: Read, from: u32, command: ReadCommand, bytes: Sensed) -> Flash<()> {
+        let (cause, parity) = (self.counted_as(read.cause), self.nand.has_parity());
+        if parity && self.nand.is_unreadable(read.ppn) {
+            return self.read_of_stripe(&read, read.after);
+        }
+        let retry = self.nand.read(from, read.subpages, command)?;
+        let (steps, failed) = self.attempt_read(&read, from, cause);
+        if failed {
+            return self.read_again(read, command, bytes, (retry, steps));
+        }
+        let link_bytes = self.crossing(cause, bytes.subpages);
+        self.sensed_rarely(Read { cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
+        Ok(())
     }
 
-    /// As [`Self::programmed`], for a page of parity, which is rare.
-    #[cold]
+    /// As [`Self::sensed`], which has one caller that is fast.
     #[inline(never)]
-    pub(super) fn parity_programmed(&mut self, program: &Program<'_>) {
-        self.programmed(program, Outcome::Done, Over::Erased);
-    }
-
-    /// What `read` of page `from` was: counted, and put into the plan.
-    #[inline(always)]
-    pub(super) fn sensed(
+    pub(super) fn sensed_rarely(
         &mut self,
         read: Read,
         from: u32,
         command: ReadCommand,
         bytes: Sensed,
+        retries: (bool, Nanos),
+        link_bytes: u32,
+    ) {
+        self.sensed(&read, (from, read.after, read.cause), command, bytes, retries, link_bytes);
+    }
+
+    /// As [`Self::programmed`] over what is erased, for pages of stripes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn programmed_of_stripe(&mut self, program: &Program<'_>, outcome: Outcome) {
+        self.programmed(program, outcome, Over::Erased);
+    }
+
+    /// What `read` was, of page `from`, after the gate `after`, for `cause`: counted, and put into the plan.
+    #[inline(always)]
+    fn sensed(
+        &mut self,
+        read: &Read,
+        (from, after, cause): (u32, Gate, Cause),
+        command: ReadCommand,
+        bytes: Sensed,
         (retry, steps): (bool, Nanos),
         link_bytes: u32,
     ) {
-        let Read { ppn, subpages, after, signal, cause, .. } = read;
+        let Read { ppn, subpages, signal, .. } = *read;
         let counters = &mut self.counters;
         counters.reads[cause as usize] += 1;
         counters.bus_bytes += u64::from(bytes.moved);
@@ -244,20 +252,16 @@ impl Io {
         if self.nand.part().code.is_some() {
             return self.program_generation(&program, own);
         }
+        if self.rain.is_some() {
+            return self.program_of_stripe(program, own);
+        }
         self.nand.note_single(program.ppn, program.single);
         let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
-        let mut program = program;
-        if self.rain.is_some() {
-            program.after = self.behind_erases(program.ppn, program.after);
-        }
         self.time_program(program.ppn);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(&program, outcome, Over::Erased);
         if self.guard.is_some() && outcome == Outcome::Failed {
             self.rescue_mates(program.ppn);
-        }
-        if self.rain.is_some() && outcome == Outcome::Done {
-            self.protect(&program)?;
         }
         Ok(outcome)
     }

@@ -13,7 +13,7 @@ use super::flash::Sensed;
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
-use palimpsest_flash::nand::{Flash, Outcome, PADDING, first_subpages};
+use palimpsest_flash::nand::{Flash, Outcome, Own, PADDING, first_subpages};
 use palimpsest_flash::units::Nanos;
 use std::collections::BTreeMap;
 
@@ -117,11 +117,24 @@ impl Io {
         &self.dies[group as usize * size..(group as usize + 1) * size]
     }
 
-    /// What a program of page `ppn` follows beside `after`: the erases of all blocks of its superblock. Else a power cut could leave it in one that is
-    /// erased in part.
+    /// As [`Self::program`], where blocks are superblocks.
     #[cold]
     #[inline(never)]
-    pub(super) fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
+    pub(super) fn program_of_stripe(&mut self, mut program: Program<'_>, own: Own<'_>) -> Flash<Outcome> {
+        self.nand.note_single(program.ppn, program.single);
+        program.after = self.behind_erases(program.ppn, program.after);
+        self.time_program(program.ppn);
+        let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
+        self.programmed_of_stripe(&program, outcome);
+        if outcome == Outcome::Done {
+            self.protect(&program)?;
+        }
+        Ok(outcome)
+    }
+
+    /// What a program of page `ppn` follows beside `after`: the erases of all blocks of its superblock. Else a power cut could leave it in one that is
+    /// erased in part.
+    fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
         let block = self.nand.block_of(ppn);
         let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return after };
         if !self.plan.gates.is_open(gate) {
@@ -132,9 +145,7 @@ impl Io {
     }
 
     /// `program` was programmed: its stripe has it, and where it is full its parity is programmed.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn protect(&mut self, program: &Program<'_>) -> Flash<()> {
+    fn protect(&mut self, program: &Program<'_>) -> Flash<()> {
         let Some((data, parity)) = self.nand.stripe_of(program.ppn) else { return Ok(()) };
         let Some(mut rain) = self.rain.take() else { return Ok(()) };
         let whole = program.written.count_ones() == self.geometry().subpages_per_page;
@@ -190,7 +201,7 @@ impl Io {
         self.nand.program_parity(parity, &data, open.covers)?;
         let logical = vec![PADDING; data.len()];
         let program = Program { after, ..Program::new(parity, &logical, &data, Cause::Parity) };
-        self.parity_programmed(&program);
+        self.programmed_of_stripe(&program, Outcome::Done);
         Ok(())
     }
 
@@ -292,7 +303,7 @@ impl Io {
         let now = self.present.now + self.data_age;
         let attempt = self.nand.attempt_read(ppn, ppn, read.subpages, now, true);
         let steps = self.nand.retry_steps(attempt.steps);
-        self.stripe_sensed(member, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
+        self.sensed_rarely(member, ppn, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
         Ok(!attempt.failed)
     }
 
@@ -323,7 +334,7 @@ impl Io {
     ) -> Flash<()> {
         let (tried, cause) = (self.gate(), self.counted_as(read.cause));
         self.link(tried, read.signal);
-        self.stripe_sensed(Read { signal: tried, cause, ..read }, command, bytes, retries, 0);
+        self.sensed_rarely(Read { signal: tried, cause, ..read }, read.ppn, command, bytes, retries, 0);
         self.read_of_stripe(&read, tried)
     }
 

@@ -76,7 +76,7 @@ impl Collector {
 
 impl<M: Map> Log<M> {
     /// Makes sure that `stream` can write a page in `plane`. False where even cleaning finds no space.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         if self.frontiers.fixed.is_used()
             && stream + 1 < self.frontiers.data_streams()

@@ -58,9 +58,16 @@ impl<M: Map> Log<M> {
         }
     }
 
+    /// As [`Self::move_page`], of a page that is moved alone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn move_alone(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+        self.move_page(io, plane, ppn, units, safe)
+    }
+
     /// Moves the units `units` (as bits) of page `ppn`.
-    #[inline]
-    pub(super) fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+    #[inline(always)]
+    fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let (mut absent, mut stream): (SubpageMask, u32) =
             (0, self.frontiers.moved_stream(ppn / self.shape.pages_per_block));

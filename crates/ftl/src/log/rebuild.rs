@@ -47,7 +47,7 @@ impl<M: Map> Log<M> {
             let units = self.valid_units(ppn);
             if units != 0 {
                 let safe = if self.open.protected { Gate::NONE } else { io.gate() };
-                let moved = self.move_page(io, plane, ppn, units, safe);
+                let moved = self.move_alone(io, plane, ppn, units, safe);
                 let safe = io.used(safe);
                 if !safe.is_none() {
                     self.rebuild.safe.retain(|_, gate| io.is_open(*gate));
