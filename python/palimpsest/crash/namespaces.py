@@ -31,6 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _LOOP_CTL_GET_FREE, _LOOP_CONFIGURE, _BLKFLSBUF = 0x4C82, 0x4C0A, 0x1261
 _LO_AUTOCLEAR, _LO_DIRECT_IO = 4, 16
 _BLOCK = 4096
+_LONGEST_END_S = 10.0
 
 _FLAGS = {
     "ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "sync": 16, "dirsync": 128, "noatime": 1024, "nodiratime": 2048,
@@ -221,19 +222,33 @@ class Enclosed:
         theirs.close()
 
     def end(self) -> None:
-        """Ends it, and everything in it."""
+        """Ends it, and everything in it; returns when all of it has ended."""
         self.connection.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGTERM)
+            deadline = time.monotonic() + _LONGEST_END_S
+            while os.waitpid(self._pid, os.WNOHANG)[0] == 0:
+                if time.monotonic() > deadline:
+                    os.kill(self._pid, signal.SIGKILL)
+                    os.waitpid(self._pid, 0)
+                    break
+                time.sleep(0.001)
 
 
 def _first(work: Path, body: Callable[[Connection], None], connection: Connection, parent: int) -> int:
     os.setsid()
     _dies_with_parent(parent)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    inside = 0
+
+    def end(number: int, _: object) -> None:
+        """Killed, the first process of a namespace has ended when the kernel has ended all others of it."""
+        if not inside:
+            os._exit(128 + number)
+        os.kill(inside, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, end)
     try:
         _enter()
     except OSError as error:
@@ -246,6 +261,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
         connection.close()
         _, status = os.waitpid(inside, 0)
         return os.waitstatus_to_exitcode(status) & 0xFF
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # Of another process namespace a parent has the number 0.
     _dies_with_parent(0)
     try:
