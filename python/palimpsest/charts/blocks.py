@@ -3,7 +3,10 @@
 import base64
 from array import array
 from collections.abc import Sequence
+from operator import mul
 from typing import Any
+
+import polars as pl
 
 from ..result import Result
 from .common import Panel, Specification, label, layer, panels, part, trace
@@ -109,10 +112,7 @@ def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
     """The share of a drive at each snapshot, of those of its cells, in percent."""
     cells, total = len(blocks), sum(blocks)
-    return [
-        100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
-        for at in range(0, len(shares), cells)
-    ]
+    return [100 * sum(map(mul, shares[at : at + cells], blocks)) / total for at in range(0, len(shares), cells)]
 
 
 def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
@@ -158,11 +158,28 @@ def states(results: Sequence[Result]) -> Specification | None:
     return panels(drawn, axis)
 
 
+def _base64(numbers: pl.Series, code: str = "B") -> str:
+    """Whole numbers as bytes (`B`) or 16-bit words (`H`), lower byte first."""
+    # Not by numpy, which takes longer to load than all of the page to write.
+    return base64.b64encode(array(code, numbers.to_list()).tobytes()).decode("ascii")
+
+
 def _encoded(values: Sequence[float], most: float, code: str) -> str:
-    """Values from 0 to `most` as bytes (`B`) or 16-bit words (`H`) in base64."""
-    top = 255 if code == "B" else 65535
-    scaled = array(code, [round(value / most * top) if most else 0 for value in values])
-    return base64.b64encode(scaled.tobytes()).decode("ascii")
+    """Values from 0 to `most` as whole numbers from 0 to the greatest that the code has."""
+    scaled = pl.Series(values, dtype=pl.Float64) / (most or 1.0) * (255 if code == "B" else 65535)
+    return _base64(scaled.round(mode="half_to_even").cast(pl.UInt16), code)
+
+
+def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
+    """The state that is shown of each cell: bad or open where any of its blocks is, else what most of them are."""
+    cells = pl.DataFrame(dict(zip(names, counts, strict=True)))
+    greatest = pl.max_horizontal(*names)
+    shown = [
+        *((pl.col(name) > 0, name) for name in ("bad", "open")),
+        *((pl.col(name) == greatest, name) for name in names),
+    ]
+    states = pl.coalesce(*(pl.when(found).then(names.index(name)) for found, name in shown))
+    return cells.select(states.cast(pl.UInt8)).to_series()
 
 
 def frames(result: Result) -> dict[str, Any] | None:
@@ -176,12 +193,6 @@ def frames(result: Result) -> dict[str, Any] | None:
     if not series.get("requests"):
         return None
     names, cells = series["states"], len(series["blocks"])
-    rare = [names.index(name) for name in ("bad", "open")]
-
-    def shown(counts: Sequence[int]) -> int:
-        return next((state for state in rare if counts[state]), counts.index(max(counts)))
-
-    by_cell = list(zip(*series["counts"], strict=True))
     columns = series["columns"]
     places = zip(series["channel"], series["die"], series["plane"], strict=True)
     rows = [f"channel {channel}, die {die}, plane {plane}" for channel, die, plane in list(places)[::columns]]
@@ -196,9 +207,10 @@ def frames(result: Result) -> dict[str, Any] | None:
         "requests": series["requests"],
         "time_ns": series["time_ns"],
         "host_bytes": series["host_bytes"],
-        "state": base64.b64encode(bytes(map(shown, by_cell))).decode("ascii"),
+        "state": _base64(_most(names, series["counts"])),
         "counts": [
-            [sum(counts[at : at + cells]) for counts in series["counts"]] for at in range(0, len(by_cell), cells)
+            [sum(counts[at : at + cells]) for counts in series["counts"]]
+            for at in range(0, len(series["counts"][0]), cells)
         ],
         "valid": None if series["valid"] is None else _encoded(series["valid"], 1.0, "B"),
         "erases": _encoded(series["erases"], most, "H"),
