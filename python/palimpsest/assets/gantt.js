@@ -183,7 +183,7 @@ class Gantt {
   shapes() { return [...this.outline(), ...this.arrows()]; }
   draw() {
     const {lanes} = this.run, narrow = !printing && this.place.clientWidth < 560, lane = lanes.length > 48 ? 13 : narrow ? 15 : 18;
-    const layout = {height: 110 + lane * lanes.length, barmode: "overlay", bargap: 0, shapes: this.shapes(),
+    const layout = {height: 110 + lane * lanes.length, margin: {l: narrow ? 68 : 90}, barmode: "overlay", bargap: 0, shapes: this.shapes(),
       xaxis: {title: {text: `time since the start of the measurement (${this.unit[0]})`}, range: [this.from, this.until].map(time => time / this.unit[1]),
         nticks: narrow ? 4 : 10, exponentformat: "none", zeroline: false},
       yaxis: {range: [lanes.length - 0.5, -0.5], fixedrange: true, tickvals: lanes.map((_, index) => index), showgrid: false,

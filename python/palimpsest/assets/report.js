@@ -16,7 +16,8 @@ function setTheme(name) {
   drawAll();
 }
 
-/* Colours and the layout that all charts share. */
+/* Colours and the layout that all charts share. Margins have room for what most charts have, a line of legend included: where
+   labels need more, plotly draws the whole chart again. It makes room for all labels, so none is measured for whether it fits. */
 function painted(trace) {
   const meta = trace.meta || {};
   if ("state" in meta) {
@@ -37,11 +38,11 @@ function arranged(layout, data) {
     font: {color: text, size: narrow ? 11 : 13, family: "system-ui, sans-serif"}, showlegend: shown,
         hoverlabel: {bgcolor: page, bordercolor: line, font: {color: text}}, modebar: {color: line, activecolor: text,
     bgcolor: "rgba(0,0,0,0)"}, dragmode: narrow ? false : "zoom", ...layout,
-    margin: {l: narrow ? 52 : 70, r: narrow ? 8 : 20, t: 10, b: 50, ...layout.margin},
+    margin: {l: narrow ? 52 : 70, r: narrow ? 8 : 20, t: shown ? narrow ? 38 : 42 : 18, b: 53, ...layout.margin},
     legend: {orientation: "h", x: 0, y: 1, yanchor: "bottom", ...layout.legend}};
   if (printing) Object.assign(full, {width: PAPER_PX, height: Math.min(full.height, PAPER_HEIGHT_PX)});
   for (const key of Object.keys(full).filter(key => /^[xy]axis/.test(key))) {
-    full[key] = {gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true, ...full[key]};
+    full[key] = {gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true, ticklabeloverflow: "allow", ...full[key]};
   }
   return full;
 }
@@ -176,7 +177,7 @@ class Player {
     const ticks = starts.filter((_, index) => index % every === 0);
     const heat = {type: "heatmap", z, text, y: rows, x0: step / 2, dx: step, xgap: columns <= 64 ? 1 : 0, ygap: 1, meta: {},
       hovertemplate: "%{y}, blocks near %{x:.0f}<br>%{text}<extra></extra>", ...this.scale()};
-    const layout = {height: Math.min(620, Math.max(240, 90 + 14 * rows.length)),
+    const layout = {height: Math.min(620, Math.max(240, 90 + 14 * rows.length)), margin: {l: innerWidth < 600 ? 78 : 94},
       xaxis: {title: {text: "block of the plane"}, showgrid: false, zeroline: false},
       yaxis: {autorange: "reversed", type: "category", tickvals: ticks, ticktext: ticks.map(row => `channel ${channels[row]}`),
         showgrid: false}};
@@ -196,12 +197,14 @@ class Player {
   }
 }
 
-const players = [...document.querySelectorAll("[data-player]")].map(section => new Player(section));
-const timelines = [...document.querySelectorAll("[data-timeline]")].map(section => new Gantt(section));
 byId("theme").textContent = `theme: ${theme()}`;
 byId("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]));
 darkPage.addEventListener("change", drawAll);
-drawAll();
+
+/* Each chart is drawn once: players and timelines draw themselves. */
+Object.keys(report.charts).forEach(name => draw(name));
+const players = [...document.querySelectorAll("[data-player]")].map(section => new Player(section));
+const timelines = [...document.querySelectorAll("[data-timeline]")].map(section => new Gantt(section));
 
 /* Plotly's own answer to another width forgets heights; and what is narrow is arranged in another way. */
 let drawnWidth = innerWidth, redrawing = 0;
