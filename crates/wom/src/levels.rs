@@ -103,52 +103,67 @@ impl CellCode for LevelCode {
     }
 }
 
+/// Cells that are handled at once, a byte each in a word, the first lowest: they store K bytes.
+const GROUP: usize = 8;
+
+/// `byte` in every cell of a group.
+const fn in_each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; GROUP])
+}
+
+/// The lowest K bits of the cells, side by side.
+fn gather<const K: usize>(cells: u64) -> u64 {
+    let pair = |cells: u64, width: usize, kept: u64| (cells | cells >> (width - width / 8 * K)) & kept;
+    let bits = cells & in_each((1 << K) - 1);
+    let bits = pair(bits, 8, u64::MAX / 0xffff * ((1 << (2 * K)) - 1));
+    let bits = pair(bits, 16, u64::MAX / 0xffff_ffff * ((1 << (4 * K)) - 1));
+    pair(bits, 32, (1 << (8 * K)) - 1)
+}
+
+/// The opposite of [`gather`]: K bits in each cell.
+fn spread<const K: usize>(bits: u64) -> u64 {
+    let part = |bits: u64, width: usize, kept: u64| (bits | bits << (width - width / 8 * K)) & kept;
+    let cells = part(bits, 32, u64::MAX / 0xffff_ffff * ((1 << (4 * K)) - 1));
+    let cells = part(cells, 16, u64::MAX / 0xffff * ((1 << (2 * K)) - 1));
+    part(cells, 8, in_each((1 << K) - 1))
+}
+
+/// The word whose lowest bytes are these, at most eight.
+fn word_of(bytes: &[u8]) -> u64 {
+    if let Ok(all) = bytes.try_into() {
+        return u64::from_le_bytes(all);
+    }
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
 /// Raises `levels` to those from `lowest` on that store `message`, K bits a cell, and zeros behind it.
 fn raise<const K: usize>(levels: &mut [u8], lowest: u32, message: &[u8]) {
-    // Eight cells store K bytes.
-    let mut groups = message.chunks_exact(K);
-    let mut cells = levels.chunks_exact_mut(8);
-    let store = |cells: &mut [u8], bytes: &[u8]| {
-        let values = bytes.iter().rev().fold(0, |values, &byte| values << 8 | u32::from(byte));
-        for (index, level) in cells.iter_mut().enumerate() {
-            let value = values >> (K * index);
-            *level = (lowest + (value.wrapping_sub(lowest) & ((1 << K) - 1))) as u8;
-        }
-    };
-    for (cells, bytes) in cells.by_ref().zip(groups.by_ref()) {
-        store(cells, bytes);
-    }
-    let written = message.len() / K * 8;
-    let (rest, mut bytes) =
-        (levels.get_mut(written..).unwrap_or_default(), message.get(written / 8 * K..).unwrap_or_default());
-    for cells in rest.chunks_mut(8) {
-        store(cells, bytes);
-        bytes = &[];
+    let lowest = in_each(lowest as u8);
+    // Bit 7 of each byte, which no level has, is what its subtraction may borrow.
+    let raised = |values: u64| lowest + (((values | in_each(0x80)) - lowest) & in_each((1 << K) - 1));
+    let mut bytes = message.chunks(K);
+    for cells in levels.chunks_mut(GROUP) {
+        let values = spread::<K>(bytes.next().map_or(0, word_of));
+        cells.copy_from_slice(&raised(values).to_le_bytes()[..cells.len()]);
     }
 }
 
 /// Reads `message`, K bits a cell, from `levels`, of which the first `skipped` bits are not wanted.
 fn sense<const K: usize>(levels: &[u8], skipped: u32, message: &mut [u8]) {
-    let value = |level: u8| u32::from(level) & ((1 << K) - 1);
-    let mut at = 0;
+    let mut groups = levels.chunks(GROUP).map(|cells| gather::<K>(word_of(cells)));
     if skipped == 0 {
-        // Eight cells store K bytes.
-        for (cells, bytes) in levels.chunks_exact(8).zip(message.chunks_exact_mut(K)) {
-            let values =
-                cells.iter().enumerate().fold(0, |values, (index, &level)| values | value(level) << (K * index));
-            bytes.iter_mut().enumerate().for_each(|(index, byte)| *byte = (values >> (8 * index)) as u8);
-            at += K;
+        for bytes in message.chunks_mut(K) {
+            let group = groups.next().unwrap_or(0).to_le_bytes();
+            bytes.copy_from_slice(&group[..bytes.len()]);
         }
+        return;
     }
-    let mut cells = levels[at / K * 8..].iter();
-    let (mut waiting, mut count) = (0, 0);
-    if skipped > 0 {
-        (waiting, count) = (cells.next().map_or(0, |&level| value(level)) >> skipped, K as u32 - skipped);
-    }
-    for byte in &mut message[at..] {
-        while count < 8 {
-            waiting |= cells.next().map_or(0, |&level| value(level)) << count;
-            count += K as u32;
+    // Less than the bits of a byte wait for the next group.
+    let (mut waiting, mut count) = (groups.next().unwrap_or(0) >> skipped, 8 * K as u32 - skipped);
+    for byte in message {
+        if count < 8 {
+            waiting |= groups.next().unwrap_or(0) << count;
+            count += 8 * K as u32;
         }
         *byte = waiting as u8;
         (waiting, count) = (waiting >> 8, count - 8);
@@ -195,6 +210,29 @@ mod tests {
                     {
                         assert!(code.level(earlier, before) <= level, "{} {generation} {value}", code.name);
                     }
+                }
+            }
+        }
+    }
+
+    /// Groups of cells in words, against one bit after the other, for every length and every part that is read.
+    #[test]
+    fn messages_are_stored_bit_by_bit() {
+        for code in &WOM_V {
+            let k = code.data_bits() as usize;
+            for (bytes, generation) in (0..20).flat_map(|bytes| (0..code.generations()).map(move |it| (bytes, it))) {
+                let message: Vec<u8> = (0..bytes).map(|at| (at * 151 + generation as usize * 29 + 77) as u8).collect();
+                let bit = |at: usize| message.get(at / 8).map_or(0, |byte| u32::from(byte >> (at % 8) & 1));
+                let mut levels = vec![0; (bytes * 8).div_ceil(k) + bytes % 3];
+                code.write(&mut levels, generation, &message);
+                for (cell, &level) in levels.iter().enumerate() {
+                    let value = (0..k).map(|at| bit(cell * k + at) << at).sum();
+                    assert_eq!(level, code.level(generation, value), "{} cell {cell} of {bytes} bytes", code.name);
+                }
+                for (first, length) in (0..bytes).flat_map(|first| (0..=bytes - first).map(move |it| (first, it))) {
+                    let mut read = vec![0xff; length];
+                    code.read(&levels, first * 8, &mut read);
+                    assert_eq!(read, message[first..first + length], "{} from byte {first}", code.name);
                 }
             }
         }

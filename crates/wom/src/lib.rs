@@ -189,8 +189,11 @@ pub fn writable(bytes: &[u8]) -> u64 {
 /// Adds the pseudo-random sequence of `key` to `bytes`, or removes it: drives scramble pages so that cells look random.
 pub fn scramble(bytes: &mut [u8], key: u64) {
     let mut rng = Rng::new(key, 0x5c2a);
-    for chunk in bytes.chunks_mut(8) {
-        let word = rng.next_u64().to_le_bytes();
-        chunk.iter_mut().zip(word).for_each(|(byte, random)| *byte ^= random);
+    let (words, rest) = bytes.as_chunks_mut();
+    for word in words {
+        *word = (u64::from_le_bytes(*word) ^ rng.next_u64()).to_le_bytes();
+    }
+    if !rest.is_empty() {
+        rest.iter_mut().zip(rng.next_u64().to_le_bytes()).for_each(|(byte, random)| *byte ^= random);
     }
 }
