@@ -43,14 +43,16 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
         let is_single = |block: u32| nand.is_single(block) && nand.next_page(block) > 0;
         let single = geometry.pages_per_block / nand.part().cell.bits();
         let size = |block: u32| if is_single(block) { single } else { geometry.pages_per_block };
-        let erased = |block: u32| size(block).saturating_sub(nand.next_page(block));
+        let left_out = |block: u32| nand.left_out(block).len() as u32;
+        let erased = |block: u32| size(block).saturating_sub(nand.next_page(block)) + left_out(block);
         let free: u32 = usable.iter().map(|&block| erased(block)).sum();
         usable.into_iter().any(|block| {
             let first = block * geometry.pages_per_block * geometry.subpages_per_page;
             let held = (first..first + geometry.pages_per_block * geometry.subpages_per_page)
                 .filter(|&psn| newest.get(nand.logical(psn) as usize) == Some(&Some(psn)));
             let pages = (held.count() as u32).div_ceil(geometry.subpages_per_page);
-            let given_back = if is_single(block) { geometry.pages_per_block } else { nand.next_page(block) };
+            let given_back =
+                if is_single(block) { geometry.pages_per_block } else { nand.next_page(block) - left_out(block) };
             pages < given_back && pages <= free - erased(block)
         })
     };
@@ -79,7 +81,10 @@ fn newest(nand: &Nand) -> Vec<Option<u32>> {
 pub fn picture(io: &Io) -> String {
     let (nand, geometry) = (io.nand(), *io.geometry());
     let (newest, width) = (newest(nand), geometry.subpages_per_page);
-    let erased = |ppn: u32| ppn % geometry.pages_per_block >= nand.next_page(ppn / geometry.pages_per_block);
+    let erased = |ppn: u32| {
+        let (block, page) = (ppn / geometry.pages_per_block, ppn % geometry.pages_per_block);
+        page >= nand.next_page(block) || nand.left_out(block).contains(&page)
+    };
     let subpage = |psn: u32| match nand.logical(psn) {
         _ if erased(psn / width) => '.',
         logical if logical >= TORN => 'x',

@@ -27,7 +27,7 @@ fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
     shape.drive.stripes.is_some().then_some(shape)
 }
 
-fn life(entry: &'static Entry, seed: u64) -> bool {
+pub fn life(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
     }

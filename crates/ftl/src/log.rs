@@ -13,6 +13,7 @@ mod dead;
 mod fill;
 mod fixed;
 mod frontiers;
+mod left_out;
 pub mod map;
 mod moves;
 mod open_pages;
@@ -215,7 +216,7 @@ impl<M: Map> Log<M> {
             shape,
             frontiers,
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
-            collector: Collector::new(settings, geometry, rest, streams, spare, seed),
+            collector: Collector::new(settings, geometry, rest, streams, spare, io.nand().pages_torn(), seed),
             passes,
             patrol: patrol::Patrol::new(settings.patrol, geometry.pages() as u32),
             rebuild: rebuild::Rebuild::default(),

@@ -40,12 +40,14 @@ impl Nand {
     pub fn probe_program(&self, ppn: u32, written: SubpageMask, reuse: bool) -> Result<(), Rule> {
         let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
+        let behind = state.gaps && page < state.next_page && self.is_left_out(block, page);
         let view = rules::PageView {
             part: &self.part,
             bad: state.bad,
             torn: state.torn,
             page,
-            next_page: state.next_page,
+            // A die of a superblock that is behind the others goes on in its own order.
+            next_page: if behind { page } else { state.next_page },
             programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
             reached: state.reached,
         };

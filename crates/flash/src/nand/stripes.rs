@@ -239,6 +239,11 @@ impl Nand {
         self.stripes.as_ref().is_some_and(|stripes| stripes.parity)
     }
 
+    /// Dies that the pages of a block of layers are on, of which a power cut tears a page each; of superblocks with parity one counts.
+    pub fn pages_torn(&self) -> u32 {
+        self.stripes.as_ref().filter(|stripes| !stripes.parity).map_or(1, |stripes| stripes.members)
+    }
+
     /// Shape of the drive itself.
     pub fn physical(&self) -> &Geometry {
         self.stripes.as_ref().map_or(&self.geometry, |stripes| &stripes.physical)
@@ -456,6 +461,33 @@ impl Nand {
     /// No block holds anything any more that is on a die which has failed.
     pub fn rebuilt(&mut self) {
         self.stripes.iter_mut().for_each(|stripes| stripes.rebuilding = false);
+    }
+
+    /// Pages of the superblock `block` that a power cut left out, as their die was behind the others: erased, before pages of other dies that are
+    /// programmed, and behind all that are on their own. The last comes first. Stripes with parity have none: what their parity covers is programmed.
+    pub fn left_out(&self, block: u32) -> Vec<u32> {
+        let (state, Some(stripes)) = (&self.blocks[block as usize], &self.stripes) else { return Vec::new() };
+        if stripes.parity || !state.gaps || state.bad || state.torn {
+            return Vec::new();
+        }
+        let (first, mut reached) = (self.first_page(block), vec![false; stripes.data as usize]);
+        let mut left_out = Vec::new();
+        for page in (0..state.next_page).rev() {
+            let reached = &mut reached[(page % stripes.data) as usize];
+            *reached |= self.programs[first + page as usize] > 0;
+            if !*reached {
+                left_out.push(page);
+            }
+        }
+        left_out
+    }
+
+    /// Whether `page` of `block` is one of [`Self::left_out`].
+    #[cold]
+    pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
+        let Some(stripes) = self.stripes.as_ref().filter(|stripes| !stripes.parity) else { return false };
+        let (first, next_page) = (self.first_page(block), self.blocks[block as usize].next_page);
+        (page..next_page).step_by(stripes.data as usize).all(|page| self.programs[first + page as usize] == 0)
     }
 
     /// After operations of `block` were undone, which had run on some dies and not on others: what is programmed of it. A stripe whose parity is

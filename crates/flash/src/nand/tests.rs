@@ -294,3 +294,36 @@ fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
     assert!(matches!(nand.program(1, 0b111_111, &logical, &data), Err(Halt::PowerCut)));
     assert!((0..6).all(|subpage| nand.logical(6 + subpage) == TORN && nand.logical(subpage) != TORN));
 }
+
+/// Die 0 of a superblock of two is behind when the power fails: it goes on in its order, until a later page of it is programmed.
+#[test]
+fn pages_of_a_superblock_that_a_cut_left_out_are_programmed_in_the_order_of_their_die() {
+    let part = slc();
+    let subpages = part.subpages_per_page();
+    let shape = stripes::StripeShape { data: 2, parity: false };
+    let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
+    let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
+    let program = |nand: &mut Nand, page| nand.program(page, first_subpages(subpages), &logical, &data);
+    let begun = || {
+        let mut nand = Nand::new(stripes::striped(&physical, shape), part.clone(), Payload::Tag, None);
+        nand.set_stripes(physical, shape);
+        nand.keep_undo();
+        (0..6).for_each(|page| done(program(&mut nand, page)));
+        // Pages 0 and 1 have ended, and on die 1 pages 3 and 5.
+        [1, 2, 4, 6].into_iter().for_each(|number| nand.ended(number));
+        assert_eq!(nand.lose_power(&[]), 2);
+        assert_eq!((nand.next_page(0), nand.left_out(0)), (6, vec![4, 2]));
+        nand
+    };
+    let mut nand = begun();
+    for (page, left) in [(2, vec![4]), (4, vec![]), (6, vec![])] {
+        done(program(&mut nand, page));
+        assert_eq!(nand.left_out(0), left);
+    }
+    let mut nand = begun();
+    for (page, left) in [(7, vec![6, 4, 2]), (4, vec![6])] {
+        done(program(&mut nand, page));
+        assert_eq!(nand.left_out(0), left);
+    }
+    assert_eq!(rule_of(program(&mut nand, 2)), Rule::PageOrder);
+}

@@ -17,8 +17,6 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
 
-/// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
-pub(super) const SLACK: u32 = 1;
 /// Static wear levelling looks at a plane after this many collections.
 const WEAR_CHECK_EVERY: u32 = 8;
 
@@ -26,6 +24,9 @@ const WEAR_CHECK_EVERY: u32 = 8;
 pub(super) struct Collector {
     policy: Box<dyn Victim>,
     rng: Rng,
+    /// Pages that stay free when a block is cleaned that need not be: a program that fails spoils one, and a power cut one of each die of a
+    /// superblock. Of one with parity, whose pages that a cut leaves out are lost, too, a single one.
+    pub slack: u32,
     /// Free pages of a plane at which collection starts, and above which it stops.
     pub start: u32,
     stop: u32,
@@ -40,16 +41,24 @@ pub(super) struct Collector {
     pub pace: Pace,
 }
 
-palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built { start, stop, leveling, wear_threshold });
+palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built { slack, start, stop, leveling, wear_threshold });
 
 impl Collector {
     /// `rest` pages may be programmed for moved units that fill none; `streams` write to a plane at once, of which `spare` pages hold
-    /// nothing when the drive is full.
-    pub fn new(settings: &LogSettings, geometry: &Geometry, rest: u32, streams: u32, spare: u32, seed: u64) -> Self {
+    /// nothing when the drive is full. Cleaning leaves `slack` pages.
+    pub fn new(
+        settings: &LogSettings,
+        geometry: &Geometry,
+        rest: u32,
+        streams: u32,
+        spare: u32,
+        slack: u32,
+        seed: u64,
+    ) -> Self {
         let policy = victim::new(&settings.victim);
         let block = geometry.pages_per_block;
         // A victim without an invalid unit needs a block, and what cleaning keeps free beside it.
-        let least = if policy.may_choose_full() { block + rest + SLACK } else { 0 };
+        let least = if policy.may_choose_full() { block + rest + slack } else { 0 };
         let pages_of = |blocks: BlockCount| blocks.pages_of(geometry.blocks_per_plane, block).max(least);
         let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
         let pace = match settings.gc_pace {
@@ -62,6 +71,7 @@ impl Collector {
         Collector {
             policy,
             rng: Rng::new(seed, 0x71c7),
+            slack,
             start: if pace.is_used() { pace.start } else { start },
             stop,
             leveling: settings.wear_leveling,
@@ -219,7 +229,9 @@ impl<M: Map> Log<M> {
             return None;
         }
         let cached = blocks.closed(plane).iter().copied().filter(|&block| single.holds(block));
-        cached.min_by_key(|&block| blocks.closed_at(block)).filter(|&oldest| self.fits(io, plane, oldest, SLACK))
+        cached
+            .min_by_key(|&block| blocks.closed_at(block))
+            .filter(|&oldest| self.fits(io, plane, oldest, self.collector.slack))
     }
 
     /// Cleans one block of `plane`. False where no block is worth it.
@@ -233,7 +245,7 @@ impl<M: Map> Log<M> {
     pub(super) fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
         let Collector { policy, rng, .. } = &mut self.collector;
         let victim = policy.choose(&mut self.frontiers.blocks, plane, rng)?;
-        if self.fits(io, plane, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, plane) }
+        if self.fits(io, plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(io, plane) }
     }
 
     /// The block with the fewest valid units, if cleaning it gains something, and there is room to move them.
@@ -419,7 +431,9 @@ impl<M: Map> Log<M> {
         let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
         let most = closed.iter().map(|&block| io.nand().erases(block)).max();
         let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        if most - io.nand().erases(least) > self.collector.wear_threshold && self.fits(io, plane, least, SLACK) {
+        if most - io.nand().erases(least) > self.collector.wear_threshold
+            && self.fits(io, plane, least, self.collector.slack)
+        {
             self.counters.wear_moves += 1;
             if self.collector.pace.is_used() {
                 self.level_in_steps(plane, least);

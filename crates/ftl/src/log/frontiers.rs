@@ -5,6 +5,7 @@
 use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
 use super::fixed::Fixed;
+use super::left_out::LeftOut;
 use super::rotation::Rotation;
 use super::settings::{LogSettings, WearLeveling};
 use super::single::Single;
@@ -57,10 +58,12 @@ pub(super) struct Frontiers {
     pub single: Single,
     /// Those of them that always do, which are none of the log's.
     pub fixed: Fixed,
+    /// Pages of open blocks that a power cut left out: none in a state that is kept.
+    left_out: LeftOut,
 }
 
 palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed } parts { open } built {
-    data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved
+    data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved, left_out
 });
 
 impl Frontiers {
@@ -92,6 +95,7 @@ impl Frontiers {
             reserved,
             single: Single::new(settings, geometry, io.nand().part().cell, stored),
             fixed,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -144,8 +148,10 @@ impl Frontiers {
     /// Pages left at the frontier of `stream` in `plane`.
     #[inline]
     pub fn pages_left(&self, plane: u32, stream: u32) -> u32 {
-        let frontier = self.open[self.index(plane, stream)];
-        if frontier.block == NO_BLOCK { 0 } else { self.single.pages_of(frontier.block) - frontier.next_page }
+        match self.open[self.index(plane, stream)] {
+            Frontier { block: NO_BLOCK, .. } => 0,
+            Frontier { block, next_page } => self.single.pages_of(block) - next_page + self.left_out.count(block),
+        }
     }
 
     /// Whether `stream` may take a page of `plane` and leave cleaning what it needs.
@@ -226,15 +232,17 @@ impl Frontiers {
             };
         }
         let frontier = &mut self.open[index];
-        let ppn = frontier.block * self.pages_per_block + frontier.next_page;
-        frontier.next_page += 1;
+        let block = frontier.block;
+        let page = self.left_out.take(block).unwrap_or_else(|| {
+            frontier.next_page += 1;
+            frontier.next_page - 1
+        });
         self.free_pages[plane as usize] -= 1;
-        if frontier.next_page == self.single.pages_of(frontier.block) {
-            let block = frontier.block;
+        if frontier.next_page == self.single.pages_of(block) && self.left_out.count(block) == 0 {
             frontier.block = NO_BLOCK;
             self.blocks.close(block);
         }
-        Ok(ppn)
+        Ok(block * self.pages_per_block + page)
     }
 
     #[cold]
@@ -255,7 +263,7 @@ impl Frontiers {
     pub fn frontier(&self, plane: u32, stream: u32) -> Option<(u32, u32)> {
         let Frontier { block, next_page } = self.open[self.index(plane, stream)];
         let elsewhere = self.turns > 1 && stream + 1 == self.data_streams;
-        (block != NO_BLOCK && !elsewhere).then_some((block, next_page))
+        (block != NO_BLOCK && !elsewhere && self.left_out.count(block) == 0).then_some((block, next_page))
     }
 
     /// Takes `pages` pages at the frontier of `stream` in `plane`, which has more.
@@ -315,8 +323,9 @@ impl Frontiers {
         for stream in 0..self.streams {
             let index = self.index(plane, stream);
             if self.open[index].block == block {
-                self.free_pages[plane as usize] -= self.single.pages_of(block) - self.open[index].next_page;
+                self.free_pages[plane as usize] -= self.pages_left(plane, stream);
                 self.open[index] = CLOSED;
+                self.left_out.forget(block);
             }
         }
     }
@@ -327,6 +336,7 @@ impl Frontiers {
             let index = self.index(plane, stream);
             let open = std::mem::replace(&mut self.open[index], CLOSED);
             if open.block != NO_BLOCK {
+                self.left_out.forget(open.block);
                 self.blocks.close(open.block);
             }
         }
@@ -390,6 +400,7 @@ impl Frontiers {
     /// The power is back: no block has a state yet.
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
+        self.left_out.forget_all();
         self.single.forget();
         self.free_pages.fill(0);
         self.marked.fill(false);
@@ -407,15 +418,22 @@ impl Frontiers {
         self.free_pages[plane as usize] += self.pages_per_block;
     }
 
-    /// After a power cut: `block`, which is open, is written up to `next_page`. It is the frontier of the first of `streams`
-    /// that has none in `plane`, or else closed.
-    pub fn resume(&mut self, plane: u32, block: u32, next_page: u32, mut streams: impl Iterator<Item = u32>) {
+    /// After a power cut: `block`, which is open, is written up to `next_page`, but for what was left out (`left_out`, the last page first). It is
+    /// the frontier of the first of `streams` that has none in `plane`, or else closed.
+    pub fn resume(
+        &mut self,
+        plane: u32,
+        block: u32,
+        (next_page, left_out): (u32, Vec<u32>),
+        mut streams: impl Iterator<Item = u32>,
+    ) {
         match streams.find(|&stream| !self.is_open(plane, stream)) {
             Some(stream) => {
                 let index = self.index(plane, stream);
                 self.open[index] = Frontier { block, next_page };
                 self.note_stream(Some(block), stream);
-                self.free_pages[plane as usize] += self.single.pages_of(block) - next_page;
+                self.left_out.found(block, left_out);
+                self.free_pages[plane as usize] += self.pages_left(plane, stream);
             }
             None => self.blocks.close(block),
         }

@@ -14,7 +14,6 @@
 //! Where space is short all the same (a failed block, say), the rest of the victim is moved at once.
 
 use super::Log;
-use super::collect::SLACK;
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
@@ -110,7 +109,7 @@ impl<M: Map> Log<M> {
         let Some(victim) = self.collector.pace.victim(plane) else { return false };
         let opens = !self.frontiers.is_open(plane, stream);
         self.frontiers.blocks.free_count(plane) >= u32::from(opens)
-            && self.fits_beside(io, plane, victim, SLACK, Some((plane, stream)))
+            && self.fits_beside(io, plane, victim, self.collector.slack, Some((plane, stream)))
     }
 
     /// Whether what is moved in the die of `plane` has room when `stream` has taken a page of `plane`.
@@ -118,7 +117,9 @@ impl<M: Map> Log<M> {
     fn leaves_room(&self, io: &Io, plane: u32, stream: u32) -> bool {
         let mut victims =
             self.frontiers.planes_beside(plane).filter_map(|at| Some((at, self.collector.pace.victim(at)?)));
-        victims.next().is_none_or(|(at, victim)| self.fits_beside(io, at, victim, SLACK, Some((plane, stream))))
+        victims
+            .next()
+            .is_none_or(|(at, victim)| self.fits_beside(io, at, victim, self.collector.slack, Some((plane, stream))))
     }
 
     /// Moves all that is left of the victim of `plane`, and of those whose units go to the same planes.

@@ -111,16 +111,17 @@ impl<M: Map> Log<M> {
 
     /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
     fn resume_frontiers(&mut self, io: &Io, mut begun: Vec<u32>) {
-        begun.sort_by_key(|&block| io.nand().next_page(block));
+        begun.sort_by_key(|&block| io.nand().next_page(block) - io.nand().left_out(block).len() as u32);
         let (data, own) = (self.frontiers.data_streams(), self.frontiers.own_stream());
         for block in begun {
-            let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
+            let plane = io.geometry().plane_of_block(block);
+            let written = (io.nand().next_page(block), io.nand().left_out(block));
             let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
             let is_own = |unit: u32| M::IN_LOG && self.map.is_own(unit);
             let of_map = units.filter_map(|unit| self.shape.unit_at(io.nand(), unit)).next().is_some_and(is_own);
             let streams = if of_map { own..own + 1 } else { 0..data };
             let first = self.frontiers.moved_stream(block);
-            self.frontiers.resume(plane, block, next_page, (!of_map).then_some(first).into_iter().chain(streams));
+            self.frontiers.resume(plane, block, written, (!of_map).then_some(first).into_iter().chain(streams));
         }
     }
 
@@ -199,7 +200,7 @@ impl<M: Map> Log<M> {
         }
         self.find_mark(io.nand(), plane, block);
         // A program that was cut off looks like a mark; where it took all of the block, that has the next pass or none.
-        let has_pages = used < self.frontiers.single.pages_of(block);
+        let has_pages = used < self.frontiers.single.pages_of(block) || !io.nand().left_out(block).is_empty();
         if self.frontiers.is_marked(block) && used == 1 && has_pages {
             self.frontiers.blocks.abandon(block);
             self.frontiers.release(plane, block);

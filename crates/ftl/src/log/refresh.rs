@@ -5,7 +5,6 @@
 //! Ignored: blocks without reads, but where a [patrol](super::patrol) does.
 
 use super::Log;
-use super::collect::SLACK;
 use crate::log::blocks::BlockState;
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
@@ -27,7 +26,7 @@ impl<M: Map> Log<M> {
                 continue;
             }
             let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
-            if closed && self.fits(io, plane, block, SLACK) {
+            if closed && self.fits(io, plane, block, self.collector.slack) {
                 self.counters.refreshed += 1;
                 self.clean(io, block)?;
                 refreshed = true;

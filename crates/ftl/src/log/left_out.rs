@@ -1,0 +1,61 @@
+//! Pages that a power cut left out: one die of a superblock was behind the others when the power failed, so that pages which it had not begun lie
+//! before pages that the others had programmed. They are erased, and are programmed before the next page of the block. Where stripes have parity,
+//! flash has none of them.
+
+/// What was left out of blocks that are frontiers again after a power cut.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    blocks: Vec<Pages>,
+}
+
+/// Pages of a block, the last first; there are some.
+struct Pages {
+    block: u32,
+    pages: Vec<u32>,
+}
+
+impl LeftOut {
+    /// Pages of `block`.
+    #[inline]
+    pub fn count(&self, block: u32) -> u32 {
+        if self.blocks.is_empty() { 0 } else { self.find(block).map_or(0, |at| self.blocks[at].pages.len() as u32) }
+    }
+
+    /// Takes the first page of `block`.
+    #[inline]
+    pub fn take(&mut self, block: u32) -> Option<u32> {
+        if self.blocks.is_empty() { None } else { self.take_first(block) }
+    }
+
+    #[cold]
+    fn take_first(&mut self, block: u32) -> Option<u32> {
+        let at = self.find(block)?;
+        let first = self.blocks[at].pages.pop();
+        if self.blocks[at].pages.is_empty() {
+            self.blocks.swap_remove(at);
+        }
+        first
+    }
+
+    #[cold]
+    fn find(&self, block: u32) -> Option<usize> {
+        self.blocks.iter().position(|left| left.block == block)
+    }
+
+    /// After a power cut: of `block`, which is a frontier, `pages` were left out, the last first.
+    pub fn found(&mut self, block: u32, pages: Vec<u32>) {
+        if !pages.is_empty() {
+            self.blocks.push(Pages { block, pages });
+        }
+    }
+
+    /// `block` is no frontier any more.
+    pub fn forget(&mut self, block: u32) {
+        self.blocks.retain(|left| left.block != block);
+    }
+
+    /// The power is back: nothing is known yet.
+    pub fn forget_all(&mut self) {
+        self.blocks.clear();
+    }
+}
