@@ -75,7 +75,7 @@ pub fn run_shape(
         let result = result.unwrap_or_else(|_| panic!("{} with seed {seed} panics", entry.name));
         result.unwrap_or_else(|error| panic!("{} with seed {seed}: {error}", entry.name));
     }
-    let plantable = model.drive.io.ledger.as_ref().map(|ledger| ledger.plantable().clone());
+    let plantable = model.drive.io.ledger.as_ref().map(|ledger| ledger.plantable());
     (plantable.unwrap_or_default(), found)
 }
 

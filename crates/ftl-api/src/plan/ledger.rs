@@ -16,7 +16,8 @@ use cells::Cells;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Nand, SubpageMask, TORN, first_subpages};
 use palimpsest_flash::units::Nanos;
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Origins that are remembered.
@@ -134,7 +135,7 @@ pub struct Call {
 }
 
 /// A way to plan wrongly, for tests of the check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mutation {
     /// Of these operations ..
     pub kind: OperationKind,
@@ -183,27 +184,27 @@ pub struct Ledger {
     /// For each logical subpage, the flash operations and the contents that there were when it was forgotten last.
     forgotten: BTreeMap<u32, (u64, u64)>,
     /// The last read of all of each page since its last program.
-    whole_reads: BTreeMap<u32, u64>,
+    whole_reads: FxHashMap<u32, u64>,
     noted: Vec<Noted>,
     /// Origins of the data of programs of this call, by number in `noted`.
     unresolved: Vec<(usize, Vec<u32>)>,
     /// Reads of this call.
-    reads: BTreeMap<u32, u64>,
+    reads: FxHashMap<u32, u64>,
     /// Physical subpages that were read from memory in this call.
-    hits: BTreeSet<u32>,
+    hits: FxHashSet<u32>,
     /// Physical subpages that were rebuilt in this call, with their origins.
-    rebuilt: BTreeMap<u32, u32>,
+    rebuilt: FxHashMap<u32, u32>,
     cells: Cells,
     /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as and why they are read.
-    own_reads: BTreeMap<(u32, Cause), u64>,
+    own_reads: FxHashMap<(u32, Cause), u64>,
     /// The read that brought the place of a logical subpage, where it has not ended.
-    places: BTreeMap<u32, u64>,
+    places: FxHashMap<u32, u64>,
     /// Loads of this call that are not read yet.
-    unread: BTreeMap<u32, u32>,
+    unread: FxHashMap<u32, u32>,
     /// Pieces that the host wrote in this call, with their origins.
     pieces: Vec<(Stored, u32)>,
     /// Contents that the layer has kept in memory or programmed in this call.
-    kept: BTreeSet<u64>,
+    kept: FxHashSet<u64>,
     violation: Option<String>,
     /// Operations of the plan before this one have ended.
     ended_before: u64,
@@ -216,7 +217,7 @@ pub struct Ledger {
     /// The controller reads a page to copy it: no layer has what it reads.
     pub(super) copying: bool,
     /// What mutations could be planted, and how often.
-    plantable: BTreeMap<Mutation, u64>,
+    plantable: FxHashMap<Mutation, u64>,
 }
 
 impl Ledger {
@@ -230,18 +231,18 @@ impl Ledger {
             contents: 0,
             content_at: vec![0; nand.all_pages() * nand.geometry().subpages_per_page as usize],
             forgotten: BTreeMap::new(),
-            whole_reads: BTreeMap::new(),
+            whole_reads: FxHashMap::default(),
             noted: Vec::new(),
             unresolved: Vec::new(),
-            reads: BTreeMap::new(),
-            hits: BTreeSet::new(),
-            rebuilt: BTreeMap::new(),
+            reads: FxHashMap::default(),
+            hits: FxHashSet::default(),
+            rebuilt: FxHashMap::default(),
             cells: Cells::new(nand.all_pages() * nand.geometry().subpages_per_page as usize),
-            own_reads: BTreeMap::new(),
-            places: BTreeMap::new(),
-            unread: BTreeMap::new(),
+            own_reads: FxHashMap::default(),
+            places: FxHashMap::default(),
+            unread: FxHashMap::default(),
             pieces: Vec::new(),
-            kept: BTreeSet::new(),
+            kept: FxHashSet::default(),
             violation: None,
             ended_before: 0,
             barrier: 0,
@@ -249,13 +250,13 @@ impl Ledger {
             active: false,
             mutation,
             copying: false,
-            plantable: BTreeMap::new(),
+            plantable: FxHashMap::default(),
         }
     }
 
     /// Mutations that some operation of the plan had a gate for, and how many had.
-    pub fn plantable(&self) -> &BTreeMap<Mutation, u64> {
-        &self.plantable
+    pub fn plantable(&self) -> BTreeMap<Mutation, u64> {
+        self.plantable.iter().map(|(&mutation, &count)| (mutation, count)).collect()
     }
 
     /// Operations of the plan before number `order` have ended.
@@ -351,9 +352,9 @@ impl Ledger {
             for psn in ppn * width..(ppn + 1) * width {
                 let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
                 // Collection may have moved what a trim forgot, while the trim itself was served.
-                let gone = self.is_forgotten(lsn, self.content_at[psn as usize])
-                    || self.forgotten.get(&lsn).is_some_and(|&(until, _)| written <= until);
-                if lsn < TORN && !gone {
+                let is_gone =
+                    |&(until, content): &(u64, u64)| written <= until || self.content_at[psn as usize] <= content;
+                if lsn < TORN && !self.forgotten.get(&lsn).is_some_and(is_gone) {
                     self.held.push((lsn, written));
                 }
             }

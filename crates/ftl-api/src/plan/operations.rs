@@ -8,7 +8,7 @@ use palimpsest_flash::units::{Nanos, Picojoules};
 use std::ops::Range;
 
 /// Kind of a planned operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum OperationKind {
     /// Sense a page and transfer out.

@@ -1,7 +1,7 @@
 //! What the ledger knows of physical subpages and blocks: which program stores each subpage and where its data came from, what was
 //! planned last for each block, and which reads of a block come before what changes it.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 /// Reads of a block that are kept before those that have ended are dropped.
 const MOST_READS: usize = 64;
@@ -12,9 +12,9 @@ pub(super) struct Cells {
     /// The operation of the plan that programs each physical subpage; 0: one before that.
     programs: Vec<u64>,
     /// The last program or erase of each block.
-    changes: BTreeMap<u32, u64>,
+    changes: FxHashMap<u32, u64>,
     /// Reads of each block since what changed its content last.
-    reads: BTreeMap<u32, Vec<u64>>,
+    reads: FxHashMap<u32, Vec<u64>>,
 }
 
 impl Cells {
@@ -22,8 +22,8 @@ impl Cells {
         Cells {
             origins: vec![0; subpages],
             programs: vec![0; subpages],
-            changes: BTreeMap::new(),
-            reads: BTreeMap::new(),
+            changes: FxHashMap::default(),
+            reads: FxHashMap::default(),
         }
     }
 
