@@ -456,26 +456,22 @@ def picture_of_lines(browser: webdriver.Chrome) -> str:
 
 def too_wide(browser: webdriver.Chrome) -> list[str]:
     """What a page has beyond the right edge of the window."""
-    found: list[str] = script(
-        browser,
-        "return [...document.querySelectorAll('.chart svg, figcaption, .tiles div, h2')]"
-        ".filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))",
-    )
-    return found
+    code = """
+      return [...document.querySelectorAll(".chart svg, figcaption, .tiles div, h2")]
+        .filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80));
+    """
+    return list(script(browser, code))
 
 
 def covered(browser: webdriver.Chrome) -> list[str]:
     """Charts whose legend lies over their data."""
-    found: list[str] = script(
-        browser,
-        """
-        return [...document.querySelectorAll(".chart")].filter(chart => {
-          const [legend, plot] = [".legend", ".cartesianlayer .plot"].map(each => chart.querySelector(each));
-          return legend && plot && legend.getBoundingClientRect().bottom > plot.getBoundingClientRect().top + 2;
-        }).map(chart => chart.id);
-        """,
-    )
-    return found
+    code = """
+      return [...document.querySelectorAll(".chart")].filter(chart => {
+        const [legend, plot] = [".legend", ".cartesianlayer .plot"].map(each => chart.querySelector(each));
+        return legend && plot && legend.getBoundingClientRect().bottom > plot.getBoundingClientRect().top + 2;
+      }).map(chart => chart.id);
+    """
+    return list(script(browser, code))
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "count"])
