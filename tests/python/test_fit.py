@@ -238,15 +238,16 @@ def test_runs_of_an_engine_are_those_of_this_process(tmp_path: Path) -> None:
     ]
     here, failure = engine.run_many(runs)
     assert failure is None
-    there, failure = runner("local", None, 2)(runs)
+    with runner("local", None, 2) as run:
+        there, failure = run(runs)
+        # What is wrong is the user's mistake there, too.
+        _, wrong = run([RunOptions(overrides=SMALL, workload=str(_written(jobs, "[a]\nrw=x\n")))])
     assert failure is None
+    assert isinstance(wrong, InputError)
     for one, other in zip(here, there, strict=True):
         for key in ("latency_ns", "requests", "simulated_ns", "flash", "write_amplification"):
             assert one[key] == other[key]
         assert (one.series or {})["latency"] == (other.series or {})["latency"]
-    # What is wrong is the user's mistake there, too.
-    _, failure = runner("local", None, 2)([RunOptions(overrides=SMALL, workload=str(_written(jobs, "[a]\nrw=x\n")))])
-    assert isinstance(failure, InputError)
 
 
 def stated_read(tmp_path: Path, batch: Batch, drive: space.Drive) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..files import digest
 from ..parameters import cores
-from ..sweeps.runs import runner
+from ..sweeps.runs import Runner, runner
 from ..sweeps.task import simulator
 from .determined import Range, improve, ranges
 from .files import read
@@ -179,7 +179,17 @@ def fit(
     Raises:
         InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
     """
-    run = runner(settings.engine, settings.address, settings.jobs)
+    with runner(settings.engine, settings.address, settings.jobs) as run:
+        return _fit(paths, settings, folder, report, None if settings.engine == "local" else run)
+
+
+def _fit(
+    paths: Sequence[Path],
+    settings: Settings,
+    folder: Path | None,
+    report: Callable[[str, int], None] | None,
+    run: Runner | None,
+) -> Fit:
     measurements = tuple(read(path, settings.how) for path in paths)
     drive = Drive(settings.start, settings.ftl, settings.overrides)
     drive.check()
@@ -189,7 +199,7 @@ def fit(
         cores(settings.jobs),
         None if folder is None else folder / "evaluations.jsonl",
         _depends_on(paths, settings),
-        None if settings.engine == "local" else run,
+        run,
     )
     keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
     counted, timed = _effective(drive, keys, measurements, seen, evaluations)

@@ -1,9 +1,11 @@
 """The engines, which run the points of a sweep. One file each, and one line here.
 
 An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the outcome of every point once, in the
-order in which they come, and ends all work when it is closed. It writes no file; the driver does.
+order in which they come, and ends all work when it is closed. It writes no file; the driver does. One whose cluster
+takes long to join has `session(address)`, too, a context in which all its points use the same connection.
 """
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -13,7 +15,7 @@ from typing import Any
 from ..errors import InputError
 from .task import Outcome, Task, Watch
 
-__all__ = ["ENGINES", "Engine", "find"]
+__all__ = ["ENGINES", "Engine", "find", "session"]
 
 Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
 
@@ -51,3 +53,16 @@ def find(name: str, address: str | None, point_timeout: float | None = None) -> 
     outcomes: Any = importlib.import_module(f".{module}", __package__).outcomes
     engine: Engine = outcomes if point_timeout is None else functools.partial(outcomes, point_timeout=point_timeout)
     return engine
+
+
+def session(name: str, address: str | None) -> contextlib.AbstractContextManager[None]:
+    """Keeps an engine that `find` found joined to its cluster; nothing where joining it takes no time.
+
+    Raises:
+        InputError: there is no cluster at the address.
+    """
+    module = importlib.import_module(f".{ENGINES[name][0]}", __package__)
+    joined: contextlib.AbstractContextManager[None] = (
+        module.session(address) if hasattr(module, "session") else contextlib.nullcontext()
+    )
+    return joined

@@ -23,7 +23,7 @@ import ray.exceptions
 from .cluster import answers
 from .task import Outcome, Task, Watch, lost, run_point
 
-__all__ = ["outcomes"]
+__all__ = ["outcomes", "session"]
 
 _RETRIES = 3
 
@@ -41,7 +41,26 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         InputError: there is no cluster at the address.
         Error: the cluster went away.
     """
+    with session(address):
+        yield from _outcomes(tasks, address, jobs)
+
+
+@contextlib.contextmanager
+def session(address: str | None) -> Iterator[None]:
+    """Joins the cluster for all points that are run meanwhile: its workers, which take seconds to start, are theirs.
+
+    Raises:
+        InputError: there is no cluster at the address.
+    """
     ours = _connect(address)
+    try:
+        yield
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
     run: Any = ray.remote(num_cpus=1, max_retries=_RETRIES)(run_point)
     waiting = collections.deque(tasks)
     running: dict[Any, Task] = {}
@@ -62,12 +81,10 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
         for reference in running:
             with contextlib.suppress(Exception):
                 ray.cancel(reference, force=True)
-        if ours:
-            ray.shutdown()
 
 
 def _connect(address: str | None) -> bool:
-    """Joins the cluster, and says whether that was for this sweep alone: a session that is there is used as it is."""
+    """Joins the cluster, and says whether that was for us alone: a session that is there is used as it is."""
     if ray.is_initialized():
         return False
     wrong = (

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -29,8 +29,9 @@ _SERIES = ("latency", "writes")
 _JOB_FILE_BYTES = 1 << 16
 
 
-def runner(engine: str, address: str | None, jobs: int | None) -> Runner:
-    """Runs by an engine of sweeps.
+@contextlib.contextmanager
+def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runner]:
+    """Runs by an engine of sweeps; from the first of them on, its cluster is joined once for all.
 
     Args:
         engine: its name.
@@ -41,21 +42,27 @@ def runner(engine: str, address: str | None, jobs: int | None) -> Runner:
         InputError: there is no such engine, or no such address; see `engines.find`.
     """
     start = engines.find(engine, address)
+    with contextlib.ExitStack() as joined:
+        is_joined = False
 
-    def run(runs: Sequence[RunOptions]) -> tuple[list[Result], BaseException | None]:
-        tasks: list[Task] = []
-        found: dict[str, Result] = {}
-        try:
-            tasks += [_task(options) for options in runs]
-            each = {task["identity"]: task for task in tasks}
-            with closing(start(list(each.values()), address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
-                for outcome in outcomes:
-                    found[outcome["identity"]] = _result(outcome)
-        except (Error, KeyboardInterrupt) as error:
-            return [found[task["identity"]] for task in tasks if task["identity"] in found], error
-        return [found[task["identity"]] for task in tasks], None
+        def run(runs: Sequence[RunOptions]) -> tuple[list[Result], BaseException | None]:
+            nonlocal is_joined
+            tasks: list[Task] = []
+            found: dict[str, Result] = {}
+            try:
+                tasks += [_task(options) for options in runs]
+                if not is_joined:
+                    joined.enter_context(engines.session(engine, address))
+                    is_joined = True
+                each = {task["identity"]: task for task in tasks}
+                with closing(start(list(each.values()), address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
+                    for outcome in outcomes:
+                        found[outcome["identity"]] = _result(outcome)
+            except (Error, KeyboardInterrupt) as error:
+                return [found[task["identity"]] for task in tasks if task["identity"] in found], error
+            return [found[task["identity"]] for task in tasks], None
 
-    return run
+        yield run
 
 
 def _task(options: RunOptions) -> Task:
