@@ -5,8 +5,10 @@ use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::{Nand, first_subpages};
 use palimpsest_ftl_api::plan::Io;
 
-/// What flash holds of a unit is fetched into the caches this many units before it is compared.
+/// What flash holds of a unit is fetched into the caches this many units before it is compared,
 const AHEAD: u32 = 32;
+/// on drives with more units than this, of which the caches hold little.
+const FEW: u32 = 1 << 16;
 
 impl<M: Map> Log<M> {
     /// Checks that each unit is where the map says, and that nothing else is valid.
@@ -20,7 +22,8 @@ impl<M: Map> Log<M> {
         let (mut copies, units) = (0u64, self.map.units());
         let mut unit = self.map.next_placed(0);
         while unit < units {
-            if units - unit > AHEAD
+            if units > FEW
+                && units - unit > AHEAD
                 && let ahead = self.on_flash(unit + AHEAD)
                 && ahead != UNMAPPED
             {
@@ -28,10 +31,11 @@ impl<M: Map> Log<M> {
                 let (block, index) = self.shape.per_block.split(ahead);
                 self.frontiers.blocks.prefetch(block, index);
             }
-            let whole = self.whole_page_at(io.nand(), unit);
+            let entry = self.map.locate(unit);
+            let whole = self.whole_page_at(io.nand(), unit, entry);
             copies += u64::from(whole);
             if whole == 0 {
-                copies += u64::from(self.check_unit(io.nand(), unit)?);
+                copies += u64::from(self.check_unit(io.nand(), unit, entry)?);
             }
             unit = self.map.next_placed(unit + whole.max(1));
         }
@@ -43,16 +47,16 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Checks `unit`. Returns whether it is on flash.
-    fn check_unit(&self, nand: &Nand, unit: u32) -> Result<bool, String> {
-        let entry = self.map.locate(unit);
+    /// Checks `unit`, for which the map has `entry`. Returns whether it is on flash.
+    fn check_unit(&self, nand: &Nand, unit: u32, entry: u32) -> Result<bool, String> {
+        let mut physical = entry;
         if entry != UNMAPPED && entry >= IN_OPEN_PAGE {
-            let holds = self.open.slot(entry).unit;
-            if holds != unit {
-                return Err(format!("unit {unit} is said to be in an open page that holds {holds}"));
+            let slot = self.open.slot(entry);
+            if slot.unit != unit {
+                return Err(format!("unit {unit} is said to be in an open page that holds {}", slot.unit));
             }
+            physical = slot.previous;
         }
-        let physical = self.on_flash(unit);
         if physical == UNMAPPED {
             return Ok(false);
         }
@@ -67,17 +71,20 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// How many units fill a page in order from `unit` on, all of them valid there and where the map says; 0 where that is not so.
+    /// How many units fill a page in order from `unit` on, which the map has at `entry`, all of them valid there and where the map
+    /// says; 0 where that is not so.
     #[inline]
-    fn whole_page_at(&self, nand: &Nand, unit: u32) -> u32 {
-        let (per_page, entry) = (self.shape.units_per_page, self.map.locate(unit));
+    fn whole_page_at(&self, nand: &Nand, unit: u32, entry: u32) -> u32 {
+        let per_page = self.shape.units_per_page;
         if self.shape.unit_subpages > 1 || self.passes.most > 1 || entry >= IN_OPEN_PAGE {
             return 0;
         }
         let (ppn, place) = self.shape.per_page.split(entry);
+        if place != 0 {
+            return 0;
+        }
         let (block, first) = self.shape.per_block.split(entry);
-        let whole = place == 0
-            && self.map.holds_run(unit, per_page, entry)
+        let whole = self.map.holds_run(unit, per_page, entry)
             && self.frontiers.blocks.valid_bits(block, first, per_page) == first_subpages(per_page)
             && nand.logical_of(ppn).len() == per_page as usize
             && (unit..).zip(nand.logical_of(ppn)).all(|(unit, &logical)| unit == logical);
