@@ -140,14 +140,17 @@ def ray_cluster(logs: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for all tests that leave it as they found it: a killed worker is replaced, interrupted work is given up."""
+    """One for all tests that leave it as they found it: a killed worker is replaced, interrupted work is given up.
+
+    The last of them ends it.
+    """
     with dask_cluster(tmp_path_factory.mktemp("dask")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """As `dask`."""
+    """As `dask`, but that none ends it."""
     with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
         yield cluster
 
@@ -247,13 +250,13 @@ def test_a_fit_is_the_same_on_a_cluster(
     assert here["keys"][0]["determined"]
 
 
-def test_a_lost_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
-    with dask_cluster(tmp_path) as cluster:
-        command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *cluster.arguments]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
-            cluster.head.kill()
-            _, said = process.communicate(timeout=60)
+def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path) -> None:
+    """The last that uses the cluster: it is gone afterwards."""
+    command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))
+        dask.head.kill()
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     kept, error = said.splitlines()
     assert "are kept in" in kept
