@@ -106,7 +106,7 @@ wheel: $(BIN)/.crates $(BIN)/.packages ## a wheel for any Python from 3.11 on, i
 	$(call build-wheel,release,dist)
 	@echo "wheel: dist/$$(ls dist)"
 
-wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, 1.1 to 1.6 times as fast: built twice, with training runs between
+wheel-pgo: $(BIN)/.crates $(BIN)/.packages ## the same, up to 1.3 times as fast: built twice, with training runs between
 	@$(PY) tools/pgo.py
 
 # The wheel of the build in use: packing and installing are checked, whatever the compiler did.
