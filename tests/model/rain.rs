@@ -2,7 +2,7 @@
 //! costs is what closed forms say.
 
 use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
-use crate::harness::{Model, count_cuts, for_each_seed, note};
+use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::word_lines::word_lines;
 use crate::workload::{Mix, fill};
@@ -20,11 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static REBUILT: AtomicU64 = AtomicU64::new(0);
 static MOVED: AtomicU64 = AtomicU64::new(0);
 static FAILED_READS: AtomicU64 = AtomicU64::new(0);
-
-/// Whether one seed or one layer is run: not all that is to happen does.
-fn is_partial() -> bool {
-    ["MODEL_SEED", "MODEL_FTL"].iter().any(|name| std::env::var_os(name).is_some())
-}
 
 /// What only some drives have, and what parity refuses.
 const NEEDS: [&str; 4] =
