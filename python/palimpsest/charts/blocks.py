@@ -3,7 +3,6 @@
 import base64
 from array import array
 from collections.abc import Sequence
-from operator import mul
 from typing import Any
 
 import polars as pl
@@ -112,7 +111,10 @@ def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
     """The share of a drive at each snapshot, of those of its cells, in percent."""
     cells, total = len(blocks), sum(blocks)
-    return [100 * sum(map(mul, shares[at : at + cells], blocks)) / total for at in range(0, len(shares), cells)]
+    return [
+        100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
+        for at in range(0, len(shares), cells)
+    ]
 
 
 def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
