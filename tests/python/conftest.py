@@ -4,7 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import fake_core
+from loaded import Loaded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = ROOT / ".venv" / "bin" / "palimpsest"
@@ -59,13 +60,19 @@ def fake_command() -> Command:
 
 
 @pytest.fixture(scope="session")
-def palimpsest() -> Command:
+def palimpsest() -> Iterator[Command]:
     """Calls the installed command: `palimpsest(*arguments, timeout=300)`, in seconds."""
+    # macOS ends processes that were forked from one with its frameworks.
+    loaded = Loaded(COMMAND) if sys.platform == "linux" else None
 
     def call(*arguments: str, timeout: float = 300, **options: Any) -> Completed:
+        if loaded and options.keys() <= {"cwd"}:
+            return loaded.run(*arguments, timeout=timeout, **options)
         return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=timeout, **options)
 
-    return call
+    yield call
+    if loaded:
+        loaded.close()
 
 
 def figures(completed: Completed) -> Any:

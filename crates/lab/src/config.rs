@@ -331,11 +331,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
         found.map(|(rank, setting)| (setting.value.clone(), setting.place.clone(), rank))
     };
     let fallback = |key: &Known| match key.default {
-        Fallback::Text(text) => {
-            let value =
-                read_bare(key.value_type, text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name));
-            Some((value, "default".into(), 0))
-        }
+        Fallback::Text(_) => default_of(key),
         Fallback::Same(other) => {
             let mut other = other;
             loop {
@@ -366,8 +362,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
 }
 
 fn default_of(key: &Known) -> Option<(Value, String, usize)> {
-    let Fallback::Text(text) = key.default else { return None };
-    Some((read_bare(key.value_type, text).ok()?, "default".into(), 0))
+    key.fallback.clone().map(|value| (value, "default".into(), 0))
 }
 
 fn missing(key: &Known) -> String {

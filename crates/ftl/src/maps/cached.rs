@@ -118,8 +118,12 @@ impl CachedMap {
 
     /// Puts what translation page `page` has to hold into `bytes`.
     fn fill(&self, page: u32, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        bytes.extend(self.units_of(page).flat_map(|unit| self.entries[unit as usize].to_le_bytes()));
+        let units = self.units_of(page);
+        let entries = &self.entries[units.start as usize..units.end as usize];
+        bytes.resize(size_of_val(entries), 0);
+        for (kept, entry) in bytes.as_chunks_mut().0.iter_mut().zip(entries) {
+            *kept = entry.to_le_bytes();
+        }
     }
 
     /// Flash has every entry of translation page `page`.

@@ -21,10 +21,15 @@ pub fn raw(value: &toml_edit::Value) -> Raw {
 /// # Errors
 /// As [`ValueType::read`].
 pub fn read_bare(value_type: ValueType, text: &str) -> Parsed<Value> {
-    let raw = match text.trim().parse::<toml_edit::Value>() {
+    let text = text.trim();
+    // Most values: what is no TOML, or is to be read as it is, need not be parsed to find that out.
+    if value_type.is_text() && !text.starts_with(['"', '\'', '[']) {
+        return value_type.read(&Raw::Text(text.into()));
+    }
+    let raw = match text.parse::<toml_edit::Value>() {
         Ok(value @ (toml_edit::Value::String(_) | toml_edit::Value::Array(_))) => raw(&value),
         Ok(value) if !value_type.is_text() => raw(&value),
-        _ => Raw::Text(text.trim().into()),
+        _ => Raw::Text(text.into()),
     };
     value_type.read(&raw)
 }

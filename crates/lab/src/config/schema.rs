@@ -1,5 +1,6 @@
 //! The schema: every key of the drive, the engine and the host, and the keys that layers and policies define in their files.
 
+use super::notation::read_bare;
 use crate::layers::layers;
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
@@ -8,7 +9,7 @@ use palimpsest_ftl_api::keys::ValueType::{
     self, Age, Bytes, Capacity, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate,
     Ratio, Ratios, Time, Times,
 };
-use palimpsest_ftl_api::keys::{Key, Notation, near};
+use palimpsest_ftl_api::keys::{Fallback, Key, Notation, Value, near};
 use palimpsest_sim::die_failures::DIE_FAILURE;
 use palimpsest_sim::power_cuts::POWER_CUTS;
 use std::ops::Deref;
@@ -364,6 +365,8 @@ pub struct Known {
     pub layers: Vec<&'static str>,
     /// Its meaning, after the names of those layers.
     pub doc: String,
+    /// The value that it has where nothing sets it; none where another key or the drive says it.
+    pub fallback: Option<Value>,
 }
 
 impl Deref for Known {
@@ -398,7 +401,14 @@ fn gather() -> Vec<Known> {
                 let users = layers().filter(|entry| (entry.keys)().iter().any(|own| own.name == key.name));
                 let users: Vec<&str> = users.map(|entry| entry.name).collect();
                 let doc = if users.is_empty() { key.doc.into() } else { format!("{}: {}", short(&users), key.doc) };
-                known.push(Known { key, layers: users, doc });
+                let fallback = match key.default {
+                    Fallback::Text(text) => Some(
+                        read_bare(key.value_type, text)
+                            .unwrap_or_else(|what| panic!("default of {}: {what}", key.name)),
+                    ),
+                    Fallback::Same(_) | Fallback::Required => None,
+                };
+                known.push(Known { key, layers: users, doc, fallback });
             }
         }
     }
