@@ -1,10 +1,10 @@
 //! Dies that fail: what they held is lost and reads say so, all else is there, and the drive goes on with the others.
 
-use crate::drives::{Limits, Shape, draw, pick};
+use crate::drives::{Limits, Shape, build_with_spare, draw, needed, pick, plain};
 use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
-use crate::workload::{Mix, sweep};
+use crate::workload::{Mix, fill, sweep};
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -156,6 +156,37 @@ fn dies_fail_in_counted_runs() {
 #[test]
 fn dies_fail_in_timed_runs() {
     for_each_seed("dies::dies_fail_in_timed_runs", 20, timed);
+}
+
+/// What a die held that has failed takes no space elsewhere: a recovery moves none of it, though it knows the die from the first program on, and all
+/// that the drive holds could not be on the others.
+#[test]
+fn recovery_moves_nothing_that_a_die_held() {
+    for entry in REGISTRY.iter().filter(|entry| entry.outlives_dies && !entry.is_file_system()) {
+        let settings = needed(entry, &plain(4, 10, 8, entry.least_subpages()));
+        let shape =
+            build_with_spare(entry.name, &settings, 10, 2).unwrap_or_else(|what| panic!("{}: {what}", entry.name));
+        let mut model = Model::new(&shape, entry, Payload::Tag, 1);
+        let step = u64::from(shape.drive.geometry.page_bytes()) / 512;
+        let count = |model: &mut Model, command| {
+            model.count(command).unwrap_or_else(|error| panic!("{}: {command:?}: {error}", entry.name));
+        };
+        fill(&shape.drive, step).for_each(|command| count(&mut model, command));
+        let begun = model.drive.io.nand().operations();
+        model.drive.io.nand.fail_dies(&[(begun + 1, 1)]);
+        let reads: Vec<_> = sweep(&shape.drive, RequestKind::Read, step).collect();
+        reads.iter().for_each(|&command| count(&mut model, command));
+        let unreadable = model.shadow.unreadable;
+        assert!(unreadable > 0, "{}: a quarter of the drive is lost", entry.name);
+        model.shadow.expect_power_cut(false);
+        model.drive.io.set_power_cut_at(Some(model.drive.io.nand().operations() + 1));
+        let programs = model.drive.io.nand().counters().programs;
+        reads.iter().for_each(|&command| count(&mut model, command));
+        assert_eq!(model.drive.power_cuts, 1, "{}: the power failed", entry.name);
+        assert_eq!(model.drive.io.nand().counters().programs, programs, "{}: nothing is moved", entry.name);
+        assert_eq!(model.shadow.unreadable, 2 * unreadable, "{}: the same is lost as before", entry.name);
+        model.check();
+    }
 }
 
 #[test]

@@ -14,7 +14,9 @@
 //!
 //! What is programmed for a logical block behind the erase of a physical one follows it, so that after a power cut there are two good
 //! blocks at the most, of which the newer is a copy and nothing else: one with a torn page is dropped, another is finished. A failed
-//! block cannot be erased, so its pages count where no newer copy of them exists. Ignored: where the map itself is stored.
+//! block cannot be erased, so its pages count where no newer copy of them exists. What a die held that has failed stays mapped where it is, and
+//! takes no block elsewhere, until the host writes to its logical block: that is copied then, what is lost as lost. Ignored: where the map
+//! itself is stored.
 
 mod recover;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    outlives_dies: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -80,13 +83,15 @@ pub struct Block {
     free: Vec<Vec<u32>>,
     /// For each logical block the gate that closes when the block that it was copied from is erased.
     erased: Vec<Gate>,
+    /// Of each plane whether it is known to be of a die that has failed.
+    dead: Vec<bool>,
     counters: Counters,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
     arrived: Vec<Gate>,
 }
 
-palimpsest_flash::state!(Block { map, valid, valid_count, free, erased, counters } built { settings, geometry, sectors_per_page, fills_gaps, per_channel, contents, arrived });
+palimpsest_flash::state!(Block { map, valid, valid_count, free, erased, counters } built { settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, contents, arrived });
 
 impl Block {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -103,6 +108,7 @@ impl Block {
             valid_count: vec![0; blocks as usize],
             erased: vec![Gate::NONE; blocks as usize],
             free: vec![Vec::new(); geometry.planes() as usize],
+            dead: vec![false; geometry.planes() as usize],
             counters: Counters::default(),
             contents: Vec::new(),
             arrived: Vec::new(),
@@ -156,16 +162,35 @@ impl Block {
 
     /// Erases `block`, which holds nothing that is needed, once `after` has closed.
     fn release(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<()> {
-        if io.nand().is_bad(block) {
+        if io.nand().is_bad(block) || self.is_lost(block) {
             self.counters.retired += 1;
             return Ok(());
         }
         self.counters.erased += 1;
         match io.erase(Erase { after, signal, ..Erase::new(block, Cause::Merge) })? {
             Outcome::Done => self.free[self.geometry.plane_of_block(block) as usize].push(block),
-            Outcome::Failed => self.counters.retired += 1,
+            Outcome::Failed => self.retire(io, block),
         }
         Ok(())
+    }
+
+    /// Whether `block` is known to be of a die that has failed.
+    fn is_lost(&self, block: u32) -> bool {
+        self.dead[self.geometry.plane_of_block(block) as usize]
+    }
+
+    /// A program or an erase of `block` failed. Where that is because its die has, nothing is written to any plane of the die any more.
+    #[cold]
+    fn retire(&mut self, io: &Io, block: u32) {
+        self.counters.retired += 1;
+        if !io.nand().is_dead(block) || self.is_lost(block) {
+            return;
+        }
+        let die = self.geometry.die_of_plane(self.geometry.plane_of_block(block));
+        for plane in (die..self.geometry.planes()).step_by(self.geometry.dies() as usize) {
+            self.dead[plane as usize] = true;
+            self.counters.retired += std::mem::take(&mut self.free[plane as usize]).len() as u64;
+        }
     }
 
     /// Writes the pages of `piece`.
@@ -175,7 +200,8 @@ impl Block {
             self.map[block as usize] = self.take(io, block)?;
         }
         let physical = self.map[block as usize];
-        let copies = first < io.nand().next_page(physical) || !self.append(io, piece, physical, first)?;
+        let full = self.is_lost(physical) || first < io.nand().next_page(physical);
+        let copies = full || !self.append(io, piece, physical, first)?;
         if copies {
             self.copy(io, piece)?;
         }
@@ -243,7 +269,7 @@ impl Block {
                 io.link(done, signal);
                 return self.supersede(io, block, old, done);
             }
-            self.counters.retired += 1;
+            self.retire(io, target);
         }
     }
 
@@ -315,7 +341,7 @@ impl Block {
             self.map[coldest as usize] = target;
             return self.supersede(io, coldest, old, done);
         }
-        self.counters.retired += 1;
+        self.retire(io, target);
         Ok(())
     }
 

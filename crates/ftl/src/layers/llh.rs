@@ -261,6 +261,45 @@ impl Llh {
         }
     }
 
+    /// What `piece` reads of physical subpage `psn` is wanted.
+    #[inline]
+    fn want(&mut self, io: &Io, psn: u32, piece: Piece) {
+        let (ppn, index) = self.per_page.split(psn);
+        if self.is_coded(io, ppn) {
+            match self.coded.iter_mut().find(|(page, _)| *page == ppn) {
+                Some((_, subpages)) => *subpages |= 1 << index,
+                None => self.coded.push((ppn, 1 << index)),
+            }
+        } else {
+            let first = index * self.sectors_per_subpage + piece.first;
+            self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
+        }
+    }
+
+    /// Reads what was listed.
+    #[inline]
+    fn read_wanted(&mut self, io: &mut Io) -> Flash<()> {
+        let request = io.request();
+        for &(ppn, subpages) in &self.coded {
+            let after = io.arrival();
+            let read = Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) };
+            io.read_coded(read, self.settings.wom_decode_time)?;
+        }
+        self.wanted.read(io, self.settings.log.read, Cause::Host, request)
+    }
+
+    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    #[cold]
+    fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            let entry = self.map[piece.lsn as usize];
+            if entry != UNMAPPED && entry < IN_BUFFER {
+                self.want(io, entry, piece);
+            }
+        }
+        self.read_wanted(io)
+    }
+
     /// Lists the wanted subpages of `piece`, and delivers them.
     #[inline]
     fn read_piece(&mut self, io: &mut Io, piece: Piece) {
@@ -277,16 +316,7 @@ impl Llh {
                 data
             }
             psn => {
-                let (ppn, index) = self.per_page.split(psn);
-                if self.is_coded(io, ppn) {
-                    match self.coded.iter_mut().find(|(page, _)| *page == ppn) {
-                        Some((_, subpages)) => *subpages |= 1 << index,
-                        None => self.coded.push((ppn, 1 << index)),
-                    }
-                } else {
-                    let first = index * self.sectors_per_subpage + piece.first;
-                    self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
-                }
+                self.want(io, psn, piece);
                 if io.has_contents() { self.content(io, psn) } else { Data::ZERO }
             }
         };
@@ -376,16 +406,14 @@ impl Ftl for Llh {
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.wanted.clear();
         self.coded.clear();
+        let fails = io.nand().reads_fail();
+        if fails {
+            self.read_first(io, extent)?;
+        }
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.read_piece(io, piece);
         }
-        let request = io.request();
-        for &(ppn, subpages) in &self.coded {
-            let after = io.arrival();
-            let read = Read { after, signal: request, ..Read::new(ppn, subpages, Cause::Host) };
-            io.read_coded(read, self.settings.wom_decode_time)?;
-        }
-        self.wanted.read(io, self.settings.log.read, Cause::Host, request)
+        if fails { Ok(()) } else { self.read_wanted(io) }
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

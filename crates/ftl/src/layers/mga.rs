@@ -17,6 +17,7 @@
 //! rounds it never has).
 
 mod collect;
+mod dead;
 mod free_pages;
 mod map;
 mod merge;
@@ -53,6 +54,7 @@ pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
     keys: || settings::KEYS.iter().collect(),
+    outlives_dies: true,
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
@@ -280,12 +282,20 @@ impl Ftl for Mga {
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
         self.reads.clear();
+        // What a read cannot correct is lost before it is delivered.
+        let fails = io.nand().reads_fail();
         for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             self.want(io, lpn, first, sectors);
-            self.deliver(io, lpn, first, sectors);
+            if !fails {
+                self.deliver(io, lpn, first, sectors);
+            }
         }
         let request = io.request();
         self.reads.read(io, self.settings.log.read, Cause::Host, request)?;
+        if fails {
+            let pages = extent::pages(extent, self.sectors_per_page);
+            pages.for_each(|(lpn, first, sectors)| self.deliver(io, lpn, first, sectors));
+        }
         if self.settings.merge_on_read {
             for (lpn, _, _) in extent::pages(extent, self.sectors_per_page) {
                 self.merge_after_read(io, lpn)?;

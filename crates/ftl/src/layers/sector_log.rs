@@ -10,7 +10,8 @@
 //!
 //! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an
 //! open block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page
-//! map. Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
+//! map. What the log held on a die that has failed stays mapped there, as in the data region, until the host writes it again or a merge of its
+//! page takes it along. Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
 
 mod log;
 mod recover;
@@ -39,6 +40,7 @@ pub const ENTRY: Entry = Entry {
     keys: || vec![&LOG_FRACTION],
     reserved: log_blocks,
     reserved_key: LOG_FRACTION.name,
+    outlives_dies: true,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -164,27 +166,28 @@ impl SectorLog {
         {
             let subpages = (wanted & !held).into();
             self.gather.add(ppn, subpages, io.words_of_subpages(subpages));
-            bits(wanted & !held).for_each(|subpage| {
-                self.contents[subpage as usize] = io.load_subpage(ppn * self.subpages + subpage);
-            });
         }
         for subpage in bits(wanted & held) {
-            let psn = self.log.place(page, subpage);
-            let (ppn, index) = self.log.split(psn);
+            let (ppn, index) = self.log.split(self.log.place(page, subpage));
             if arriving.is_none_or(|arriving| arriving.ppn != ppn) {
                 self.gather.add(ppn, 1 << index, io.words_of_subpages(1 << index));
             }
-            self.contents[subpage as usize] = io.load_subpage(psn);
         }
-        let arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
-        if self.gather.is_empty() {
-            return Ok(arrived);
+        let mut arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
+        if !self.gather.is_empty() {
+            // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
+            let all = io.gate();
+            io.link(arrived, all);
+            self.gather.read(io, self.settings.read, cause, all)?;
+            arrived = all;
         }
-        // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
-        let all = io.gate();
-        io.link(arrived, all);
-        self.gather.read(io, self.settings.read, cause, all)?;
-        Ok(all)
+        // What a read cannot correct is lost now.
+        for subpage in bits(wanted) {
+            if let Some(psn) = self.place_of(page, subpage) {
+                self.contents[subpage as usize] = io.load_subpage(psn);
+            }
+        }
+        Ok(arrived)
     }
 
     /// Writes `contents` as logical page `page` to the data region; what the log held of it is obsolete.
@@ -249,6 +252,7 @@ impl SectorLog {
                     self.counters.logged += 1;
                     return Ok(true);
                 }
+                Outcome::Failed if self.log.lose_die_of(io, ppn) => {}
                 Outcome::Failed => {
                     let block = self.log.drop_frontier(io, ppn);
                     self.retire(io, block)?;
@@ -325,28 +329,54 @@ impl SectorLog {
         }
     }
 
+    /// Where the subpage `subpage` of `page` is.
+    #[inline]
+    fn place_of(&self, page: u32, subpage: u32) -> Option<u32> {
+        match self.data.locate(page) {
+            _ if self.log.held(page) >> subpage & 1 == 1 => Some(self.log.place(page, subpage)),
+            Location::Flash(ppn) => Some(ppn * self.subpages + subpage),
+            _ => None,
+        }
+    }
+
+    /// Physical subpage `psn`, which is `subpage` of a page of which `sectors` sectors from `first` on are read, is wanted.
+    #[inline]
+    fn want(&mut self, io: &Io, psn: u32, subpage: u32, first: u32, sectors: u32) {
+        let per_subpage = self.sectors_per_subpage;
+        let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
+        let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
+        let (ppn, index) = self.log.split(psn);
+        self.gather.add(ppn, 1 << index, io.words_of(index * per_subpage + begin, end - begin));
+    }
+
     /// Reads the subpages `wanted` of `page`, and delivers them.
     fn read_scattered(&mut self, io: &mut Io, page: u32, wanted: u32, first: u32, sectors: u32) {
-        let per_subpage = self.sectors_per_subpage;
-        let held = self.log.held(page);
-        let location = self.data.locate(page);
         for subpage in bits(wanted) {
-            let psn = match location {
-                _ if held >> subpage & 1 == 1 => self.log.place(page, subpage),
-                Location::Flash(ppn) => ppn * self.subpages + subpage,
-                _ => {
-                    io.count_unwritten(1);
-                    io.deliver(page * self.subpages + subpage, Data::ZERO);
-                    continue;
+            let lsn = page * self.subpages + subpage;
+            match self.place_of(page, subpage) {
+                Some(psn) => {
+                    self.want(io, psn, subpage, first, sectors);
+                    self.deliver(io, lsn, psn);
                 }
-            };
-            let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
-            let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
-            let (ppn, index) = self.log.split(psn);
-            let words = io.words_of(index * per_subpage + begin, end - begin);
-            self.gather.add(ppn, 1 << index, words);
-            self.deliver(io, page * self.subpages + subpage, psn);
+                None => {
+                    io.count_unwritten(1);
+                    io.deliver(lsn, Data::ZERO);
+                }
+            }
         }
+    }
+
+    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    #[cold]
+    fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, first, sectors) in pages(extent, self.sectors_per_page) {
+            for subpage in bits(self.touched(first, sectors).0) {
+                if let Some(psn) = self.place_of(page, subpage) {
+                    self.want(io, psn, subpage, first, sectors);
+                }
+            }
+        }
+        self.gather.read(io, self.settings.read, Cause::Host, io.request())
     }
 
     #[inline]
@@ -386,6 +416,10 @@ impl Ftl for SectorLog {
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.gather.clear();
+        let fails = io.nand().reads_fail();
+        if fails {
+            self.read_first(io, extent)?;
+        }
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let (wanted, _) = self.touched(first, sectors);
             match self.data.locate(page) {
@@ -398,7 +432,7 @@ impl Ftl for SectorLog {
                 _ => self.read_scattered(io, page, wanted, first, sectors),
             }
         }
-        self.gather.read(io, self.settings.read, Cause::Host, io.request())
+        if fails { Ok(()) } else { self.gather.read(io, self.settings.read, Cause::Host, io.request()) }
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

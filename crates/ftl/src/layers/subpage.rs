@@ -81,6 +81,25 @@ impl Subpage {
         self.log.append(io, stream, what)
     }
 
+    /// What `piece` reads of physical subpage `psn` is wanted.
+    #[inline]
+    fn want(&mut self, io: &Io, psn: u32, piece: Piece) {
+        let (ppn, subpages) = self.log.place(psn);
+        let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
+        self.wanted.add(ppn, subpages, io.words_of(first, piece.sectors));
+    }
+
+    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    #[cold]
+    fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for piece in pieces(extent, self.sectors_per_subpage) {
+            if let Location::Flash(psn) = self.log.locate(piece.lsn) {
+                self.want(io, psn, piece);
+            }
+        }
+        self.wanted.read(io, self.settings.read, Cause::Host, io.request())
+    }
+
     /// The present content of a subpage that is written in part, and the gate that closes when it has been read.
     fn fetch_old(&mut self, io: &mut Io, lsn: u32) -> Flash<(Data, Gate)> {
         match self.log.locate(lsn) {
@@ -136,13 +155,14 @@ impl Ftl for Subpage {
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.wanted.clear();
+        let fails = io.nand().reads_fail();
+        if fails {
+            self.read_first(io, extent)?;
+        }
         for piece in pieces(extent, self.sectors_per_subpage) {
             let data = match self.log.locate(piece.lsn) {
                 Location::Flash(psn) => {
-                    let (ppn, subpages) = self.log.place(psn);
-                    let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
-                    let words = io.words_of(first, piece.sectors);
-                    self.wanted.add(ppn, subpages, words);
+                    self.want(io, psn, piece);
                     if io.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
                 }
                 Location::Open(data, arrived) => {
@@ -157,7 +177,7 @@ impl Ftl for Subpage {
             };
             io.deliver(piece.lsn, data);
         }
-        self.wanted.read(io, self.settings.read, Cause::Host, io.request())
+        if fails { Ok(()) } else { self.wanted.read(io, self.settings.read, Cause::Host, io.request()) }
     }
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {

@@ -15,6 +15,11 @@ struct Copy {
     bad: bool,
 }
 
+/// Whether nothing can be programmed into `physical`, and it cannot be erased: what it held is there still, or lost with its die.
+fn has_failed(nand: &Nand, physical: u32) -> bool {
+    nand.is_bad(physical) || nand.is_dead(physical)
+}
+
 impl Block {
     /// The logical page in `ppn`, if it can be read.
     fn logical_page(&self, nand: &Nand, ppn: u32) -> Option<u32> {
@@ -39,9 +44,11 @@ impl Block {
         copies.resize_with(self.map.len(), Vec::new);
         let mut empty = Vec::new();
         for physical in 0..self.geometry.blocks() {
+            let dead = io.nand().is_dead(physical);
+            self.dead[self.geometry.plane_of_block(physical) as usize] |= dead;
             match self.identify(io.nand(), physical) {
                 Some((block, copy)) => copies[block as usize].push(copy),
-                None if !io.nand().is_bad(physical) => empty.push(physical),
+                None if !dead && !io.nand().is_bad(physical) => empty.push(physical),
                 None => {}
             }
         }
@@ -66,7 +73,7 @@ impl Block {
         // A copy that is finished now rules; one that failed meanwhile does not. What was erased may be another logical block's from here on.
         for copies in &mut copies {
             copies.retain(|copy| io.nand().next_page(copy.physical) > 0);
-            copies.iter_mut().for_each(|copy| copy.bad = io.nand().is_bad(copy.physical));
+            copies.iter_mut().for_each(|copy| copy.bad = has_failed(io.nand(), copy.physical));
         }
         for (block, copies) in (0..).zip(&copies) {
             self.adopt(io, block, copies)?;
@@ -129,12 +136,12 @@ impl Block {
         (physical * per_block..(physical + 1) * per_block).find_map(|ppn| {
             let page = self.logical_page(nand, ppn)?;
             let since = nand.sequence(ppn * self.geometry.subpages_per_page);
-            Some((page / per_block, Copy { physical, since, bad: nand.is_bad(physical) }))
+            Some((page / per_block, Copy { physical, since, bad: has_failed(nand, physical) }))
         })
     }
 
     /// Maps `block` to the good one of `copies`; where failed blocks hold pages that are newer, all of them are brought together
-    /// in a block of their own.
+    /// in a block of their own. Where a block of a die that has failed holds all of it, it stays there: no block is taken for what is lost.
     fn adopt(&mut self, io: &mut Io, block: u32, copies: &[Copy]) -> Flash<()> {
         let (per_block, width) = (self.geometry.pages_per_block, self.geometry.subpages_per_page);
         let ruling = copies.iter().find(|copy| !copy.bad).map(|copy| copy.physical);
@@ -156,11 +163,16 @@ impl Block {
             self.valid[index] = ppn.is_some();
         }
         self.valid_count[block as usize] = newest.iter().flatten().count() as u32;
-        if let Some(ruling) = ruling
-            && newest.iter().flatten().all(|ppn| ppn / per_block == ruling)
+        let mut holders = newest.iter().flatten().map(|ppn| ppn / per_block);
+        if let Some(holder) = holders.next()
+            && (ruling == Some(holder) || self.is_lost(holder))
+            && holders.all(|other| other == holder)
         {
-            self.map[block as usize] = ruling;
-            return Ok(());
+            self.map[block as usize] = holder;
+            return match ruling.filter(|&ruling| ruling != holder) {
+                Some(older) => self.release(io, older, Gate::NONE, Gate::NONE),
+                None => Ok(()),
+            };
         }
         let last = newest.iter().rposition(Option::is_some).unwrap_or(first);
         self.gather(io, &newest[first..=last])?;
@@ -170,7 +182,7 @@ impl Block {
                 self.map[block as usize] = target;
                 break;
             }
-            self.counters.retired += 1;
+            self.retire(io, target);
         }
         match ruling {
             Some(ruling) => self.release(io, ruling, Gate::NONE, Gate::NONE),
@@ -257,7 +269,12 @@ impl Block {
                 }
             }
         }
-        match (0..users.len()).find(|&block| users[block] != u32::from(!nand.is_bad(block as u32))) {
+        let expected = |block: u32| match self.is_lost(block) {
+            // It is mapped still, or not used any more.
+            true => 0..=1,
+            false => u32::from(!nand.is_bad(block))..=u32::from(!nand.is_bad(block)),
+        };
+        match (0..users.len()).find(|&block| !expected(block as u32).contains(&users[block])) {
             Some(block) => Err(format!("block {block} has {} uses", users[block])),
             None => Ok(()),
         }

@@ -119,6 +119,9 @@ impl Mga {
 
     #[inline]
     fn ensure_space(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
+        if self.rotation.passes_by(plane) {
+            return Ok(false);
+        }
         if self.space.free(plane) <= self.collector.gc_start {
             self.collect_until(io, plane)?;
         }
@@ -176,9 +179,8 @@ impl Mga {
 
     /// Cleans one block in the plane that is shortest of free pages. False where none is below the stop threshold.
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
-        let Some(plane) = (0..self.space.planes()).min_by_key(|&plane| self.space.free(plane)) else {
-            return Ok(false);
-        };
+        let planes = (0..self.space.planes()).filter(|&plane| !self.rotation.passes_by(plane));
+        let Some(plane) = planes.min_by_key(|&plane| self.space.free(plane)) else { return Ok(false) };
         let done = self.space.free(plane) <= self.collector.gc_stop && self.collect(io, plane, false)?;
         self.evacuate_failed(io)?;
         Ok(done)
@@ -186,6 +188,10 @@ impl Mga {
 
     /// Cleans one block of `plane`. False where no block is worth it; if `must`, whatever gains space is.
     pub(super) fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
+        // Its die may have failed since the plane was chosen.
+        if self.rotation.passes_by(plane) {
+            return Ok(false);
+        }
         if let Some(Waiting { block, safe }) = self.collector.waiting[plane as usize]
             && self.pages.valid_in_block(block) == 0
         {
@@ -197,7 +203,7 @@ impl Mga {
         let Some(victim) = self.choose_victim(plane, must) else { return Ok(false) };
         self.counters.collections += 1;
         self.clean(io, victim)?;
-        if self.settings.log.wear_leveling == WearLeveling::Static {
+        if self.settings.log.wear_leveling == WearLeveling::Static && !self.rotation.passes_by(plane) {
             self.level_wear(io, plane)?;
         }
         Ok(true)
@@ -518,10 +524,14 @@ impl Mga {
         self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, from_host: false, after, signal })
     }
 
-    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later.
+    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later. Where its die has failed, nothing is
+    /// programmed in any block of that.
     #[cold]
-    pub(super) fn drop_block(&mut self, block: u32) {
+    pub(super) fn drop_block(&mut self, io: &Io, block: u32) {
         self.disturbed = true;
+        if self.lose_die_of(io, block) {
+            return;
+        }
         self.pages.close_block(block);
         if self.pages.blocks.state(block) == BlockState::Closed {
             self.pages.blocks.take_victim(block);

@@ -191,6 +191,12 @@ impl FreePages {
         self.add(plane, self.pages_per_block);
     }
 
+    /// A free block of `plane` is used no more.
+    pub fn lose_block(&mut self, plane: u32) {
+        self.free[plane as usize] -= self.pages_per_block;
+        self.total -= self.pages_per_block;
+    }
+
     fn add(&mut self, plane: u32, pages: u32) {
         self.free[plane as usize] += pages;
         self.total += pages;

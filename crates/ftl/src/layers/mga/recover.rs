@@ -30,7 +30,8 @@ impl Mga {
             self.adopt(io, block, &mut written)?;
         }
         io.keep_copies(|ppn| self.pages.valid(ppn) != 0);
-        let has_pages = |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block;
+        let has_pages =
+            |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block && !io.nand().is_dead(block);
         let (mut begun, full): (Vec<u32>, Vec<u32>) = written.into_iter().partition(has_pages);
         self.pages.blocks.close_in_order(io.nand(), full);
         // The emptiest ones first: they have the most to offer.
@@ -79,6 +80,10 @@ impl Mga {
     /// Decides what becomes of `block`: free, to be retired, or one of `written`.
     fn adopt(&mut self, io: &mut Io, block: u32, written: &mut Vec<u32>) -> Flash<()> {
         let geometry = *io.geometry();
+        if io.nand().is_dead(block) {
+            self.adopt_dead(io, block, written);
+            return Ok(());
+        }
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
         if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             self.counters.retired += 1;
@@ -101,7 +106,7 @@ impl Mga {
         Ok(())
     }
 
-    fn restore_page(&mut self, io: &Io, ppn: u32, bad: bool) {
+    pub(super) fn restore_page(&mut self, io: &Io, ppn: u32, bad: bool) {
         let n = self.subpages;
         let (mut valid, mut free, mut torn) = (0u64, 0u64, false);
         for subpage in 0..n {

@@ -258,7 +258,7 @@ impl Mga {
                     return Ok(());
                 }
                 Outcome::Failed => {
-                    self.drop_block(self.pages.block_of(ppn));
+                    self.drop_block(io, self.pages.block_of(ppn));
                     page = None;
                 }
             }

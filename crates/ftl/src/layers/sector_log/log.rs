@@ -58,9 +58,11 @@ pub(super) struct SubpageLog {
     /// Frontiers that have a block.
     pub(super) opened: u32,
     pub(super) free_blocks: u32,
-    /// Blocks that are not retired.
+    /// Blocks that are neither retired nor of a die that has failed.
     pub(super) usable: u32,
-    rotation: Rotation,
+    /// Blocks of dies that have failed which hold what was in the log.
+    pub(super) lost: u32,
+    pub(super) rotation: Rotation,
     /// Entry of each logical page.
     pub(super) index: Vec<u32>,
     /// Entries of `subpages + 1` words: the subpages in the log, and the place of each.
@@ -78,7 +80,7 @@ pub(super) struct SubpageLog {
 
 palimpsest_flash::state!(SubpageLog {
     owned, blocks, opened, free_blocks, usable, rotation, index, entries, free_entries, held, peak, programmed
-} parts { frontiers } built { subpages, pages_per_block, per_page, per_block, logical, image, staged });
+} parts { frontiers } built { subpages, pages_per_block, per_page, per_block, lost, logical, image, staged });
 
 impl SubpageLog {
     /// An empty log for `pages` logical pages in the blocks that are `owned`.
@@ -98,6 +100,7 @@ impl SubpageLog {
             opened: 0,
             free_blocks: usable,
             usable,
+            lost: 0,
             rotation: Rotation::new(allocation, 0, geometry),
             index: vec![NO_ENTRY; pages as usize],
             entries: Vec::new(),
@@ -111,14 +114,14 @@ impl SubpageLog {
         }
     }
 
-    /// Blocks that are not retired.
+    /// Blocks that are neither retired nor of a die that has failed.
     pub fn usable(&self) -> u32 {
         self.usable
     }
 
     /// Blocks that are retired.
     pub fn retired(&self) -> u32 {
-        self.owned.iter().filter(|&&owned| owned).count() as u32 - self.usable
+        self.owned.iter().filter(|&&owned| owned).count() as u32 - self.usable - self.lost
     }
 
     /// Bytes of the map, now and at the most.
@@ -252,6 +255,9 @@ impl SubpageLog {
 
     #[inline]
     fn room_in(&mut self, io: &Io, plane: u32, count: u32, level: bool) -> Option<(u32, SubpageMask)> {
+        if self.rotation.passes_by(plane) {
+            return None;
+        }
         let mut frontier = self.frontiers[plane as usize];
         let fits = frontier.free.count_ones() >= count;
         if frontier.block != NO_BLOCK && !fits && frontier.next_page == self.pages_per_block {
@@ -350,9 +356,41 @@ impl SubpageLog {
         block
     }
 
+    /// A program of page `ppn` failed: whether that is because its die has; then nothing is written to the planes of the die any more, and what the
+    /// log holds there stays where it is.
+    #[cold]
+    pub fn lose_die_of(&mut self, io: &Io, ppn: u32) -> bool {
+        let (geometry, block) = (io.geometry(), io.nand().split(ppn).0);
+        if !io.nand().is_dead(block) {
+            return false;
+        }
+        let die = geometry.die_of_plane(geometry.plane_of_block(block));
+        for plane in (die..geometry.planes()).step_by(geometry.dies() as usize) {
+            self.lose_plane(plane);
+        }
+        true
+    }
+
+    fn lose_plane(&mut self, plane: u32) {
+        self.rotation.pass_by(plane);
+        if self.frontiers[plane as usize].block != NO_BLOCK {
+            self.close(plane);
+        }
+        for block in self.blocks.free_of(plane).to_vec() {
+            self.blocks.open_this(block);
+            self.blocks.abandon(block);
+            self.blocks.retire(block);
+            self.free_blocks -= 1;
+            self.usable -= 1;
+        }
+        let closed = self.blocks.closed(plane).len() as u32;
+        self.usable -= closed;
+        self.lost += closed;
+    }
+
     /// The block that was closed first, to be cleaned.
     pub fn take_oldest(&mut self) -> Option<u32> {
-        let planes = 0..self.frontiers.len() as u32;
+        let planes = (0..self.frontiers.len() as u32).filter(|&plane| !self.rotation.passes_by(plane));
         let oldest = planes.filter_map(|plane| self.blocks.oldest(plane));
         let block = oldest.min_by_key(|&block| self.blocks.closed_at(block))?;
         self.blocks.take_victim(block);

@@ -98,9 +98,16 @@ impl SubpageLog {
         let geometry = *io.geometry();
         self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| !self.owned[block as usize]);
         self.frontiers.fill(CLOSED);
-        (self.opened, self.free_blocks, self.usable) = (0, 0, 0);
+        (self.opened, self.free_blocks, self.usable, self.lost) = (0, 0, 0, 0);
         let (mut written, mut failed) = (Vec::new(), Vec::new());
-        for block in (0..geometry.blocks()).filter(|&block| self.owned[block as usize]) {
+        for block in 0..geometry.blocks() {
+            if !self.owned[block as usize] {
+                continue;
+            }
+            if io.nand().is_dead(block) {
+                self.adopt_dead(io, block, &mut written);
+                continue;
+            }
             self.usable += 1;
             if io.nand().is_torn(block) && !io.nand().is_bad(block) {
                 // If this fails the block is bad from now on.
@@ -123,6 +130,19 @@ impl SubpageLog {
         Ok(failed)
     }
 
+    /// `block` is of a die that has failed.
+    fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
+        self.rotation.pass_by(io.geometry().plane_of_block(block));
+        self.blocks.open_this(block);
+        if io.nand().next_page(block) == 0 || io.nand().is_torn(block) {
+            self.blocks.abandon(block);
+            self.blocks.retire(block);
+        } else {
+            self.lost += 1;
+            written.push(block);
+        }
+    }
+
     fn mark_valid(&mut self) {
         for page in 0..self.index.len() as u32 {
             for subpage in bits(self.held(page)) {
@@ -138,7 +158,8 @@ impl SubpageLog {
         let most = self.most_opened();
         for &block in written.iter().rev() {
             let (plane, next_page) = (io.geometry().plane_of_block(block) as usize, io.nand().next_page(block));
-            let vacant = self.frontiers[plane].block == NO_BLOCK && self.opened < most;
+            let vacant =
+                !self.rotation.passes_by(plane as u32) && self.frontiers[plane].block == NO_BLOCK && self.opened < most;
             if vacant && next_page < self.pages_per_block {
                 self.frontiers[plane] = Frontier { block, next_page, free: 0 };
                 self.opened += 1;
@@ -191,6 +212,11 @@ impl SubpageLog {
         };
         let counts = [self.free_blocks, self.opened, self.retired()];
         let found = [BlockState::Free, BlockState::Open, BlockState::Retired].map(in_state);
+        let planes = (0..io.geometry().planes()).filter(|&plane| self.rotation.passes_by(plane));
+        let lost: u32 = planes.map(|plane| self.blocks.closed(plane).len() as u32).sum();
+        if lost != self.lost {
+            return Err(format!("the log counts {} closed blocks of failed dies, but has {lost}", self.lost));
+        }
         if counts != found {
             return Err(format!("the log counts {counts:?} free, open and retired blocks, but has {found:?}"));
         }

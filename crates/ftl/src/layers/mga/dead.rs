@@ -1,0 +1,55 @@
+//! Planes of a die that has failed: nothing is written to them any more, and cleaning passes them by. The first program that fails there says so.
+//!
+//! What such a plane holds stays mapped where it is, takes no space elsewhere, and is lost until the host writes it again. What was being moved
+//! when the die failed goes to other planes, what of it is lost as lost.
+
+use super::Mga;
+use crate::log::blocks::BlockState;
+use palimpsest_ftl_api::plan::Io;
+
+impl Mga {
+    /// A program of `block` failed: whether that is because its die has; then nothing is programmed in any plane of that.
+    pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
+        if !io.nand().is_dead(block) {
+            return false;
+        }
+        let geometry = io.geometry();
+        let die = geometry.die_of_plane(geometry.plane_of_block(block));
+        for plane in (die..geometry.planes()).step_by(geometry.dies() as usize) {
+            self.rotation.pass_by(plane);
+            let first = plane * geometry.blocks_per_plane;
+            (first..first + geometry.blocks_per_plane).for_each(|block| self.lose_block(plane, block));
+        }
+        true
+    }
+
+    fn lose_block(&mut self, plane: u32, block: u32) {
+        self.pages.close_block(block);
+        match self.pages.blocks.state(block) {
+            BlockState::Open => {
+                self.space.drop_frontier(block);
+                self.pages.blocks.close(block);
+            }
+            BlockState::Free => {
+                self.pages.blocks.open_this(block);
+                self.pages.blocks.retire(block);
+                self.space.lose_block(plane);
+                self.counters.retired += 1;
+            }
+            BlockState::Closed | BlockState::Victim | BlockState::Retired | BlockState::Aside => {}
+        }
+    }
+
+    /// After a power cut: `block` is of a die that has failed.
+    pub(super) fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
+        self.rotation.pass_by(io.geometry().plane_of_block(block));
+        self.pages.blocks.open_this(block);
+        let (first, used) = (block * io.geometry().pages_per_block, io.nand().next_page(block));
+        if used == 0 || io.nand().is_torn(block) {
+            self.pages.blocks.retire(block);
+            return;
+        }
+        (first..first + used).for_each(|ppn| self.restore_page(io, ppn, true));
+        written.push(block);
+    }
+}
