@@ -8,6 +8,7 @@ mod kept_inputs;
 
 use kept_inputs::kept;
 use palimpsest_lab::config::Resolved;
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::layers;
 use palimpsest_lab::nand::data::Payload;
@@ -78,6 +79,10 @@ struct Host {
     dirty: Vec<u64>,
     writes: u64,
     rng: Rng,
+    /// A die fails: what it held is lost, and reads say so.
+    loses_a_die: bool,
+    /// Sectors that could not be read when the drive was opened last.
+    unreadable: u64,
 }
 
 fn content(sector: u64, write: u64) -> Vec<u8> {
@@ -131,7 +136,10 @@ impl Host {
 
     fn read(&mut self, served: &mut Served<'_>, extent: Extent) -> Reply<()> {
         let mut bytes = Vec::new();
-        served.read(extent, &mut bytes)?;
+        match served.read(extent, &mut bytes) {
+            Err(Failure::Unreadable) if self.loses_a_die => return Ok(()),
+            done => done?,
+        };
         for (sector, bytes) in (extent.sector..).zip(bytes.chunks_exact(SECTOR_BYTES as usize)) {
             self.check(sector, bytes);
         }
@@ -159,10 +167,18 @@ impl Host {
     /// The drive was opened after its server was killed: what it holds now stays.
     fn look_at_all(&mut self, served: &mut Served<'_>) -> Reply<()> {
         let all = self.sectors.len() as u64;
-        for sector in (0..all).step_by(64) {
-            let extent = Extent { sector, sectors: (all - sector).min(64) as u32 };
+        let step = if self.loses_a_die { 1 } else { 64 };
+        self.unreadable = 0;
+        for sector in (0..all).step_by(step as usize) {
+            let extent = Extent { sector, sectors: (all - sector).min(step) as u32 };
             let mut bytes = Vec::new();
-            served.read(extent, &mut bytes)?;
+            match served.read(extent, &mut bytes) {
+                Err(Failure::Unreadable) if self.loses_a_die => {
+                    self.unreadable += 1;
+                    continue;
+                }
+                done => done?,
+            };
             for (sector, bytes) in (sector..).zip(bytes.chunks_exact(SECTOR_BYTES as usize)) {
                 self.check(sector, bytes);
                 let write = if bytes.iter().all(|&byte| byte == 0) {
@@ -182,11 +198,26 @@ impl Host {
 
 /// Kills the server of a drive `kills` times; every so often it ends well.
 fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) {
+    let _: Vec<u64> = killed_with(ftl, fidelity, extra, kills, seed);
+}
+
+/// As [`killed`]; returns how many sectors could not be read whenever the drive was opened.
+fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) -> Vec<u64> {
     let resolved = drive(ftl, extra);
+    let loses_a_die = extra.iter().any(|text| text.starts_with("faults.die_failure"));
+    let mut unreadable = Vec::new();
     let options = options(fidelity);
     let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
     let name = format!("{ftl} {fidelity:?} {extra:?} seed {seed}");
-    let mut host = Host { name, sectors: Vec::new(), dirty: Vec::new(), writes: 0, rng: Rng::new(seed, 3) };
+    let mut host = Host {
+        name,
+        sectors: Vec::new(),
+        dirty: Vec::new(),
+        writes: 0,
+        rng: Rng::new(seed, 3),
+        loses_a_die,
+        unreadable: 0,
+    };
     for kill in 0..kills {
         let ends_well = host.rng.below(8) == 0;
         let after = if host.rng.below(4) == 0 { host.rng.below(40) } else { host.rng.below(1500) };
@@ -204,6 +235,9 @@ fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) 
             host.sectors = vec![Sector::default(); (served.bytes() / SECTOR_BYTES) as usize];
         }
         let looked = host.look_at_all(&mut served);
+        if looked.is_ok() {
+            unreadable.push(host.unreadable);
+        }
         match looked.and_then(|()| host.use_drive(&mut served, 300)) {
             Ok(()) if ends_well => {
                 served.finish().unwrap_or_else(|error| panic!("{}: {error}", host.name));
@@ -218,6 +252,7 @@ fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) 
             Err(failure) => panic!("{}: {failure:?}", host.name),
         }
     }
+    unreadable
 }
 
 /// The machine of a drive whose image survives that crashes `crashes` times.
@@ -226,7 +261,15 @@ fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
     let options = options(Fidelity::Count);
     let mut memory = Memory::new(length_of(&resolved).expect("an image of this size"));
     let name = format!("{ftl} {extra:?} seed {seed}");
-    let mut host = Host { name, sectors: Vec::new(), dirty: Vec::new(), writes: 0, rng: Rng::new(seed, 4) };
+    let mut host = Host {
+        name,
+        sectors: Vec::new(),
+        dirty: Vec::new(),
+        writes: 0,
+        rng: Rng::new(seed, 4),
+        loses_a_die: false,
+        unreadable: 0,
+    };
     for crash in 0..crashes {
         let mut watcher = |_| ControlFlow::Continue(());
         let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: crash == 0, syncs: true };
@@ -324,6 +367,27 @@ fn nothing_that_was_flushed_is_lost_by_a_kill_where_blocks_fail() {
     every_layer(Fidelity::Count, &FAULTS, 2);
     let pairs = ["part.cell=tlc", "part.pages_per_block=12", "part.pair_corruption=true", "ssd.blocks_per_plane=24"];
     killed("page", Fidelity::Count, &[&pairs[..], &FAULTS[..1]].concat(), number("IMAGE_CASES", 12), 3);
+}
+
+/// A die that failed is dead when the drive is served again, also where the server was killed as it failed: what it held stays lost until the host writes
+/// it, and nothing else is.
+#[test]
+fn a_die_that_failed_is_dead_in_an_image() {
+    let only = std::env::var("IMAGE_FTL").ok();
+    let (kills, seed) = (number("IMAGE_CASES", 12), number("IMAGE_SEED", 1));
+    let outlives = |entry: &&Entry| entry.outlives_dies && !entry.is_file_system();
+    for entry in layers::layers().filter(outlives).filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+        for (fidelity, at) in
+            [(Fidelity::Count, "faults.die_failure=at:900@1"), (Fidelity::Timed, "faults.die_failure=at:1500@2")]
+        {
+            let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
+            let mut extra = vec![blocks.as_str(), "ssd.channels=4", "ssd.over_provisioning=100%", at];
+            extra.extend(entry.needs());
+            let unreadable = killed_with(entry.name, fidelity, &extra, kills, seed);
+            let found = unreadable.iter().filter(|&&sectors| sectors > 0).count();
+            assert!(found > 1, "{} {fidelity:?}: it was opened with a dead die: {unreadable:?}", entry.name);
+        }
+    }
 }
 
 /// A fast cache, of which some blocks always hold one bit a cell, is found as it was left.

@@ -6,6 +6,7 @@
 
 use super::faults::{FaultSettings, Faults};
 use super::{Nand, SubpageMask};
+use crate::geometry::Geometry;
 use std::collections::BTreeSet;
 
 /// What a nand knows of failing dies.
@@ -26,13 +27,21 @@ impl Dies {
     pub fn is_dead(&self, block: u32) -> bool {
         self.dead.get(block as usize).is_some_and(|&dead| dead)
     }
+
+    fn fail(&mut self, die: u32, geometry: &Geometry) {
+        self.failed.push(die);
+        self.dead.resize(geometry.blocks() as usize, false);
+        let of_die = |block: &u32| geometry.die_of_plane(geometry.plane_of_block(*block)) == die;
+        (0..geometry.blocks()).filter(of_die).for_each(|block| self.dead[block as usize] = true);
+    }
 }
 
 impl Nand {
-    /// Dies will fail: each of `failures` in the operation with this number (1 = the first of the run), in ascending order.
+    /// Dies will fail, but for those that have: each of `failures` in the operation with this number (1 = the first of the run), in ascending order.
     pub fn fail_dies(&mut self, failures: &[(u64, u32)]) {
         let faults = self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0));
-        faults.dies.to_come = failures.iter().rev().copied().collect();
+        let to_come = failures.iter().rev().filter(|(_, die)| !faults.dies.failed.contains(die));
+        faults.dies.to_come = to_come.copied().collect();
         self.plan_event();
     }
 
@@ -54,6 +63,16 @@ impl Nand {
         self.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
     }
 
+    /// `die` had failed when its image was closed.
+    pub(super) fn found_dead(&mut self, die: u32) {
+        let geometry = self.geometry;
+        let dies = &mut self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0)).dies;
+        if !dies.failed.contains(&die) {
+            dies.fail(die, &geometry);
+            self.reads_fail = true;
+        }
+    }
+
     /// The moment that [`Self::plan_event`] found has come. Returns whether the power fails in the present operation.
     #[cold]
     pub(super) fn event(&mut self) -> bool {
@@ -62,14 +81,19 @@ impl Nand {
             && let Some((_, die)) = faults.dies.to_come.pop_if(|&mut (at, _)| at <= self.operations)
         {
             let dies = &mut faults.dies;
-            dies.failed.push(die);
-            dies.dead.resize(geometry.blocks() as usize, false);
-            let of_die = |block: &u32| geometry.die_of_plane(geometry.plane_of_block(*block)) == die;
             match &mut stripes {
-                Some(stripes) => stripes.lose(die).for_each(|block| dies.dead[block as usize] = true),
-                None => (0..geometry.blocks()).filter(of_die).for_each(|block| dies.dead[block as usize] = true),
+                Some(stripes) => {
+                    dies.failed.push(die);
+                    dies.dead.resize(geometry.blocks() as usize, false);
+                    stripes.lose(die).for_each(|block| dies.dead[block as usize] = true);
+                }
+                None => dies.fail(die, &geometry),
             }
             self.reads_fail = true;
+            if self.has_image() {
+                // Where that fails, the next write does, which says so.
+                let _ = self.keep_mark(die * geometry.blocks_per_plane, false);
+            }
         }
         self.stripes = stripes;
         self.plan_event();

@@ -9,7 +9,7 @@
 //! Where a crash of the machine is to leave flash whole, too, all is synchronized before cells that hold data are given to other data, and what
 //! is newer than the last flush is held against its checksums when flash is found again ([`doubted`]).
 //!
-//! How often a block was read is kept when that has grown by a share of it. Ignored: copies of data before it is flushed.
+//! A die that fails is a flag in the mark of its first block. How often a block was read is kept when that has grown by a share of it. Ignored: copies of data before it is flushed.
 
 mod doubted;
 pub mod inspect;
@@ -447,9 +447,9 @@ impl Nand {
     /// Writes the mark of `block`.
     pub(super) fn keep_mark(&mut self, block: u32, erase: bool) -> Flash<()> {
         let super::Block { erases, bad, torn, kept, .. } = self.blocks[block as usize];
-        let reads = self.reads(block);
+        let (reads, dead) = (self.reads(block), self.is_dead(block));
         let Some(image) = &mut self.payload.image else { return Ok(()) };
-        image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept, reads }).map_err(broken)
+        image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept, dead, reads }).map_err(broken)
     }
 
     /// `block` was read so often since its erase: that is kept now and then.

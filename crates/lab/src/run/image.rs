@@ -17,7 +17,6 @@ use palimpsest_flash::nand::image::Medium;
 use palimpsest_flash::nand::image::layout::{Header, Layout, TEXT_MOST, VERSION};
 use palimpsest_flash::nand::image::mount::{Fault, Found, Mounted, find};
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::drive::{Command, explain};
 use palimpsest_workload::settings::Acknowledge;
 use std::fmt::Write;
@@ -61,10 +60,6 @@ pub fn resolve_to_keep(
     }
     if resolved.drive.stripes.is_some() {
         let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 and ftl.superblocks = allocated";
-        return Err(Error::input("--image", what));
-    }
-    if resolved.drive.die_failures != DieFailures::Never {
-        let what = "an image does not keep which dies have failed; expected a drive without faults.die_failure";
         return Err(Error::input("--image", what));
     }
     if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {

@@ -9,8 +9,9 @@ use std::ops::Range;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
-/// The version of the format. The first had no times, and no reads of blocks: its images become those of this one when they are opened.
-pub const VERSION: u32 = 2;
+/// The version of the format. The first had no times, and no reads of blocks; the second no dies that had failed. Images of both become those of
+/// this one when they are opened.
+pub const VERSION: u32 = 3;
 /// Bytes of the header, and what everything is aligned to.
 pub const PAGE: u64 = 4096;
 /// Where the configuration is.

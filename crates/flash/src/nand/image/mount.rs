@@ -211,7 +211,7 @@ impl Nand {
 
     fn take_mark(&mut self, block: u32, mark: Option<Newest<BlockMark>>) {
         let Some(Newest { what: mark, epoch, version, check }) = mark else { return };
-        let BlockMark { erases, bad, torn, kept, reads } = mark;
+        let BlockMark { erases, bad, torn, kept, dead, reads } = mark;
         let state = &mut self.blocks[block as usize];
         (state.erases, state.bad, state.torn, state.kept) = (erases, bad, torn, kept);
         let (image, term) = (self.image(), term(block.into(), check));
@@ -219,6 +219,9 @@ impl Nand {
         image.marks[block as usize] = Mark { epoch, version, term, reads };
         image.life.sum = image.life.sum.wrapping_add(term);
         self.found_reads(block, reads);
+        if dead {
+            self.found_dead(self.geometry.die_of_plane(self.geometry.plane_of_block(block)));
+        }
     }
 
     /// Takes over the pages of `block`, whose records are in `places`; returns how many are programmed. Those of operations after `settled` may

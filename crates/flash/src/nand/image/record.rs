@@ -233,6 +233,8 @@ pub struct BlockMark {
     pub bad: bool,
     pub torn: bool,
     pub kept: bool,
+    /// Its die has failed: one block says so for all of them.
+    pub dead: bool,
     /// Reads since its erase, or somewhat fewer; 0 where reads have no errors.
     pub reads: u32,
 }
@@ -245,7 +247,8 @@ impl BlockMark {
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.erases.to_le_bytes());
         bytes[16] = 1;
-        bytes[17] = u8::from(self.bad) | u8::from(self.torn) << 1 | u8::from(self.kept) << 2;
+        bytes[17] =
+            [self.bad, self.torn, self.kept, self.dead].iter().rev().fold(0, |all, &flag| all << 1 | u8::from(flag));
         bytes[20..24].copy_from_slice(&self.reads.to_le_bytes());
         let sum = crc32fast::hash(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
@@ -260,13 +263,13 @@ impl BlockMark {
         let right = place.len() == MARK_BYTES as usize
             && word(place, 0) == crc32fast::hash(&place[4..])
             && place[16] == 1
-            && place[17] < 8;
+            && place[17] < 16;
         if !right {
             return Place::Damaged;
         }
         let flag = |bit: u32| place[17] >> bit & 1 == 1;
-        let (bad, torn, kept) = (flag(0), flag(1), flag(2));
-        let mark = BlockMark { erases: word(place, 12), bad, torn, kept, reads: word(place, 20) };
+        let (bad, torn, kept, dead) = (flag(0), flag(1), flag(2), flag(3));
+        let mark = BlockMark { erases: word(place, 12), bad, torn, kept, dead, reads: word(place, 20) };
         Place::Whole(mark, word(place, 4), word(place, 8))
     }
 

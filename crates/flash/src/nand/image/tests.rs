@@ -18,11 +18,11 @@ const TEXT: &str = "name = \"test\"\n";
 
 fn new_nand(part: &Part, faults: &FaultSettings) -> Nand {
     let geometry = Geometry {
-        channels: 1,
+        channels: 2,
         chips_per_channel: 1,
         dies_per_chip: 1,
         planes_per_die: 1,
-        blocks_per_plane: 8,
+        blocks_per_plane: 4,
         pages_per_block: part.pages_per_block,
         subpages_per_page: part.subpages_per_page(),
         subpage_bytes: part.subpage_bytes,
@@ -94,6 +94,32 @@ fn seen(nand: &mut Nand) -> Vec<String> {
     }
     nand.buffers().end_request();
     all
+}
+
+/// A die that failed is dead from the operation on in which it did, and fails once.
+#[test]
+fn a_die_that_failed_is_dead_when_flash_is_found_again() {
+    let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
+    let mut rng = Rng::new(1, 11);
+    nand.fail_dies(&[(40, 1)]);
+    while nand.operations() < 39 {
+        // What breaks a rule is not done.
+        let _ = change(&mut nand, &mut rng);
+    }
+    assert!(found(&slc(), &FaultSettings::default(), &memory).failed_dies().is_empty());
+    while nand.failed_dies().is_empty() {
+        let _ = change(&mut nand, &mut rng);
+    }
+    drop(nand);
+    for _ in 0..2 {
+        let mut nand = found(&slc(), &FaultSettings::default(), &memory);
+        assert_eq!((nand.failed_dies(), nand.reads_fail()), (&[1][..], true));
+        assert!((0..8).all(|block| nand.is_dead(block) == (block >= 4)));
+        nand.fail_dies(&[(40, 1)]);
+        (0..40).for_each(|_| _ = change(&mut nand, &mut rng));
+        assert_eq!(nand.failed_dies(), [1]);
+        assert!(inspect(&memory, Look::Everything).unwrap().1.findings.is_empty());
+    }
 }
 
 /// Random operations that rules allow.
@@ -302,7 +328,7 @@ fn every_changed_bit_of_a_record_is_noticed() {
     record.write(3, 200, &mut place);
     place.resize(record_bytes(2) as usize, 0);
     assert_eq!(PageRecord::read(&place, 2), Place::Whole(record.clone(), 3, 200));
-    let mark = BlockMark { erases: 3, bad: true, torn: false, kept: true, reads: 77 };
+    let mark = BlockMark { erases: 3, bad: true, torn: false, kept: true, dead: true, reads: 77 };
     let mut marked = mark.bytes(4, 5).to_vec();
     assert_eq!(BlockMark::read(&marked), Place::Whole(mark, 4, 5));
     for bit in 0..place.len() * 8 {

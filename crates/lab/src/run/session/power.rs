@@ -96,7 +96,9 @@ impl Session<'_> {
     pub(super) fn schedule_faults(&mut self) {
         let (failures, seed) = (&self.config.die_failures, self.options.seed);
         if *failures != DieFailures::Never {
-            let (dies, begun) = (self.config.physical.dies(), self.drive.io.nand.operations());
+            let (dies, nand) = (self.config.physical.dies(), &self.drive.io.nand);
+            // An image is served again and again: operations count from when it was made.
+            let begun = if nand.has_image() { 0 } else { nand.operations() };
             self.drive.io.nand.fail_dies(&failures.draw(dies, seed, begun));
         }
         if self.config.power_cuts != PowerCuts::Never {
