@@ -129,11 +129,12 @@ impl Geometry {
     }
 }
 
-/// Division by a run-time constant, as a multiplication (Lemire, Kaser and Kurz 2019). Exact for all 32-bit dividends.
+/// Division by a run-time constant, as a multiplication of dividend + 1 (Robison 2005, "N-bit unsigned division via N-bit multiply-add"): one is no
+/// case of its own. Exact for all 32-bit dividends.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     value: u32,
-    /// ceil(2^64 / value); 0 denotes 2^64 (division by one).
+    /// The largest number below 2^64 / value.
     magic: u64,
 }
 
@@ -141,7 +142,7 @@ impl Divisor {
     /// Division by `value` > 0.
     pub fn new(value: u32) -> Self {
         assert!(value > 0, "division by zero");
-        Divisor { value, magic: (u64::MAX / u64::from(value)).wrapping_add(1) }
+        Divisor { value, magic: u64::MAX / u64::from(value) }
     }
 
     /// What it divides by.
@@ -153,10 +154,7 @@ impl Divisor {
     /// The quotient.
     #[inline]
     pub fn divide(self, dividend: u32) -> u32 {
-        if self.magic == 0 {
-            return dividend;
-        }
-        ((u128::from(self.magic) * u128::from(dividend)) >> 64) as u32
+        ((u128::from(self.magic) * u128::from(u64::from(dividend) + 1)) >> 64) as u32
     }
 
     /// The quotient of a number that most often has 32 bits.

@@ -291,7 +291,7 @@ impl Nand {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::RecordKind::Read, block, page, wanted);
-        if let Err(rule) = self.probe_read(ppn, wanted, command) {
+        if let Err(rule) = self.probe_read_of((block, page), ppn, wanted, command) {
             return Err(self.refuse(rule, block, page));
         }
         if cut {
@@ -372,7 +372,7 @@ impl Nand {
         let mut levels = None;
         let mut allowed = match change {
             Change::Generation(generation) => self.raised(ppn, generation, written, data).map(|raised| levels = raised),
-            _ => self.probe_program(ppn, written, reuse),
+            _ => self.probe_page((block, page), ppn, written, reuse),
         };
         let again = self.programs[ppn as usize] > 0;
         let clears = |nand: &Nand| !reuse || nand.payload.only_clears(first, written, data);
@@ -414,7 +414,7 @@ impl Nand {
             if !(own.page.is_empty() && own.spare.is_empty()) {
                 self.store_own(ppn, written, own);
             }
-            self.count_program(ppn, written, again);
+            self.count_program((block, page), written, again);
             Outcome::Done
         };
         if let Some(before) = kept {
@@ -427,8 +427,7 @@ impl Nand {
     }
 
     #[inline]
-    fn count_program(&mut self, ppn: u32, written: SubpageMask, again: bool) {
-        let (block, page) = self.split(ppn);
+    fn count_program(&mut self, (block, page): (u32, u32), written: SubpageMask, again: bool) {
         let (part, Block { low_first, kept, .. }) = (&self.part, self.blocks[block as usize]);
         let counters = &mut self.counters;
         counters.programs += 1;

@@ -135,12 +135,17 @@ impl Shape {
     }
 
     /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
-    #[inline]
+    #[inline(always)]
     fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
-        let width = self.unit_subpages;
-        if width == 1 && !nand.has_passes() {
+        if self.unit_subpages == 1 && !nand.has_passes() {
             return Some(nand.logical(physical)).filter(|&logical| logical < TORN);
         }
+        self.unit_of_subpages(nand, physical)
+    }
+
+    #[inline(never)]
+    fn unit_of_subpages(&self, nand: &Nand, physical: u32) -> Option<u32> {
+        let width = self.unit_subpages;
         let first = physical * width;
         if nand.is_of_earlier_pass(self.per_page.divide(physical)) {
             return None;

@@ -39,8 +39,9 @@ const STEPS: usize = 2;
 /// Turn of what comes behind the reads of such steps.
 const BEHIND: u64 = 1 << 63;
 
-/// An operation that has not ended.
+/// An operation that has not ended: two lines of a cache, as many wait where blocks are collected.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Pending {
     operation: Operation,
     order: u64,
@@ -312,16 +313,6 @@ impl Engine {
         self.kick_woken();
     }
 
-    /// Starts the dies that something became ready in, in that order: each has all operations that became ready with it, so that
-    /// planes go together.
-    #[inline]
-    fn kick_woken(&mut self) {
-        for index in 0..self.woken.len() {
-            self.kick(self.woken[index]);
-        }
-        self.woken.clear();
-    }
-
     #[inline]
     fn enqueue(&mut self, io: &mut Io, operation: &Operation, number: u32) {
         self.order += 1;
@@ -331,14 +322,14 @@ impl Engine {
         let load = &mut io.dies[die as usize];
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
-        let waits = u32::from(io.plan.gates.is_open(operation.after));
+        let follows = io.plan.gates.is_open(operation.after);
         let pending = Pending {
             operation: *operation,
             order: self.order,
             enqueued: self.now,
             ready_at: self.now,
             data_at: if operation.from_host { io.present.data_at } else { 0 },
-            waits,
+            waits: u32::from(follows),
             next_on_block: NONE,
             die,
             plane,
@@ -357,16 +348,20 @@ impl Engine {
         if operation.step && self.class_of(operation) == STEPS {
             self.ready[plane as usize].steps += 1;
         }
-        let (on_block, last) = self.join_block(index);
-        self.pending[index as usize].waits += on_block;
-        let waits = waits + on_block + self.follow(io, index, number);
+        let (on_block, last) = self.join_block(index, operation);
+        let mut waits = u32::from(follows) + on_block;
+        if !io.plan.protected {
+            waits += self.follow(io, index, number);
+        }
         self.noted(move |engine| engine.record_plan(index, last));
-        if io.plan.gates.is_open(operation.after) {
+        if follows {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
         if waits == 0 {
             self.encode(index);
-            self.woken.push(die);
+            self.wake(die);
+        } else {
+            self.pending[index as usize].waits = waits;
         }
     }
 
@@ -374,9 +369,6 @@ impl Engine {
     /// program. Returns how many it waits for.
     #[inline]
     fn follow(&mut self, io: &mut Io, index: u32, number: u32) -> u32 {
-        if io.plan.protected {
-            return 0;
-        }
         let operation = &self.pending[index as usize].operation;
         io.plan.replacing.run(operation.stored, index);
         if io.plan.follows.is_empty() {
@@ -397,7 +389,6 @@ impl Engine {
             self.pending[program as usize].followers = self.add_edge(gates::Waiter::Operation(index), head);
             waits += 1;
         }
-        self.pending[index as usize].waits += waits;
         waits
     }
 
@@ -491,14 +482,13 @@ impl Engine {
     /// no room in the write buffer is freed if something `waits` for that.
     #[inline]
     pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
+        let until = if self.causality.is_some() || self.power_cut.is_some() { 0 } else { until };
         loop {
             self.step(io);
             let heard = !self.completed.is_empty()
                 || !self.collections.is_empty()
                 || waits && self.buffer_freed > 0
-                || self.live == 0
-                || self.causality.is_some()
-                || self.power_cut.is_some();
+                || self.live == 0;
             if heard || self.next_time().is_none_or(|next| next >= until) {
                 return;
             }

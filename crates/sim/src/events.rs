@@ -151,6 +151,8 @@ impl Ring {
 pub struct EventQueue {
     /// The next events.
     near: Ring,
+    /// How many of these there may be for an event to join them at once: none where there are events behind them.
+    room: usize,
     /// Events behind all of these; none where there are none of these.
     far: BinaryHeap<Reverse<Key>>,
     order: u64,
@@ -163,7 +165,7 @@ pub struct EventQueue {
 impl Default for EventQueue {
     fn default() -> Self {
         let near = Ring { keys: [Key(0); NEAR], head: 0, length: 0 };
-        EventQueue { near, far: BinaryHeap::new(), order: 0, last: Key(0), latest: Key(0) }
+        EventQueue { near, room: NEAR, far: BinaryHeap::new(), order: 0, last: Key(0), latest: Key(0) }
     }
 }
 
@@ -195,11 +197,13 @@ impl EventQueue {
     /// Adds an event whose place was kept.
     #[inline]
     pub fn add(&mut self, key: Key) {
-        if self.near.length < NEAR && self.far.is_empty() { self.near.add(key) } else { self.add_to_many(key) }
+        if self.near.length < self.room { self.near.add(key) } else { self.add_to_many(key) }
     }
 
     /// Adds an event where there are more than lie sorted.
+    #[inline(never)]
     fn add_to_many(&mut self, key: Key) {
+        self.room = 0;
         if key > self.near.last() {
             return self.far.push(Reverse(key));
         }
@@ -218,6 +222,7 @@ impl EventQueue {
         {
             self.near.add(key);
         }
+        self.room = if self.far.is_empty() { NEAR } else { 0 };
     }
 
     /// The event that was taken last.
@@ -228,7 +233,7 @@ impl EventQueue {
 
     /// Nothing happens any more.
     pub fn clear(&mut self) {
-        (self.near.length, self.far) = (0, BinaryHeap::new());
+        (self.near.length, self.room, self.far) = (0, NEAR, BinaryHeap::new());
         self.latest = Key(0);
     }
 

@@ -27,7 +27,7 @@ struct Record {
 
 /// The ring.
 pub struct History {
-    entries: Box<[Record]>,
+    entries: Box<[Record; LENGTH]>,
     next: usize,
 }
 
@@ -36,13 +36,13 @@ impl History {
     #[expect(clippy::new_without_default, reason = "a history is made once, by flash")]
     pub fn new() -> Self {
         let nothing = Record { mask: 0, block: 0, page: 0, kind: RecordKind::Nothing };
-        History { entries: vec![nothing; LENGTH].into_boxed_slice(), next: 0 }
+        History { entries: Box::new([nothing; LENGTH]), next: 0 }
     }
 
     /// Remembers an operation.
     #[inline]
     pub fn note(&mut self, kind: RecordKind, block: u32, page: u32, mask: u64) {
-        self.entries[self.next] = Record { mask, block, page: page as u16, kind };
+        self.entries[self.next % LENGTH] = Record { mask, block, page: page as u16, kind };
         self.next = (self.next + 1) % LENGTH;
     }
 

@@ -142,7 +142,7 @@ impl Nand {
         if cut {
             return Err(Halt::PowerCut);
         }
-        self.count_program(ppn, written, self.programs[ppn as usize] > 1);
+        self.count_program(self.split(ppn), written, self.programs[ppn as usize] > 1);
         self.counters.failed_programs += 1;
         self.blocks[block as usize].bad = true;
         Ok(Outcome::Failed)

@@ -8,11 +8,22 @@ impl Nand {
     /// Whether the part can do `command`, and the wanted subpages of `ppn` may be read.
     #[inline]
     pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
+        self.probe_read_of(self.split(ppn), ppn, wanted, command)
+    }
+
+    /// As [`Self::probe_read`], where the block of `ppn` and its page there are known.
+    #[inline]
+    pub(super) fn probe_read_of(
+        &self,
+        (block, page): (u32, u32),
+        ppn: u32,
+        wanted: SubpageMask,
+        command: ReadCommand,
+    ) -> Result<(), Rule> {
         rules::check_read(&self.part, command)?;
         if self.part.pages_per_program > 1 {
             rules::check_sensed(&self.part, wanted)?;
         }
-        let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
         // Without gaps everything below `next_page` is written: no need to look at the page.
         if !state.gaps && page < state.next_page { Ok(()) } else { self.probe_cells(ppn, wanted) }
@@ -38,7 +49,18 @@ impl Nand {
     /// programmed again with a write-once-memory code.
     #[inline]
     pub fn probe_program(&self, ppn: u32, written: SubpageMask, reuse: bool) -> Result<(), Rule> {
-        let (block, page) = self.split(ppn);
+        self.probe_page(self.split(ppn), ppn, written, reuse)
+    }
+
+    /// As [`Self::probe_program`], where the block of `ppn` and its page there are known.
+    #[inline(always)]
+    pub(super) fn probe_page(
+        &self,
+        (block, page): (u32, u32),
+        ppn: u32,
+        written: SubpageMask,
+        reuse: bool,
+    ) -> Result<(), Rule> {
         let state = &self.blocks[block as usize];
         let behind = state.gaps && page < state.next_page && self.is_left_out(block, page);
         let view = rules::PageView {
@@ -61,7 +83,7 @@ impl Nand {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn check_free(&self, ppn: u32, written: SubpageMask) -> Result<(), Rule> {
         let first = ppn * self.geometry.subpages_per_page;
         let mut rest = written;

@@ -45,7 +45,7 @@ impl Nand {
         if self.part.paired() {
             self.note_pair(block, page, false);
         }
-        self.count_program(ppn, self.all_subpages, false);
+        self.count_program((block, page), self.all_subpages, false);
         Ok(())
     }
 

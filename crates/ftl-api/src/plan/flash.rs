@@ -175,7 +175,7 @@ impl Io {
                 array += part.retry_time(command.mode, array);
             }
             array += steps;
-            let operation = Operation {
+            let mut operation = Operation {
                 kind: OperationKind::Read,
                 cause,
                 page: page as u16,
@@ -196,11 +196,10 @@ impl Io {
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
-            let planned = match &mut self.ledger {
-                Some(ledger) => ledger.read(operation, &self.nand, ppn, subpages),
-                None => operation,
-            };
-            self.push(operation.signal, planned);
+            if let Some(ledger) = &mut self.ledger {
+                operation = ledger.read(operation, &self.nand, ppn, subpages);
+            }
+            self.push(signal, operation);
         }
     }
 
@@ -256,13 +255,29 @@ impl Io {
             return self.program_of_stripe(program, own);
         }
         self.nand.note_single(program.ppn, program.single);
-        let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
-        self.time_program(program.ppn);
-        let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
-        self.programmed(&program, outcome, Over::Erased);
-        if self.guard.is_some() && outcome == Outcome::Failed {
+        if self.guard.is_some() {
+            return self.program_guarded(program);
+        }
+        self.program_alone(&program, own)
+    }
+
+    /// Programs a page whose program can corrupt another, of which a copy is made before.
+    #[cold]
+    #[inline(never)]
+    fn program_guarded(&mut self, program: Program<'_>) -> Flash<Outcome> {
+        let program = self.copy_mates(program)?;
+        let outcome = self.program_alone(&program, Own { page: program.own, spare: program.spare })?;
+        if outcome == Outcome::Failed {
             self.rescue_mates(program.ppn);
         }
+        Ok(outcome)
+    }
+
+    #[inline(always)]
+    fn program_alone(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
+        self.time_program(program.ppn);
+        let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
+        self.programmed(program, outcome, Over::Erased);
         Ok(outcome)
     }
 
@@ -298,7 +313,8 @@ impl Io {
                 true => part.t_program_high,
                 false => part.t_program,
             };
-            let operation = Operation {
+            let from_host = program.from_host || self.is_from_host(program.cause);
+            let mut operation = Operation {
                 kind: OperationKind::Program,
                 cause,
                 page: page as u16,
@@ -314,7 +330,7 @@ impl Io {
                 signal: program.signal,
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
-                from_host: program.from_host || self.is_from_host(program.cause),
+                from_host,
                 group: self.plan.group,
                 loads,
                 again: over != Over::Erased,
@@ -323,13 +339,10 @@ impl Io {
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
-            let mut planned = match &mut self.ledger {
-                Some(ledger) => {
-                    let done = outcome == Outcome::Done;
-                    ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan)
-                }
-                None => operation,
-            };
+            if let Some(ledger) = &mut self.ledger {
+                let done = outcome == Outcome::Done;
+                operation = ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
+            }
             if outcome == Outcome::Done
                 && !self.plan.protected
                 && !matches!(program.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity)
@@ -338,13 +351,13 @@ impl Io {
                 let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
                 let number = self.plan.operations.len() as u32;
                 let of_layer = self.nand.block_of(program.ppn);
-                planned.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
+                operation.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
             }
             if outcome == Outcome::Done && self.plan.reads_memory {
-                let data_at = if operation.from_host { self.present.data_at } else { 0 };
-                planned.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
+                let data_at = if from_host { self.present.data_at } else { 0 };
+                operation.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
             }
-            self.push(operation.signal, planned);
+            self.push(program.signal, operation);
         }
     }
 
@@ -428,7 +441,7 @@ impl Io {
     }
 
     /// Puts `planned` into the plan, of which `signal` waits for the end but for tests of the check.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, signal: Gate, mut planned: Operation) {
         planned.energy = self.taken();
         if planned.signal != signal && self.plan.gates.is_open(signal) {

@@ -9,7 +9,7 @@ use palimpsest_flash::units::Nanos;
 /// No entry.
 pub const NONE: u32 = u32::MAX;
 /// Buckets of pages.
-const BUCKETS: u32 = 1 << 12;
+const BUCKETS: u32 = 1 << 14;
 
 /// The pages that programs under way store.
 #[derive(Default)]
@@ -81,9 +81,9 @@ impl UnderWay {
     /// The newest program of page `ppn` that stores some of `wanted`.
     fn newest(&self, ppn: u32, wanted: SubpageMask) -> Option<Stored> {
         let mut next = self.heads[(ppn % BUCKETS) as usize];
-        while let Some(&stored) = self.entries.get(next as usize) {
+        while let Some(stored) = self.entries.get(next as usize) {
             if stored.ppn == ppn && stored.written & wanted != 0 {
-                return Some(stored);
+                return Some(*stored);
             }
             next = stored.previous;
         }

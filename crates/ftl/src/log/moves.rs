@@ -71,8 +71,13 @@ impl<M: Map> Log<M> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let (mut absent, mut stream): (SubpageMask, u32) =
             (0, self.frontiers.moved_stream(ppn / self.shape.pages_per_block));
+        let unit_at = |log: &Self, io: &Io, physical: u32| {
+            log.shape.unit_at(io.nand(), physical).expect("a valid unit holds something")
+        };
+        let mut alone = 0;
         if per_page == 1 {
-            let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
+            let unit = unit_at(self, io, ppn);
+            alone = unit;
             absent = self.map.outside(unit).into();
             if self.map.is_own(unit) {
                 stream = self.frontiers.own_stream();
@@ -89,7 +94,7 @@ impl<M: Map> Log<M> {
             rest &= rest - 1;
             let physical = ppn * per_page + index;
             let first = physical * width;
-            let unit = self.shape.unit_at(io.nand(), physical).expect("a valid unit holds something");
+            let unit = if per_page == 1 { alone } else { unit_at(self, io, physical) };
             let mut what = Append { unit, data: Data::ZERO, cause: Cause::Gc, after: arrived, signal: safe, holds: 0 };
             if width > 1 {
                 self.image.unit.clear();

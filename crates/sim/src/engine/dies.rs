@@ -9,7 +9,7 @@ use super::{Engine, NONE, Pending, STEPS};
 use crate::events::Key;
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Io, OperationKind};
+use palimpsest_ftl_api::plan::{Io, Operation, OperationKind};
 
 /// The most planes that a multi-plane command addresses.
 const MOST_PLANES: usize = 8;
@@ -83,6 +83,8 @@ pub(super) struct Die {
     generation: u32,
     pub(super) busy: Nanos,
     busy_since: Nanos,
+    /// Operations that are ready.
+    pub(super) ready: u32,
     /// The operation that goes first of those that are ready, by class.
     pub(super) first: [First; CLASSES],
     /// When a step of collection started last.
@@ -95,7 +97,7 @@ impl Die {
     /// Whether anything is ready.
     #[inline]
     pub(super) fn has_ready(&self) -> bool {
-        !(self.first[0].is_none() && self.first[1].is_none() && self.first[STEPS].is_none())
+        self.ready > 0
     }
 
     /// It does nothing any more from `now` on.
@@ -110,35 +112,61 @@ impl Engine {
     #[inline]
     pub(super) fn kick(&mut self, die: u32) {
         let state = &self.dies[die as usize];
-        if state.has_ready() || state.suspended.is_some() {
-            while self.start_next(die) {}
+        if (state.has_ready() || state.suspended.is_some())
+            && state.front.as_ref().is_none_or(|front| self.takes_more(state, front) || self.may_suspend(front))
+        {
+            self.start_some(die);
         }
     }
 
+    /// Starts what `die`, which has something to start or to go on with, can start now.
+    #[inline(never)]
+    fn start_some(&mut self, die: u32) {
+        while let Some(first) = self.next_to_start(die) {
+            self.start(die, first);
+        }
+    }
+
+    /// The operation of `die` that starts now, with its class; where there is none, what runs may be suspended for it, or what was suspended goes on.
     #[inline]
-    fn start_next(&mut self, die: u32) -> bool {
+    fn next_to_start(&mut self, die: u32) -> Option<(u32, usize)> {
         let state = &self.dies[die as usize];
         let pipelined = match &state.front {
             None => None,
-            Some(front) if self.settings.cache_register && state.back.is_none() && self.may_pipeline(front) => {
-                Some(front.kind)
+            Some(front) if self.takes_more(state, front) => Some(front.kind),
+            Some(front) => {
+                if self.may_suspend(front) {
+                    self.try_suspend(die);
+                }
+                return None;
             }
-            Some(_) => return self.try_suspend(die),
         };
         if state.closed_until > self.now {
-            return false;
+            return None;
         }
-        let suspended = state.suspended.is_some();
-        let only = if suspended { Some(OperationKind::Read) } else { pipelined };
-        let starving = state.suspended.as_ref().is_some_and(|batch| self.starves(batch, 0));
-        let next = if starving { None } else { self.pick(die, only) };
-        // What is suspended does not wait for steps of collection.
-        let Some(first) = next.filter(|&(index, _)| !suspended || !self.pending[index as usize].operation.step) else {
+        let Some(suspended) = &state.suspended else {
+            let next = self.pick(die, pipelined);
             // What goes next may be a read, which does not go behind a program.
-            return if pipelined.is_none() { self.resume(die) } else { self.try_suspend(die) };
+            if next.is_none() && pipelined.is_some() {
+                self.try_suspend(die);
+            }
+            return next;
         };
-        self.start(die, first);
-        true
+        let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
+        // What is suspended does not wait for steps of collection.
+        let next = next.filter(|&(index, _)| !self.pending[index as usize].operation.step);
+        match (next, pipelined) {
+            (Some(_), _) => {}
+            (None, None) => self.resume(die),
+            (None, Some(_)) => self.try_suspend(die),
+        }
+        next
+    }
+
+    /// Whether another batch may enter the die behind `front`.
+    #[inline]
+    fn takes_more(&self, die: &Die, front: &Batch) -> bool {
+        self.settings.cache_register && die.back.is_none() && self.may_pipeline(front)
     }
 
     /// Whether another batch of the same kind may enter the die behind `front`.
@@ -207,6 +235,7 @@ impl Engine {
         if goes { (step, STEPS) } else { (other, 1) }
     }
 
+    #[inline]
     fn start(&mut self, die: u32, (first, class): (u32, usize)) {
         let mut batch = Batch {
             kind: self.pending[first as usize].operation.kind,
@@ -254,13 +283,20 @@ impl Engine {
         self.take_ready(die, home as usize, class);
         batch.members[0] = first;
         batch.count = 1;
-        if match self.settings.multi_plane {
+        let alone = match self.settings.multi_plane {
             MultiPlane::Off => true,
             MultiPlane::Waiting => false,
             MultiPlane::Group => operation.group == 0,
-        } {
-            return;
+        };
+        if !alone {
+            self.gather_beside(die, &operation, home, class, batch);
         }
+        self.find_first(die, class);
+    }
+
+    /// Takes what planes beside `home` have ready that may run with `operation` off the ready operations.
+    #[inline]
+    fn gather_beside(&mut self, die: u32, operation: &Operation, home: u32, class: usize, batch: &mut Batch) {
         for plane in 0..self.geometry.planes_per_die.min(MOST_PLANES as u32) {
             let plane = self.plane_of(die, plane);
             if plane == home as usize {
@@ -461,30 +497,32 @@ impl Engine {
         }
     }
 
-    /// Suspends what `die` does, if a read waits and the settings allow it.
+    /// Whether the settings allow to suspend `front` now.
     #[inline]
-    fn try_suspend(&mut self, die: u32) -> bool {
-        if self.settings.suspend == Suspend::None {
-            return false;
-        }
-        let state = &self.dies[die as usize];
-        let Some(front) = &state.front else { return false };
+    fn may_suspend(&self, front: &Batch) -> bool {
         let allowed = match front.kind {
-            OperationKind::Erase => true,
-            OperationKind::Program => self.settings.suspend == Suspend::ProgramErase,
             OperationKind::Read => false,
+            OperationKind::Erase => self.settings.suspend != Suspend::None,
+            OperationKind::Program => self.settings.suspend == Suspend::ProgramErase,
         };
-        let running = front.array_from <= self.now && front.array_until > self.now + self.t_suspend;
-        if !allowed || !running || self.starves(front, self.t_suspend) || state.suspended.is_some() {
-            return false;
+        allowed && front.array_from <= self.now && front.array_until > self.now + self.t_suspend
+    }
+
+    /// Suspends what `die` does, if a read waits and the settings allow it.
+    #[inline(never)]
+    fn try_suspend(&mut self, die: u32) {
+        let state = &self.dies[die as usize];
+        let Some(front) = &state.front else { return };
+        if !self.may_suspend(front) || self.starves(front, self.t_suspend) || state.suspended.is_some() {
+            return;
         }
         let read = self.pick(die, Some(OperationKind::Read));
         if read.is_none_or(|(index, _)| self.pending[index as usize].operation.step) {
-            return false;
+            return;
         }
         let now = self.now;
         let state = &mut self.dies[die as usize];
-        let Some(mut batch) = state.front.take() else { return false };
+        let Some(mut batch) = state.front.take() else { return };
         batch.array_until -= now; // what is left to do
         batch.suspended_at = batch.suspended_at.min(now);
         state.suspended = Some(batch);
@@ -498,14 +536,14 @@ impl Engine {
         state.closed_until = now + self.t_suspend;
         self.events.push(now + self.t_suspend, Event::Wake(die));
         self.noted(move |engine| engine.record_suspension(batch.operations()));
-        false
     }
 
     /// Goes on with what was suspended.
-    fn resume(&mut self, die: u32) -> bool {
+    #[inline(never)]
+    fn resume(&mut self, die: u32) {
         let now = self.now;
         let state = &mut self.dies[die as usize];
-        let Some(mut batch) = state.suspended.take() else { return false };
+        let Some(mut batch) = state.suspended.take() else { return };
         batch.array_from = now + self.t_resume;
         batch.array_until += batch.array_from;
         state.busy_since = now;
@@ -528,6 +566,5 @@ impl Engine {
             engine.record_resumption(batch.operations(), batch.array_from);
             back.iter().for_each(|back| engine.record_array(back.operations(), back.array_from));
         });
-        false
     }
 }

@@ -175,7 +175,7 @@ impl Engine {
             Waiter::Operation(index) => {
                 debug_assert_ne!(index, NONE);
                 let die = self.release(index);
-                self.woken.push(die);
+                self.wake(die);
             }
         }
     }

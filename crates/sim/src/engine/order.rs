@@ -45,16 +45,16 @@ impl Engine {
         self.reads_memory() && (operation.kind == OperationKind::Erase || operation.again)
     }
 
-    /// Operation `index` joins those of its block. Returns how many of them it waits for, and the last of these.
+    /// Operation `index`, which is `operation`, joins those of its block. Returns how many of them it waits for, and the last of these.
     #[inline]
-    pub(super) fn join_block(&mut self, index: u32) -> (u32, u32) {
-        let operation = self.pending[index as usize].operation;
-        let mut state = self.blocks[operation.block as usize];
-        if operation.kind == OperationKind::Read && self.reads_memory() {
+    pub(super) fn join_block(&mut self, index: u32, operation: &Operation) -> (u32, u32) {
+        let state = &mut self.blocks[operation.block as usize];
+        if operation.kind == OperationKind::Read && self.settings.block_order == BlockOrder::Needed {
             if state.change == NONE {
-                self.blocks[operation.block as usize].reads += 1;
+                state.reads += 1;
                 return (0, NONE);
             }
+            let state = *state;
             let list = self.behind[state.change as usize].list;
             let list = self.add_edge(super::gates::Waiter::Operation(index), list);
             let behind = &mut self.behind[state.change as usize];
@@ -62,6 +62,7 @@ impl Engine {
             return (1, state.change);
         }
         let tail = std::mem::replace(&mut state.tail, index);
+        let mut state = *state;
         let mut waits = 0;
         if tail != NONE {
             self.pending[tail as usize].next_on_block = index;
@@ -70,7 +71,7 @@ impl Engine {
                 self.ready[self.pending[index as usize].plane as usize].behind_steps += 1;
             }
         }
-        if self.changes(&operation) {
+        if self.changes(operation) {
             if self.behind.len() <= index as usize {
                 self.behind.resize(index as usize + 1, NOTHING);
             }
@@ -84,8 +85,8 @@ impl Engine {
                 waits += 1;
             }
             state.change = index;
+            self.blocks[operation.block as usize] = state;
         }
-        self.blocks[operation.block as usize] = state;
         (waits, tail)
     }
 

@@ -2,6 +2,7 @@
 //! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
 
 use super::{BEHIND, Engine, NONE, Pending, STEPS};
+use palimpsest_ftl_api::plan::Operation;
 use std::collections::VecDeque;
 
 /// Scheduling classes.
@@ -19,6 +20,11 @@ impl InOrder {
         if self.queue.back().is_none_or(|&(last, _)| last < turn) {
             return self.queue.push_back((turn, index));
         }
+        self.insert(turn, index);
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, turn: u64, index: u32) {
         let place = self.queue.partition_point(|&(other, _)| other < turn);
         self.queue.insert(place, (turn, index));
     }
@@ -74,22 +80,54 @@ impl Engine {
     /// Operation `index` is ready.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
-        self.pending[index as usize].ready_at = self.now;
-        let Pending { operation, order, plane, die, .. } = self.pending[index as usize];
-        let class = self.class_of(&operation);
-        let turn = if class == 1 && !operation.step { order | BEHIND } else { order };
+        let now = self.now;
+        let pending = &mut self.pending[index as usize];
+        pending.ready_at = now;
+        let Pending { order, plane, die, operation: Operation { step, .. }, .. } = *pending;
+        let class = self.class_of(&self.pending[index as usize].operation);
+        let turn = if class == 1 && !step { order | BEHIND } else { order };
         self.ready[plane as usize].classes[class].add(turn, index);
         let first = &mut self.dies[die as usize].first[class];
         if turn < first.turn {
             *first = First { turn, index };
         }
+        self.dies[die as usize].ready += 1;
         self.wake_in_time(die);
     }
 
-    /// The first operation of `class` that is ready in `plane` of `die` starts.
+    /// `die` is started once the plan was taken or the gate has closed. A second look at one moment starts nothing ([`Self::looks_twice`]).
+    #[inline]
+    pub(super) fn wake(&mut self, die: u32) {
+        if self.wakes_always || self.woken.last() != Some(&die) {
+            self.woken.push(die);
+        }
+    }
+
+    /// Starts the dies that something became ready in, in that order: each has all operations that became ready with it, so that
+    /// planes go together.
+    #[inline]
+    pub(super) fn kick_woken(&mut self) {
+        for index in 0..self.woken.len() {
+            self.kick(self.woken[index]);
+        }
+        self.woken.clear();
+    }
+
+    /// The first operation of `class` that is ready in `plane` of `die` starts; [`Self::find_first`] is next.
     #[inline]
     pub(super) fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
         self.ready[plane].classes[class].queue.pop_front();
+        let state = &mut self.dies[die as usize];
+        state.ready -= 1;
+        if class == STEPS {
+            self.ready[plane].steps -= 1;
+            state.stepped = self.now;
+        }
+    }
+
+    /// Operations of `class` were taken from what is ready in `die`: which goes first now.
+    #[inline]
+    pub(super) fn find_first(&mut self, die: u32, class: usize) {
         let mut first = First::NONE;
         for plane in 0..self.geometry.planes_per_die {
             if let Some((turn, index)) = self.ready[self.plane_of(die, plane)].first(class)
@@ -98,12 +136,7 @@ impl Engine {
                 first = First { turn, index };
             }
         }
-        let state = &mut self.dies[die as usize];
-        state.first[class] = first;
-        if class == STEPS {
-            self.ready[plane].steps -= 1;
-            state.stepped = self.now;
-        }
+        self.dies[die as usize].first[class] = first;
     }
 }
 

@@ -6,7 +6,6 @@
 //! to the last of them.
 
 use super::{Engine, Event};
-use crate::events::Key;
 use crate::settings::Suspend;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Gate, Io};
@@ -27,12 +26,15 @@ impl Engine {
     /// Something is ready in `die`, which must wake for it.
     #[inline]
     pub(super) fn wake_in_time(&mut self, die: u32) {
-        let state = &mut self.dies[die as usize];
-        let key = state.wake;
-        if key.time() > self.now {
-            state.wake = Key::default();
-            self.events.add(key);
+        if self.dies[die as usize].wake.time() > self.now {
+            self.add_wake(die);
         }
+    }
+
+    #[inline(never)]
+    fn add_wake(&mut self, die: u32) {
+        let key = std::mem::take(&mut self.dies[die as usize].wake);
+        self.events.add(key);
     }
 
     /// Whether a second look at a die at one moment may start more than the first: suspension or resumption takes no time.
