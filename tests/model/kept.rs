@@ -96,3 +96,10 @@ fn pages_that_a_cut_left_out_are_programmed_afterwards() {
 fn cleaning_leaves_a_page_for_each_die_of_a_superblock() {
     assert!(superblocks::life(entry("subpage"), 3_002_720));
 }
+
+/// A timeout padded what cleaning had moved last, and cleaned a block for room first, though there was some: what that moved filled no page either, and
+/// waited for the next timeout. The drive never came to rest, and planned more than its dies could do.
+#[test]
+fn a_timeout_of_what_cleaning_moved_cleans_nothing() {
+    assert!(crate::rain::timed(entry("subpage"), 2_201_053));
+}

@@ -101,7 +101,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
-fn timed(entry: &'static Entry, seed: u64) -> bool {
+pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
     }

@@ -145,7 +145,11 @@ impl<M: Map> Log<M> {
                     self.plane_with_space(io, self.open.stream_of(open), unit)?
                 }
                 Some(plane) => {
-                    self.ensure_space(io, plane, self.open.stream_of(open))?;
+                    // What cleaning moved last needs a page, and no more cleaning: that would leave another page that is not full, and so on.
+                    let stream = self.open.stream_of(open);
+                    if !self.may_take(io, plane, stream) {
+                        self.ensure_space(io, plane, stream)?;
+                    }
                     plane
                 }
             };
