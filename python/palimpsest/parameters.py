@@ -69,7 +69,7 @@ class ImageFile(click.Path):
 
 
 class ParquetFile(click.Path):
-    """A Parquet file to write: its folder is there, and it may be written, before anything runs."""
+    """A Parquet file to write: its folder is there, or `--out` makes it, and it may be written."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -81,11 +81,21 @@ class ParquetFile(click.Path):
             self.fail(f"{value}: expected a name that ends in .parquet", param, ctx)
         if path.is_dir():
             self.fail(f"{value}: this is a folder; expected a file", param, ctx)
+        if not path.parent.exists() and ctx is not None and _is_made(path.parent, ctx.params.get("out")):
+            return path
         if not path.parent.is_dir():
             self.fail(f"{value}: there is no folder {path.parent}; expected one", param, ctx)
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             self.fail(f"{value}: this may not be written; expected a file that can be", param, ctx)
         return path
+
+
+def _is_made(folder: Path, out: object) -> bool:
+    """Whether `folder` is there when `out`, that of `--out` if there is one, has been made with those above it."""
+    if not isinstance(out, Path):
+        return False
+    whole = out.absolute()
+    return folder.absolute() in (whole, *whole.parents)
 
 
 def make_folder(folder: Path) -> None:
@@ -180,8 +190,8 @@ def cores(jobs: int | None) -> int:
 
 
 def out_option(does: str) -> Callable[[_Command], _Command]:
-    """The option `--out`, a folder; `does` says what goes there."""
-    return click.option("--out", type=Folder(), metavar="DIR", help=does)
+    """The option `--out`, a folder; `does` says what goes there. It is known before files that may lie there are."""
+    return click.option("--out", type=Folder(), metavar="DIR", help=does, is_eager=True)
 
 
 def json_option(what: str) -> Callable[[_Command], _Command]:

@@ -1,5 +1,6 @@
 """`palimpsest crash`: what it finds, of programs on a file and on a file system, and what it leaves."""
 
+import ctypes
 import errno
 import importlib.util
 import json
@@ -350,13 +351,30 @@ def test_a_program_that_takes_too_long_ends_with_all_its_processes(tmp_path: Pat
 
 
 @needs_files
-def test_a_system_without_namespaces_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused() -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.EPERM, "Operation not permitted"), (errno.ENOSPC, "there are as many as the system allows")],
+)
+def test_a_system_without_namespaces_gets_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+) -> None:
+    class Libc:
+        def unshare(self, _flags: int) -> int:
+            ctypes.set_errno(number)
+            return -1
 
-    monkeypatch.setattr("palimpsest.crash.namespaces._enter", refused)
-    with pytest.raises(InputError, match="namespaces: Operation not permitted; expected root, or a system that gives"):
-        explore(overwrite, is_whole, size="64KiB", out=tmp_path)
+    monkeypatch.setattr("palimpsest.crash.namespaces._libc", Libc)
+    monkeypatch.setattr("palimpsest.crash.namespaces._dies_with_parent", lambda _parent: None)
+    with pytest.raises(InputError) as refused:
+        explore(overwrite, is_whole, size="64KiB", out=tmp_path / "out")
+    assert str(refused.value).startswith(f"namespaces for this user: {said}; expected root, or a system that gives")
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
+    before = tmp_path / "before"
+    before.mkdir()
+    (before / "mine").touch()
+    with pytest.raises(InputError):
+        explore(overwrite, is_whole, size="64KiB", out=before)
+    assert [each.name for each in before.iterdir()] == ["mine"]
 
 
 @needs_files

@@ -137,6 +137,26 @@ def test_a_record_plays_as_a_workload(palimpsest: Command, tmp_path: Path, clock
         assert again[figures] == live[figures], figures
 
 
+def test_a_record_goes_into_a_folder_that_is_made_for_the_results(palimpsest: Command, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    files = ["--record", str(out / "run.parquet"), "--out", f"{tmp_path}/new/./folder"]
+    with served("--listen", "127.0.0.1:0", *files) as (process, at):
+        client = tcp(at[0])
+        client.ask(WRITE, 0, 8192, bytes(8192))
+        client.socket.close()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert (out / "run.parquet").is_file()
+    again = palimpsest("rerun", str(out))
+    assert again.returncode == 0, again.stderr
+    files = ["--record", "made/run.parquet", "--out", "other"]
+    other = palimpsest("serve", *SMALL, "--listen", "127.0.0.1:0", "--run", "true", *files, cwd=tmp_path)
+    assert other.returncode == 2
+    assert other.stderr == "error: --record: made/run.parquet: there is no folder made; expected one\n"
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_command_beside_it_gives_the_status(palimpsest: Command) -> None:
     done = palimpsest("serve", *SMALL, "--listen", "127.0.0.1:0", "--run", "echo $uri; exit 5")
     assert done.returncode == 5

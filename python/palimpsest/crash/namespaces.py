@@ -8,6 +8,7 @@ gets a user namespace, in which files can be mounted by FUSE, but no block devic
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -49,10 +50,10 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(status: int, what: str) -> None:
+def _checked(status: int, what: str = "") -> None:
     if status != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{what}: {os.strerror(number)}" if what else os.strerror(number))
 
 
 def is_root() -> bool:
@@ -191,7 +192,7 @@ def _enter() -> None:
     """
     user, group = os.geteuid(), os.getegid()
     own = 0 if is_root() else _CLONE_NEWUSER
-    _checked(_libc().unshare(_CLONE_NEWNS | _CLONE_NEWPID | own), "namespaces")
+    _checked(_libc().unshare(_CLONE_NEWNS | _CLONE_NEWPID | own))
     if own:
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
@@ -252,7 +253,9 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
     try:
         _enter()
     except OSError as error:
-        connection.send(("failed", f"namespaces: {error.strerror}; {_EXPECTED}"))
+        # The kernel says so where users may have none at all, too.
+        why = "there are as many as the system allows" if error.errno == errno.ENOSPC else error.strerror
+        connection.send(("failed", f"namespaces for this user: {why}; {_EXPECTED}"))
         return 1
     # New rights make the kernel forget it.
     _dies_with_parent(parent)

@@ -82,6 +82,7 @@ class Store:
 
     def __init__(self, out: Path, plan: Plan, *, force: bool = False) -> None:
         self.out = out
+        self._is_new = not out.exists()
         try:
             out.mkdir(parents=True, exist_ok=True)
             self.work.mkdir(exist_ok=True)
@@ -141,7 +142,14 @@ class Store:
         partial.replace(self.out / name)
 
     def close(self) -> None:
-        """Others may explore there."""
+        """Others may explore there. Where the program could not be recorded nothing is left."""
+        if not self.is_recorded:
+            # Who comes meanwhile has put something there.
+            with contextlib.suppress(OSError):
+                self.log.unlink(missing_ok=True)
+                self.work.rmdir()
+                if self._is_new:
+                    self.out.rmdir()
         os.close(self._lock)
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
