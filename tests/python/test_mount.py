@@ -558,6 +558,30 @@ def test_who_was_not_in_the_operation_that_a_power_cut_met_hears_of_it(tmp_path:
 
 
 @needs_fuse
+def test_the_kernel_forgets_what_a_power_cut_lost(tmp_path: Path) -> None:
+    with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
+        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+        os.pwrite(file, b"synced" * 2000, 0)
+        os.fsync(file)
+        os.pwrite(file, b"longer, and lost" * 2000, 0)
+        mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+        assert mapped[:6] == b"longer"
+        others = 0
+        while is_written(tmp_path / f"file{others}"):
+            others += 1
+        assert others > 5
+        assert refused(lambda: os.fsync(file)) == errno.EIO
+        deadline = time.monotonic() + 10
+        while os.pread(file, 6, 0) != b"synced" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert os.pread(file, 20000, 0) == b"synced" * 2000, "what is open shows what the drive has"
+        assert mapped[:6] == b"synced"
+        assert os.fstat(file).st_size == 12000
+        mapped.close()
+        os.close(file)
+
+
+@needs_fuse
 def test_umount_ends_it(tmp_path: Path) -> None:
     with mounted(tmp_path, "--json") as process:
         (tmp_path / "x").write_text("y")

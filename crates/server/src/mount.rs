@@ -14,6 +14,8 @@ pub mod files;
 #[cfg(target_os = "linux")]
 mod handles;
 #[cfg(target_os = "linux")]
+pub mod known;
+#[cfg(target_os = "linux")]
 mod mounted;
 #[cfg(target_os = "linux")]
 mod ranges;

@@ -10,6 +10,7 @@ use super::attributes::{
 use super::errors::errno;
 use super::extended::{self, Refused};
 use super::handles::{Entry, Handles};
+use super::known::Known;
 use super::ranges;
 use fuser::{
     FileAttr, FileType, Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
@@ -18,10 +19,10 @@ use fuser::{
 use palimpsest_lab::host::fs::device::Device;
 use palimpsest_lab::host::fs::{self, Done, Fault, FileSystem, LONGEST_NAME, ROOT};
 use palimpsest_lab::run::served::volume::Volume;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -41,8 +42,9 @@ type Answer<T> = Result<T, i32>;
 /// A mounted volume.
 pub struct Files<'s, 'a> {
     volume: &'s Mutex<Volume<'a>>,
-    /// How often the kernel has looked up each inode that it knows.
-    known: BTreeMap<u32, u64>,
+    known: &'s Known,
+    /// Hears when what the kernel keeps of what it knows is worth nothing.
+    lost: Sender<()>,
     open: Handles,
     generation: u32,
 }
@@ -66,10 +68,10 @@ impl<'s, 'a> Files<'s, 'a> {
     ///
     /// # Errors
     /// The number of an error, as of a drive that fails.
-    pub fn new(volume: &'s Mutex<Volume<'a>>, owner: (u32, u32)) -> Answer<Self> {
+    pub fn new(volume: &'s Mutex<Volume<'a>>, known: &'s Known, lost: Sender<()>, owner: (u32, u32)) -> Answer<Self> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let generation = since.as_secs() as u32;
-        let mut files = Files { volume, known: BTreeMap::new(), open: Handles::default(), generation };
+        let mut files = Files { volume, known, lost, open: Handles::default(), generation };
         files.act(|filesystem, device| {
             if filesystem.words(ROOT)?[MODE] != 0 {
                 return Ok(());
@@ -86,7 +88,9 @@ impl<'s, 'a> Files<'s, 'a> {
         let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let done = volume.with(operation).map_err(|trouble| errno(&trouble));
         if self.open.note(volume.losses()) {
-            let known: Vec<u32> = self.known.keys().copied().collect();
+            // Where nobody hears it, it is the end.
+            let _ = self.lost.send(());
+            let known = self.known.inodes();
             let _ = volume.with(|filesystem, _| {
                 for ino in known {
                     if filesystem.stat(ino).is_ok() {
@@ -111,15 +115,12 @@ impl<'s, 'a> Files<'s, 'a> {
             filesystem.pin(ino);
             attributes(filesystem, ino)
         })?;
-        *self.known.entry(ino).or_default() += 1;
+        self.known.meet(ino);
         Ok(met)
     }
 
     fn part(&mut self, ino: u32, times: u64) {
-        let Some(known) = self.known.get_mut(&ino) else { return };
-        *known = known.saturating_sub(times);
-        if *known == 0 {
-            self.known.remove(&ino);
+        if self.known.forget(ino, times) {
             // What cannot be freed now is freed by the next mount.
             let _ = self.act(|filesystem, device| filesystem.unpin(device, ino));
         }

@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::files::Files;
+use super::known::Known;
 use crate::attach::device::{self, Unmounted};
 use crate::beside::Beside;
 use crate::listen::{Listener, Waker};
@@ -18,6 +19,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,9 @@ pub fn mount(
     let volume = Mutex::new(Volume::open(served, &settings.scheme)?);
     let root = nix::unistd::geteuid().is_root();
     let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
-    let files = Files::new(&volume, owner).map_err(|error| {
+    let known = Known::default();
+    let (lost, losses) = mpsc::channel();
+    let files = Files::new(&volume, &known, lost.clone(), owner).map_err(|error| {
         Error::input("mount", format!("the drive fails: {}", std::io::Error::from_raw_os_error(error)))
     })?;
     let mut wanted = vec![MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions];
@@ -67,8 +71,10 @@ pub fn mount(
         say(&format!("figures at http://{address}"));
     }
     say(&format!("mounted {} ({}) at {}", resolved.drive.name, resolved.drive.ftl.name, at.display()));
-    let (begin, over) = (Instant::now(), AtomicBool::new(false));
+    let (begin, over, kernel) = (Instant::now(), AtomicBool::new(false), session.notifier());
     let status = std::thread::scope(|scope| {
+        let known = &known;
+        scope.spawn(move || known.forget_contents(&kernel, &losses, say));
         let (over, waker) = (&over, page.as_ref().map(Waker::of));
         scope.spawn(move || {
             // It ends when it is unmounted.
@@ -80,7 +86,7 @@ pub fn mount(
             let shown = Figures { volume: &volume, over };
             scope.spawn(move || page::run(page, &shown));
         }
-        let status = until_its_end(&volume, settings.run.as_deref(), &at, over, &|| ask(None));
+        let status = until_its_end(&volume, settings.run.as_deref(), &at, over, lost, &|| ask(None));
         if !over.load(Ordering::SeqCst) {
             match device::unmount(&at, true) {
                 Ok(Unmounted::InUse) => {
@@ -149,6 +155,7 @@ fn until_its_end(
     run: Option<&str>,
     at: &Path,
     over: &AtomicBool,
+    lost: Sender<()>,
     ask: &dyn Fn() -> ControlFlow<()>,
 ) -> Result<Option<i32>> {
     let mut beside = run.map(|run| Beside::with(run, &[("mount", at.as_os_str())])).transpose()?;
@@ -161,7 +168,11 @@ fn until_its_end(
             let mut volume = volume.lock().unwrap_or_else(PoisonError::into_inner);
             if volume.filesystem().is_dirty() {
                 // The next request gets the error.
+                let losses = volume.losses();
                 let _ = volume.with(|filesystem, device| filesystem.sync(device));
+                if volume.losses() > losses {
+                    let _ = lost.send(());
+                }
             }
             committed = Instant::now();
         }
