@@ -12,6 +12,7 @@ use crate::transmission::{Asked, PowerLost, Replies, Request};
 use crate::wire;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::nand::data::buffers::slabs::Slab;
 use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::{Failure, Reply, Served};
 use palimpsest_lab::units::{Nanos, SECTOR_BYTES};
@@ -53,7 +54,7 @@ pub enum Bytes<'b> {
     /// The bytes of all, in one piece of memory.
     Together(&'b mut Vec<u8>),
     /// Those of the only one, which covers whole sectors, and their fingerprints.
-    Known(&'b mut Vec<u8>, &'b mut Vec<u32>),
+    Known(&'b mut Slab, &'b mut Vec<u32>),
 }
 
 struct State<'a> {
@@ -204,8 +205,8 @@ impl<'a> Drive<'a> {
             Request::Write { offset, length, at, durable } => {
                 let done = match bytes {
                     Bytes::Together(input) => state.write(offset, length, input, at),
-                    Bytes::Known(input, fingerprints) => {
-                        state.served.write_known(widened(offset, length.into()), input, at, fingerprints)
+                    Bytes::Known(slab, fingerprints) => {
+                        state.served.write_slab(widened(offset, length.into()), slab, fingerprints)
                     }
                 };
                 done.map(|()| durable)

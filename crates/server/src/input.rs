@@ -4,6 +4,7 @@
 //! memory, and the next large write is received so, too.
 
 use crate::wire::Stream;
+use palimpsest_lab::nand::data::buffers::slabs::Slab;
 use palimpsest_lab::sim::fingerprint::fingerprint;
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::io::{self, IoSliceMut};
@@ -86,10 +87,11 @@ impl Input {
 /// The bytes of a large write, and the fingerprints of its sectors.
 #[derive(Default)]
 pub struct Large {
-    /// The bytes.
-    pub bytes: Vec<u8>,
+    /// Memory that begins with the bytes. It has nothing else where the write before had as many, and becomes memory of the drive then.
+    pub slab: Slab,
     /// The fingerprints.
     pub fingerprints: Vec<u32>,
+    length: usize,
 }
 
 impl Large {
@@ -104,13 +106,17 @@ impl Large {
     /// # Errors
     /// Those of the connection; it ended in the message.
     pub fn receive(&mut self, stream: &mut impl Stream, input: &mut Input, length: usize) -> io::Result<()> {
-        self.bytes.resize(length, 0);
+        let before = std::mem::replace(&mut self.length, length);
+        if self.slab.len() < length || (self.slab.len() > length && before == length) {
+            self.slab = Slab::new(length);
+        }
         let here = &input.bytes[input.begin + HEADER..input.end];
         let mut got = here.len();
-        self.bytes[..got].copy_from_slice(here);
+        self.slab[..got].copy_from_slice(here);
         (input.begin, input.end) = (0, 0);
         while got < length {
-            let mut places = [IoSliceMut::new(&mut self.bytes[got..]), IoSliceMut::new(&mut input.bytes[..HEADER])];
+            let mut places =
+                [IoSliceMut::new(&mut self.slab[got..length]), IoSliceMut::new(&mut input.bytes[..HEADER])];
             match stream.read_vectored(&mut places) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -123,7 +129,8 @@ impl Large {
 
     /// Finds the fingerprints out.
     pub fn seal(&mut self) {
+        let sectors = self.slab[..self.length].chunks_exact(SECTOR_BYTES as usize);
         self.fingerprints.clear();
-        self.fingerprints.extend(self.bytes.chunks_exact(SECTOR_BYTES as usize).map(fingerprint));
+        self.fingerprints.extend(sectors.map(fingerprint));
     }
 }

@@ -485,7 +485,7 @@ impl Target for Own<'_, '_> {
     fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
         // The drive is not locked for that.
         large.seal();
-        let bytes = Bytes::Known(&mut large.bytes, &mut large.fingerprints);
+        let bytes = Bytes::Known(&mut large.slab, &mut large.fingerprints);
         let Terms { queue, since, .. } = self.terms;
         self.drive.serve(queue, since, std::slice::from_ref(asked), bytes, replies, self.service)
     }

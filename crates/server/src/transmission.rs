@@ -89,7 +89,14 @@ pub trait Target {
     /// # Errors
     /// As [`Self::serve`].
     fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
-        self.serve(std::slice::from_ref(asked), &mut large.bytes, replies)
+        let (mut bytes, begin) = large.slab.lend();
+        let mut asked = *asked;
+        if let Ok(Request::Write { at, .. }) = &mut asked.request {
+            *at += begin;
+        }
+        let served = self.serve(&[asked], &mut bytes, replies);
+        large.slab.take_back(bytes);
+        served
     }
 
     /// Sends the replies that there are, and forgets them.

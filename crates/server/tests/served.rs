@@ -132,13 +132,26 @@ fn a_drive_that_dies_answers_with_an_error() {
     let mut server = Server::start(&["--set=faults.initial_bad=0%", "--set=faults.erase_fail=100%"]);
     let mut client = server.client();
     let mut random = Random(1);
-    let failed = (0..20_000).find_map(|_| {
-        let offset = random.below(client.bytes / 8192) * 8192;
-        client.request(wire::CMD_WRITE, offset, 8192, &[1; 8192]).err()
+    let mut held = vec![0; (client.bytes / 8192) as usize];
+    let failed = (0..20_000).find_map(|number| {
+        let (page, byte) = (random.below(client.bytes / 8192), (number % 255 + 1) as u8);
+        match client.request(wire::CMD_WRITE, page * 8192, 8192, &[byte; 8192]) {
+            Ok(_) => {
+                held[page as usize] = byte;
+                None
+            }
+            Err(error) => Some((error, page as usize, byte)),
+        }
     });
-    assert_eq!(failed, Some(wire::EIO));
+    let (error, failed, byte) = failed.expect("every erase fails");
+    assert_eq!(error, wire::EIO);
     assert!(server.message().contains("end of its life"));
-    assert!(client.request(wire::CMD_READ, 0, 512, &[]).is_ok(), "it can still be read");
+    for (page, &before) in held.iter().enumerate() {
+        for bytes in client.read(page as u64 * 8192, 8192).chunks(4096) {
+            let right = bytes[0] == before || (page == failed && bytes[0] == byte);
+            assert!(right && bytes.iter().all(|other| *other == bytes[0]), "page {page} can still be read");
+        }
+    }
     assert_eq!(client.request(wire::CMD_WRITE, 0, 512, &[1; 512]), Err(wire::EIO));
     assert_eq!(summary(server.terminate())["lifetime"]["worn_out"], true);
 }

@@ -44,6 +44,8 @@ pub struct Incoming {
     pub at: usize,
     /// The fingerprints of its sectors, where they are known, for who verifies contents.
     pub fingerprints: Vec<u32>,
+    /// Where it covers whole subpages and buffers have its bytes already: the first of them, and the contents of all. Then the fingerprints are known.
+    pub subpages: (u32, Vec<Data>),
 }
 
 /// One end of the host link, inside the drive.
@@ -187,9 +189,16 @@ impl HostPort {
     }
 
     fn bytes(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
+        if let Some(Incoming { subpages: (first, contents), .. }) = &self.incoming
+            && !contents.is_empty()
+        {
+            let data = contents[(piece.lsn - first) as usize];
+            buffers.overwrite(piece.lsn, data);
+            return data;
+        }
         let whole = piece.sectors == self.sectors_per_subpage();
         let before = if whole { None } else { buffers.get(old).map(<[u8]>::to_vec) };
-        let data = buffers.fill(|content| {
+        buffers.fill_over(piece.lsn, |content| {
             match before {
                 Some(before) => content.copy_from_slice(&before),
                 None if whole => {}
@@ -198,9 +207,7 @@ impl HostPort {
             let per_sector = SECTOR_BYTES as usize;
             let range = piece.first as usize * per_sector..(piece.first + piece.sectors) as usize * per_sector;
             self.bring_to(&mut content[range], self.number(piece));
-        });
-        buffers.overwrite(piece.lsn, data);
-        data
+        })
     }
 
     /// Number of the first sector of `piece`.

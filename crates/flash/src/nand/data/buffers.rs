@@ -1,20 +1,17 @@
-//! Memory for real bytes, in slabs: what the controller holds and what cells hold, each content once.
+//! Memory for real bytes, in [slabs](slabs): what the controller holds and what cells hold, each content once.
 //!
 //! A buffer holds one subpage and never changes. Cells and whoever else keeps it beyond a request pin it; what is not pinned goes when the
-//! request ends. So a program stores a number, and a move of data copies nothing. Slabs are never given back.
+//! request ends. So a program stores a number, and a move of data copies nothing.
 //!
-//! Where no power cut can bring it back, what the host has overwritten gives its memory away at once ([`Buffers::forget_overwritten`]), and
-//! its cells hold nothing that the host wrote until they are erased: so memory has what the drive holds, not what flash does, and a layer
-//! that reads stale cells is found out.
+//! Where no power cut can bring it back, what the host has overwritten gives its memory away at once ([`Buffers::forget_overwritten`]), to what
+//! it is overwritten with, and its cells hold nothing that the host wrote until they are erased: so memory has what the drive holds, not what
+//! flash does, in the order in which it was written first, and a layer that reads stale cells is found out.
+
+pub mod slabs;
 
 use super::Data;
 use crate::prefetch::prefetch;
-
-/// Bytes of a slab, if a subpage is not larger.
-const SLAB: usize = 1 << 20;
-
-/// Slabs begin at multiples of this, the pages of the machine: a subpage of 4 KiB is on one then, and not on two.
-const ALIGNED: usize = 4096;
+use slabs::{Slab, Slabs};
 
 /// Pins of a buffer that is free.
 const FREE: u32 = u32::MAX;
@@ -30,15 +27,12 @@ const OVERWRITTEN: u8 = 0xa5;
 pub struct Buffers {
     /// Whether [`Data`] names buffers at all; with fingerprints there is nothing to pin.
     real: bool,
-    subpage_bytes: usize,
-    /// The memory, and where in it each slab begins.
-    slabs: Vec<(Box<[u8]>, usize)>,
+    slabs: Slabs,
     /// Of each buffer: how often it is pinned.
     pins: Vec<u32>,
     free: Vec<u32>,
     /// Of each buffer: its place in the slabs.
     places: Vec<u32>,
-    free_places: Vec<u32>,
     /// Of each buffer: the logical subpage that it was written to, and one; 0 for none.
     owners: Vec<u32>,
     /// Of each logical subpage: what the host wrote last, a buffer's number and one; empty where nothing is forgotten.
@@ -54,7 +48,7 @@ pub struct Buffers {
 impl Buffers {
     /// Empty memory for subpages of `subpage_bytes` bytes.
     pub fn new(subpage_bytes: usize) -> Self {
-        Buffers { real: true, subpage_bytes, ..Buffers::default() }
+        Buffers { real: true, slabs: Slabs::new(subpage_bytes), ..Buffers::default() }
     }
 
     /// As [`Self::new`]; where contents are not `real`, there is nothing to pin.
@@ -64,40 +58,18 @@ impl Buffers {
 
     /// Bytes of a buffer.
     pub fn subpage_bytes(&self) -> usize {
-        self.subpage_bytes
-    }
-
-    fn per_slab(&self) -> usize {
-        (SLAB / self.subpage_bytes).max(1)
+        self.slabs.subpage_bytes()
     }
 
     #[inline]
     fn bytes(&self, index: usize) -> &[u8] {
-        let (per_slab, place) = (self.per_slab(), self.places[index] as usize);
-        if place == NOWHERE as usize {
-            return &self.gone;
-        }
-        let (slab, begin) = &self.slabs[place / per_slab];
-        &slab[begin + place % per_slab * self.subpage_bytes..][..self.subpage_bytes]
+        let place = self.places[index];
+        if place == NOWHERE { &self.gone } else { self.slabs.get(place) }
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        let (per_slab, first) = (self.per_slab(), self.slabs.len() * self.per_slab());
-        let slab: Box<[u8]> = vec![0; per_slab * self.subpage_bytes + ALIGNED].into();
-        // What is not to be had goes without.
-        let begin = slab.as_ptr().align_offset(ALIGNED).min(ALIGNED);
-        self.slabs.push((slab, begin));
-        self.free_places.extend((first as u32..(first + per_slab) as u32).rev());
-    }
-
-    /// Takes a buffer, which `fill` fills; what it held before is anything.
+    /// A buffer whose bytes are at `place`.
     #[inline]
-    pub fn fill(&mut self, fill: impl FnOnce(&mut [u8])) -> Data {
-        if self.free_places.is_empty() {
-            self.grow();
-        }
-        let place = self.free_places.pop().expect("a slab has places");
+    fn buffer_at(&mut self, place: u32) -> Data {
         let index = self.free.pop().unwrap_or_else(|| {
             self.pins.push(FREE);
             self.places.push(NOWHERE);
@@ -108,22 +80,76 @@ impl Buffers {
         self.places[index as usize] = place;
         self.owners[index as usize] = 0;
         self.transient.push(index);
-        let (per_slab, place) = (self.per_slab(), place as usize);
-        let (slab, begin) = &mut self.slabs[place / per_slab];
-        fill(&mut slab[*begin + place % per_slab * self.subpage_bytes..][..self.subpage_bytes]);
         Data::new(u64::from(index) + 1)
+    }
+
+    /// Takes a buffer, which `fill` fills; what it held before is anything.
+    #[inline]
+    pub fn fill(&mut self, fill: impl FnOnce(&mut [u8])) -> Data {
+        let place = self.slabs.take();
+        fill(self.slabs.get_mut(place));
+        self.buffer_at(place)
+    }
+
+    /// As [`Self::fill`], of what the host writes over logical subpage `lsn`: in the memory of what that held, where it is given away. So no one
+    /// reads that again, in the rest of the request either.
+    #[inline]
+    pub fn fill_over(&mut self, lsn: u32, fill: impl FnOnce(&mut [u8])) -> Data {
+        let place = self.take_from(lsn).unwrap_or_else(|| self.slabs.take());
+        fill(self.slabs.get_mut(place));
+        let data = self.buffer_at(place);
+        self.overwrite(lsn, data);
+        data
+    }
+
+    /// The place of what the host wrote last over `lsn`, which has none any more.
+    #[inline]
+    fn take_from(&mut self, lsn: u32) -> Option<u32> {
+        let old = self.written.get(lsn as usize)?.checked_sub(1)? as usize;
+        // A buffer whose cells were lost may have become that of another.
+        if self.owners[old] != lsn + 1 {
+            return None;
+        }
+        let place = std::mem::replace(&mut self.places[old], NOWHERE);
+        (place != NOWHERE).then_some(place)
+    }
+
+    /// The subpages of `filled` are buffers, and appended to `contents`: in its own memory, for which there is another of its size. False, and nothing is
+    /// done, where that would take too much.
+    pub fn adopt(&mut self, filled: &mut Slab, contents: &mut Vec<Data>) -> bool {
+        let subpages = filled.len() / self.subpage_bytes();
+        let Some(first) = self.slabs.exchange(filled) else { return false };
+        contents.extend((first..first + subpages as u32).map(|place| self.buffer_at(place)));
+        true
     }
 
     /// From now on the memory of what the host overwrites in its `subpages` is given away, where contents are real: no one reads it again.
     pub fn forget_overwritten(&mut self, subpages: usize) {
         self.written = vec![0; if self.real { subpages } else { 0 }];
-        self.gone = vec![OVERWRITTEN; self.subpage_bytes].into();
+        self.gone = vec![OVERWRITTEN; self.subpage_bytes()].into();
     }
 
-    /// Nothing is given away any more, not that of the present request either, which may have failed.
+    /// Nothing is given away any more, not that of the present request either, which may have failed: what was to be overwritten holds what it was
+    /// to hold then, where its memory is gone.
     pub fn forget_nothing(&mut self) {
+        for (lsn, old) in std::mem::take(&mut self.overwritten) {
+            let new = self.written[lsn as usize].checked_sub(1).map(|new| new as usize);
+            if !self.is_gone_from(lsn, old as usize) {
+                continue;
+            }
+            if let Some(new) = new.filter(|&new| self.places[new] != NOWHERE) {
+                let copy = self.bytes(new).to_vec();
+                let place = self.slabs.take();
+                self.slabs.get_mut(place).copy_from_slice(&copy);
+                self.places[old as usize] = place;
+            }
+        }
         self.written = Vec::new();
-        self.overwritten.clear();
+    }
+
+    /// Whether `old`, which held `lsn`, has no memory.
+    fn is_gone_from(&self, lsn: u32, old: usize) -> bool {
+        self.owners[old] == lsn + 1 && self.places[old] == NOWHERE && self.pins[old] != FREE
     }
 
     /// The host writes `data`, a buffer that was filled for it, over logical subpage `lsn`, or zeros by a trim.
@@ -141,7 +167,7 @@ impl Buffers {
 
     /// Puts a copy of `bytes` into a buffer.
     pub fn keep(&mut self, bytes: &[u8]) -> Data {
-        assert_eq!(bytes.len(), self.subpage_bytes, "a buffer holds one subpage");
+        assert_eq!(bytes.len(), self.subpage_bytes(), "a buffer holds one subpage");
         self.fill(|place| place.copy_from_slice(bytes))
     }
 
@@ -199,7 +225,7 @@ impl Buffers {
             }
             let place = std::mem::replace(&mut self.places[index as usize], NOWHERE);
             if place != NOWHERE {
-                self.free_places.push(place);
+                self.slabs.give(place);
             }
         }
         for index in self.transient.drain(..) {
@@ -208,7 +234,7 @@ impl Buffers {
                 self.free.push(index);
                 let place = std::mem::replace(&mut self.places[index as usize], NOWHERE);
                 if place != NOWHERE {
-                    self.free_places.push(place);
+                    self.slabs.give(place);
                 }
             }
         }
@@ -245,11 +271,7 @@ mod tests {
             buffers.overwrite(lsn, data);
             buffers.pin(data);
             buffers.end_request();
-            (
-                data,
-                buffers.get(data).map(|bytes| bytes[0]),
-                buffers.slabs.len() * buffers.per_slab() - buffers.free_places.len(),
-            )
+            (data, buffers.get(data).map(|bytes| bytes[0]), buffers.slabs.used())
         };
         let (first, _, _) = write(0, 1);
         for turn in 0..100 {
@@ -266,9 +288,63 @@ mod tests {
     }
 
     #[test]
-    fn subpages_may_be_larger_than_a_slab() {
-        let mut buffers = Buffers::new(2 * SLAB);
-        let (one, two) = (buffers.keep(&vec![1; 2 * SLAB]), buffers.keep(&vec![2; 2 * SLAB]));
-        assert_eq!((buffers.get(one).unwrap()[2 * SLAB - 1], buffers.get(two).unwrap()[0]), (1, 2));
+    fn what_is_overwritten_gives_its_memory_to_what_it_is_overwritten_with() {
+        let mut buffers = Buffers::new(512);
+        buffers.forget_overwritten(3);
+        let mut slab = Slab::new(3 * 512);
+        let mut held = Vec::new();
+        assert!(buffers.adopt(&mut slab, &mut held));
+        let pinned: Vec<Data> = held.clone();
+        for (lsn, &data) in held.iter().enumerate() {
+            buffers.overwrite(lsn as u32, data);
+            buffers.pin(data);
+        }
+        buffers.end_request();
+        let before = buffers.bytes(1).as_ptr();
+        let new = buffers.fill_over(1, |bytes| bytes.fill(7));
+        buffers.pin(new);
+        assert_eq!(buffers.get(pinned[1]), Some(&[OVERWRITTEN; 512][..]), "at once");
+        buffers.end_request();
+        let now = buffers.get(new).unwrap();
+        assert_eq!((now, now.as_ptr(), buffers.slabs.used()), (&[7; 512][..], before, 3));
+        // All three are written again, in a row: their slab is free, and goes to who receives.
+        (slab[0], slab[512], slab[1024]) = (1, 2, 3);
+        held.clear();
+        assert!(buffers.adopt(&mut slab, &mut held));
+        (0..3).for_each(|lsn| buffers.overwrite(lsn, held[lsn as usize]));
+        held.iter().for_each(|&data| buffers.pin(data));
+        buffers.end_request();
+        assert_eq!(buffers.slabs.used(), 3);
+        assert!(buffers.adopt(&mut slab, &mut Vec::new()));
+        assert_eq!(slab[512..1024], [7; 512], "the memory of what was overwritten");
+        buffers.end_request();
+        assert_eq!(buffers.slabs.used(), 3, "what no one pinned goes");
+    }
+
+    /// A drive at the end of its life can still be read: of a write that failed each subpage is the old or the new one.
+    #[test]
+    fn a_write_that_failed_leaves_bytes_that_the_host_wrote() {
+        let mut buffers = Buffers::new(512);
+        buffers.forget_overwritten(2);
+        let old = [0, 1].map(|lsn| {
+            let data = buffers.fill_over(lsn, |bytes| bytes.fill(1));
+            buffers.pin(data);
+            data
+        });
+        buffers.end_request();
+        let new = buffers.fill_over(0, |bytes| bytes.fill(2));
+        buffers.overwrite(1, Data::ZERO);
+        buffers.forget_nothing();
+        buffers.end_request();
+        assert_eq!(old.map(|data| buffers.get(data).unwrap()[0]), [2, 1], "a trim that failed is not done");
+        assert!(std::panic::catch_unwind(|| buffers.get(new).map(<[u8]>::len)).is_err());
+    }
+
+    #[test]
+    fn subpages_may_be_large() {
+        let size = 2 << 20;
+        let mut buffers = Buffers::new(size);
+        let (one, two) = (buffers.keep(&vec![1; size]), buffers.keep(&vec![2; size]));
+        assert_eq!((buffers.get(one).unwrap()[size - 1], buffers.get(two).unwrap()[0]), (1, 2));
     }
 }

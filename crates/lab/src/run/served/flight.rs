@@ -85,7 +85,7 @@ impl Served<'_> {
             }
             return Ok(Submitted::Read(self.read_worn_out(command)?));
         }
-        let incoming = Incoming { sector: extent.sector, bytes, at: 0, fingerprints: Vec::new() };
+        let incoming = Incoming { sector: extent.sector, bytes, ..Incoming::default() };
         session.drive.bring((kind == RequestKind::Write).then_some(incoming));
         let now = session.drive.engine.now();
         let submitted = session.drive.submit(command, now, &mut session.verifier);
