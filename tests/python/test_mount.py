@@ -1,6 +1,5 @@
 """`palimpsest mount`: what programs expect of a file system, on the mounted one. Needs root and FUSE."""
 
-import contextlib
 import ctypes
 import errno
 import json
@@ -54,6 +53,21 @@ def mounted(at: Path, *options: str, drive: list[str] = SMALL) -> Iterator[subpr
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.wait(timeout=30)
+
+
+@contextmanager
+def mounted_again(at: Path, image: Path) -> Iterator[None]:
+    """The file system that `image` keeps, at `at`."""
+    command = [str(COMMAND), "mount", str(at), "--image", str(image)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            while not (line := process.stderr.readline()).startswith("mounted"):
+                assert line, "it is mounted"
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
 
 
 @needs_fuse
@@ -493,92 +507,6 @@ def test_an_image_keeps_it(tmp_path: Path) -> None:
         assert done.stdout.startswith("before the kill"), done.stderr
     done = subprocess.run([*command[:-1], "ls $mount"], capture_output=True, text=True, check=True)
     assert {"also", "kept", "second", "third"} <= set(done.stdout.split("drive ")[0].split())
-
-
-@contextmanager
-def mounted_again(at: Path, image: Path) -> Iterator[None]:
-    """The file system that `image` keeps, at `at`."""
-    command = [str(COMMAND), "mount", str(at), "--image", str(image)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            while not (line := process.stderr.readline()).startswith("mounted"):
-                assert line, "it is mounted"
-            yield
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
-
-
-def is_written(path: Path) -> bool:
-    """Writes a file; whether that is not refused."""
-    try:
-        path.write_bytes(bytes(1 << 18))
-    except OSError as error:
-        if error.errno != errno.EIO:
-            raise
-        return False
-    return True
-
-
-@needs_fuse
-def test_a_power_cut_of_the_drive_leaves_what_was_synced(tmp_path: Path) -> None:
-    with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
-        with (tmp_path / "synced").open("wb", buffering=0) as file:
-            file.write(b"before the cut")
-            os.fsync(file.fileno())
-        later = os.open(tmp_path / "later", os.O_RDWR | os.O_CREAT)
-        refused = [number for number in range(100) if not is_written(tmp_path / f"file{number}")]
-        assert len(refused) == 1, "the one operation in which the power failed"
-        assert (tmp_path / "synced").read_bytes() == b"before the cut"
-        with pytest.raises(OSError) as gone:
-            os.write(later, b"x")
-        assert gone.value.errno in {errno.ESTALE, errno.EIO}, "EIO where the kernel has met another by its number"
-        with contextlib.suppress(OSError):
-            os.close(later)
-        (tmp_path / "after").write_text("works")
-        assert (tmp_path / "after").read_text() == "works"
-
-
-@needs_fuse
-def test_who_was_not_in_the_operation_that_a_power_cut_met_hears_of_it(tmp_path: Path) -> None:
-    with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
-        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
-        os.fsync(file)
-        os.pwrite(file, b"not synced when the power fails", 0)
-        others = 0
-        while is_written(tmp_path / f"file{others}"):
-            others += 1
-        assert others > 5
-        assert refused(lambda: os.fsync(file)) == errno.EIO, "what it had written is lost"
-        os.pwrite(file, b"again ", 0)
-        os.fsync(file)
-        os.close(file)
-        assert (tmp_path / "file").read_bytes() == b"again "
-
-
-@needs_fuse
-def test_the_kernel_forgets_what_a_power_cut_lost(tmp_path: Path) -> None:
-    with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
-        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
-        os.pwrite(file, b"synced" * 2000, 0)
-        os.fsync(file)
-        os.pwrite(file, b"longer, and lost" * 2000, 0)
-        mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
-        assert mapped[:6] == b"longer"
-        others = 0
-        while is_written(tmp_path / f"file{others}"):
-            others += 1
-        assert others > 5
-        assert refused(lambda: os.fsync(file)) == errno.EIO
-        deadline = time.monotonic() + 10
-        while os.pread(file, 6, 0) != b"synced" and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert os.pread(file, 20000, 0) == b"synced" * 2000, "what is open shows what the drive has"
-        assert mapped[:6] == b"synced"
-        assert os.fstat(file).st_size == 12000
-        mapped.close()
-        os.close(file)
 
 
 @needs_fuse

@@ -1,4 +1,4 @@
-//! Memory for real bytes, in [slabs](slabs): what the controller holds and what cells hold, each content once.
+//! Memory for real bytes, in [slabs]: what the controller holds and what cells hold, each content once.
 //!
 //! A buffer holds one subpage and never changes. Cells and whoever else keeps it beyond a request pin it; what is not pinned goes when the
 //! request ends. So a program stores a number, and a move of data copies nothing.
