@@ -63,6 +63,13 @@ impl Nand {
         self.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
     }
 
+    /// The planes of the die that holds `block`; none where that die has not failed.
+    pub fn planes_lost_with(&self, block: u32) -> Option<impl Iterator<Item = u32> + use<>> {
+        let geometry = &self.geometry;
+        let die = geometry.die_of_plane(geometry.plane_of_block(block));
+        self.is_dead(block).then(|| (die..geometry.planes()).step_by(geometry.dies() as usize))
+    }
+
     /// `die` had failed when its image was closed.
     pub(super) fn found_dead(&mut self, die: u32) {
         let geometry = self.geometry;

@@ -31,12 +31,8 @@ impl<M: Map> Log<M> {
     /// A program of `block` failed: whether that is because its die has; then none of its planes is written to any more.
     #[cold]
     pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
-        if !io.nand().is_dead(block) {
-            return false;
-        }
-        let geometry = io.geometry();
-        let die = geometry.die_of_plane(geometry.plane_of_block(block));
-        for plane in (die..geometry.planes()).step_by(geometry.dies() as usize) {
+        let Some(planes) = io.nand().planes_lost_with(block) else { return false };
+        for plane in planes {
             self.counters.retired += self.frontiers.lose_plane(plane);
         }
         true

@@ -10,15 +10,12 @@ use palimpsest_ftl_api::plan::Io;
 impl Mga {
     /// A program of `block` failed: whether that is because its die has; then nothing is programmed in any plane of that.
     pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
-        if !io.nand().is_dead(block) {
-            return false;
-        }
-        let geometry = io.geometry();
-        let die = geometry.die_of_plane(geometry.plane_of_block(block));
-        for plane in (die..geometry.planes()).step_by(geometry.dies() as usize) {
+        let Some(planes) = io.nand().planes_lost_with(block) else { return false };
+        let blocks_per_plane = io.geometry().blocks_per_plane;
+        for plane in planes {
             self.rotation.pass_by(plane);
-            let first = plane * geometry.blocks_per_plane;
-            (first..first + geometry.blocks_per_plane).for_each(|block| self.lose_block(plane, block));
+            let first = plane * blocks_per_plane;
+            (first..first + blocks_per_plane).for_each(|block| self.lose_block(plane, block));
         }
         true
     }

@@ -360,12 +360,8 @@ impl SubpageLog {
     /// log holds there stays where it is.
     #[cold]
     pub fn lose_die_of(&mut self, io: &Io, ppn: u32) -> bool {
-        let (geometry, block) = (io.geometry(), io.nand().split(ppn).0);
-        if !io.nand().is_dead(block) {
-            return false;
-        }
-        let die = geometry.die_of_plane(geometry.plane_of_block(block));
-        for plane in (die..geometry.planes()).step_by(geometry.dies() as usize) {
+        let Some(planes) = io.nand().planes_lost_with(io.nand().split(ppn).0) else { return false };
+        for plane in planes {
             self.lose_plane(plane);
         }
         true
